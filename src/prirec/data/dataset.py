@@ -1,0 +1,125 @@
+"""What each side holds before anything happens: people (private), places (public), visits (private).
+
+People and places are rows; a visit names its person and its place by row. Nothing here is computed from the data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from prirec.types import IndexArray, LabelArray, OffsetArray, RealArray, TimeArray
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of numbers; NaN where nothing is known."""
+
+    values: RealArray = field(repr=False)  # (n,)
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A column with one word a row; code -1 where nothing is known."""
+
+    codes: IndexArray = field(repr=False)  # (n,)
+    words: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """A column with any number of words a row: row r has codes[offsets[r]:offsets[r + 1]]."""
+
+    offsets: OffsetArray = field(repr=False)  # (n + 1,)
+    codes: IndexArray = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+
+
+Column: TypeAlias = Numbers | Category | Tags
+Columns: TypeAlias = Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Private: in a deployment each row is on a device of its own."""
+
+    ids: tuple[str, ...] = field(repr=False)
+    location: RealArray | None = field(repr=False)  # (I, 2) latitude, longitude in degrees; NaN where unknown
+    columns: Columns = field(repr=False, default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Public: the recommender's catalogue."""
+
+    ids: tuple[str, ...] = field(repr=False)
+    location: RealArray | None = field(repr=False)  # (J, 2) latitude, longitude in degrees; NaN where unknown
+    columns: Columns = field(repr=False, default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Private: who did what, where and when. The context columns describe the moment, not the person or place."""
+
+    person: IndexArray = field(repr=False)  # (R,) row in People
+    place: IndexArray = field(repr=False)  # (R,) row in Places
+    label: LabelArray = field(repr=False)  # (R,) +1 or -1
+    time: TimeArray | None = field(repr=False, default=None)  # (R,)
+    context: Columns = field(repr=False, default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+    def take(self, rows: np.ndarray) -> "Visits":
+        """The visits at these rows (indices or a mask), in that order."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Visits(
+            person=self.person[rows],
+            place=self.place[rows],
+            label=self.label[rows],
+            time=None if self.time is None else self.time[rows],
+            context={name: take(column, rows) for name, column in self.context.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is publicly known about one private column: the words it may hold, or the range of its numbers."""
+
+    words: tuple[str, ...] | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A city: the union of what all devices and the recommender hold. Only a simulation ever sees it whole."""
+
+    name: str
+    people: People
+    places: Places
+    visits: Visits
+    labelled: bool  # False: only positives are known, and negatives are sampled on the device
+    declared: Mapping[str, Declared] = field(default_factory=dict)  # "users.gender" -> Declared(...)
+
+    def with_visits(self, visits: Visits) -> "Dataset":
+        return replace(self, visits=visits)
+
+
+def take(column: Column, rows: np.ndarray) -> Column:
+    """The column at these row indices."""
+    if isinstance(column, Numbers):
+        return Numbers(column.values[rows])
+    if isinstance(column, Category):
+        return Category(column.codes[rows], column.words)
+    lengths = np.diff(column.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    where = np.repeat(column.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return Tags(offsets, column.codes[where], column.words)

@@ -1,0 +1,50 @@
+"""Whose fault it is, and the exit code that says so. No text here ever echoes a private value."""
+
+from pathlib import Path
+
+
+class PrirecError(Exception):
+    """Anything that PriRec refuses on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PrirecError):
+    """The caller asked for something that cannot be."""
+
+    exit_code = 2
+
+
+class DataError(PrirecError):
+    """A file is not what it should be; the text names file, line and column, never a private value."""
+
+    exit_code = 3
+
+    def __init__(self, problem: str, *, file: Path | None = None, line: int | None = None, column: str | None = None):
+        place = [file.name] if file is not None else []
+        place += [f"line {line}"] if line is not None else []
+        place += [f"column '{column}'"] if column is not None else []
+        super().__init__(f"{', '.join(place)}: {problem}" if place else problem)
+        self.file, self.line, self.column = file, line, column
+
+
+class PolicyError(PrirecError):
+    """It could be done, but would break a promise made to people."""
+
+    exit_code = 4
+
+
+class StateError(PrirecError):
+    """What is on disk is damaged, newer than this program, or from another run."""
+
+    exit_code = 5
+
+
+class ProtocolError(PrirecError):
+    """A protocol was not followed."""
+
+    exit_code = 6
+
+
+class PeerError(ProtocolError):
+    """The other side did not follow the protocol."""
