@@ -13,4 +13,5 @@ LabelArray: TypeAlias = NDArray[np.int8]  # +1 visited or clicked, -1 ignored
 TimeArray: TypeAlias = NDArray[np.int64]  # seconds since 1970, local wall clock
 RingArray: TypeAlias = NDArray[np.uint64]  # elements of Z_2^64
 KeyArray: TypeAlias = NDArray[np.uint64]  # one pseudorandom key a person
+SignedArray: TypeAlias = NDArray[np.signedinteger]  # the ring, read as integers around 0
 BoolArray: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,68 @@
+# Two commands on a new machine: make demo, make test. Each does all set-up by itself.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+CLEAN  := $(VENV)/.kernels
+PEERS  := .venv-peers/.ready
+KERNELS := $(shell grep -rlE '@kernel|def kernel' src --include='*.py')
+
+.PHONY: help setup demo test lint types contracts unit soak bench docs lock clean
+
+help:
+	@echo "make demo   make a city, train, compare, recommend, write a report"
+	@echo "make test   every check, at small size"
+	@echo "make soak   every check at full size and under python -O, and the figures on real data"
+	@echo "make bench  speed, memory and accuracy, as ratios in one run"
+	@echo "make docs   write the generated pages anew"
+	@echo "make lint   format, lint, types and import contracts"
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("PriRec needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+# numba's cache of a kernel does not notice that a kernel which it calls has changed
+$(CLEAN): $(KERNELS) $(READY)
+	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
+	touch $@
+
+setup: $(READY) $(CLEAN)
+
+demo: setup
+	$(BIN)/prirec demo --out demo
+
+lint: setup
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: setup
+	$(BIN)/python -m pytest -n 2
+
+test: lint unit
+
+soak: setup $(PEERS)
+	$(BIN)/python benchmarks/soak.py
+
+bench: setup $(PEERS)
+	$(BIN)/python benchmarks/run.py
+
+$(PEERS): benchmarks/peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	touch $@
+
+docs: setup
+	$(BIN)/python -m prirec.cli.reference > docs/reference/cli.md
+	$(BIN)/python docs/make.py
+
+lock:
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .venv-peers demo

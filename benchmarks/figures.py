@@ -1,0 +1,61 @@
+"""Accuracy on the real data named by PRIREC_DATA, default settings: three seeds, each a split of its own."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from cities import real_data
+from prirec import settings_file
+from prirec.data.dataset import Dataset
+from prirec.data.published import import_published
+from prirec.evaluate.experiment import run, set_up
+from prirec.evaluate.metrics import auc
+
+SEEDS = (0, 1, 2)
+RANDOM = {"neighbours.kind": "random"}
+ROWS: dict[str, dict[str, dict[str, object]]] = {
+    "yelp": {
+        "centralised FM": {"preset": "fm"},
+        "PriRec, paper": {"preset": "paper"},
+        "PriRec, rounds": {"preset": "rounds"},
+        "PriRec, rounds, 10 % lost, 80 % online": {"participation.online": 0.8, "participation.dropout": 0.1},
+        "local only (gamma = 0)": {"linear.mixing": "fixed", "linear.gamma": 0.0},
+    },
+    "foursquare-tokyo": {
+        "centralised FM": {"preset": "fm"},
+        "PriRec-, paper": {"preset": "paper", "features.dynamic": False, **RANDOM},
+        "PriRec, paper": {"preset": "paper", **RANDOM},
+        "PriRec, rounds": {"preset": "rounds"},
+    },
+}
+
+
+def popularity_alone(dataset: Dataset, seed: int) -> float:
+    """The control row: places ranked by how many people visited them in training."""
+    setup = set_up(dataset, settings_file.load(changes={"seed": seed}))
+    test = setup.samples.test
+    return auc(test.label, setup.popularity.released["visitors"][test.place])
+
+
+def measure() -> dict[str, object]:
+    folder = real_data()
+    if folder is None:
+        return {}
+    answers: dict[str, object] = {}
+    for name, rows in ROWS.items():
+        with tempfile.TemporaryDirectory() as target:
+            dataset = import_published(name, folder / name.replace("-", "_"), Path(target) / "data").dataset
+        found: dict[str, list[dict[str, float]]] = {
+            label: [
+                run(set_up(dataset, settings_file.load(changes={**changes, "seed": seed}))).quality.as_dict()
+                for seed in SEEDS
+            ]
+            for label, changes in rows.items()
+        }
+        found["popularity alone"] = [{"auc": popularity_alone(dataset, seed)} for seed in SEEDS]
+        answers[name] = found
+    return answers
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))

@@ -1,0 +1,82 @@
+"""Samples a second at Koubei's shape (D = 89, K = 5, N = 30), as ratios to per-sample NumPy in the same run."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from baseline import numpy_pass
+from cities import koubei, wide
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.evaluate.experiment import Setup
+from prirec.settings import Settings
+
+HERE = Path(__file__).parent
+NARROW = {"ring__bits": 32, "ring__fraction_bits": 20, "ring__bound": 60.0}
+
+
+def best(task: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of some repeats: the others had company on the machine."""
+    times = []
+    for _ in range(repeats):
+        began = perf_counter()
+        task()
+        times.append(perf_counter() - began)
+    return min(times)
+
+
+def engine_rate(setup: Setup, settings: Settings, *, threads: int) -> float:
+    engine = make_engine("local", setup.samples, settings, threads=threads)
+    state = start(setup.samples, settings)
+    engine.advance(state)  # compiled, neighbours found
+    return len(setup.samples.train) / best(lambda: engine.advance(state), 5)
+
+
+def numpy_rate(setup: Setup, *, ring: bool, samples: int = 4000) -> float:
+    order = np.random.Generator(np.random.PCG64(1)).permutation(len(setup.samples.train))[:samples]
+    numpy_pass(setup, order[:50], ring=ring)
+    return samples / best(lambda: numpy_pass(setup, order, ring=ring), 3)
+
+
+def peers(setup: Setup) -> dict[str, float]:
+    """Samples a second of the FM libraries in the environment `.venv-peers`; empty where it does not exist."""
+    python = HERE.parent / ".venv-peers" / "bin" / "python"
+    if not python.exists():
+        return {}
+    samples, train = setup.samples, setup.samples.train
+    rows = np.arange(min(len(train), 200_000))
+    X = np.hstack([samples.people[train.person[rows]], samples.places[train.place[rows]], train.context[rows]])
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "samples.npz", X=X, y=train.label[rows])
+        answer = subprocess.run([python, HERE / "peers.py", folder], check=True, capture_output=True, text=True)
+    rates: dict[str, float] = json.loads(answer.stdout)
+    return rates
+
+
+def measure() -> dict[str, object]:
+    paper = wide("paper")
+    setup = koubei(paper)
+    rates = {
+        "per-sample NumPy, float sums": numpy_rate(setup, ring=False),
+        "per-sample NumPy, ring sums": numpy_rate(setup, ring=True),
+        "paper, 64-bit ring, shuffled": engine_rate(setup, paper, threads=1),
+        "paper, 64-bit ring, windows": engine_rate(setup, wide("paper", order="windows"), threads=1),
+        "paper, 32-bit ring, shuffled": engine_rate(setup, wide("paper", **NARROW), threads=1),
+        "paper, 32-bit ring, windows": engine_rate(setup, wide("paper", order="windows", **NARROW), threads=1),
+        "rounds, 1 thread": engine_rate(setup, wide("rounds"), threads=1),
+        "rounds, 2 threads": engine_rate(setup, wide("rounds"), threads=2),
+        "centralised FM, 1 thread": engine_rate(setup, wide("fm"), threads=1),
+        **{f"{name} (library)": rate for name, rate in peers(setup).items()},
+    }
+    return {"features": setup.samples.features, "records": len(setup.samples.train), "rates": rates}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))
+    sys.exit(0)

@@ -1,0 +1,116 @@
+"""Recommendations for one person, as the program shows them: on the person's own device nobody else would see them."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import typer
+
+from prirec.cli.output import show_table
+from prirec.data.dataset import Numbers, Places
+from prirec.errors import UsageError
+from prirec.evaluate.person import Advisor, Moment, describe_place
+from prirec.evaluate.report import AdviceLine
+from prirec.features.blocks import Clock
+from prirec.geography import haversine_km
+from prirec.protocols.reasons import in_words
+
+_POINT = re.compile(r"\s*([+-]?[0-9.]+)\s*,\s*([+-]?[0-9.]+)\s*")
+
+
+def moment_of(near: str | None, at: str | None) -> Moment:
+    """Where and when, from the flags. What was given is not repeated in an error: it says where someone is."""
+    return Moment(here=None if near is None else _point(near), time=None if at is None else _wall_clock(at))
+
+
+def _point(text: str) -> tuple[float, float]:
+    found = _POINT.fullmatch(text)
+    try:
+        lat, lon = (float(part) for part in found.groups()) if found else (np.nan, np.nan)
+    except ValueError:
+        lat, lon = np.nan, np.nan
+    if not (abs(lat) <= 90 and abs(lon) <= 180):
+        raise UsageError("--near takes a latitude and a longitude in degrees, such as --near 35.68,139.76")
+    return lat, lon
+
+
+def _wall_clock(text: str) -> int:
+    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, as it is from visits."""
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError("--at takes a date and a local time, such as --at 2024-05-04T19:30") from None
+    return int(told.replace(tzinfo=UTC).timestamp())
+
+
+def refuse_unplaced(advisor: Advisor, moment: Moment) -> None:
+    if moment.here is not None and advisor.index is None:
+        raise UsageError("these places have no coordinates, so --near has no meaning; leave it out")
+
+
+def remarks(advisor: Advisor, moment: Moment) -> list[str]:
+    """What was asked for and makes no difference."""
+    timed = any(isinstance(block, Clock) for block in advisor.setup.encoding.context)
+    idle = moment.time is not None and not timed
+    return ["this model does not know times, so --at makes no difference"] if idle else []
+
+
+def advise(
+    advisor: Advisor, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
+) -> tuple[AdviceLine, ...]:
+    """Algorithm 3 in words: what each place is, how far (from where the person is, or from home), and why."""
+    places = advisor.setup.prepared.dataset.places
+    lines = []
+    for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
+        line = AdviceLine(
+            place=places.ids[found.place_row],
+            about=describe_place(places, found.place_row, worded(places)),
+            distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
+            probability=found.probability,
+            reasons=found.reasons,
+        )
+        lines.append(line)
+    return tuple(lines)
+
+
+def worded(places: Places) -> list[str]:
+    """The public columns that hold words."""
+    return [name for name, column in places.columns.items() if not isinstance(column, Numbers)]
+
+
+def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:
+    if moment is None or moment.here is None or places.location is None:
+        return home_km
+    return float(haversine_km(np.array(moment.here), places.location[row]))
+
+
+def show_advice(lines: Sequence[AdviceLine], *, origin: str, title: str | None = None) -> None:
+    """One line a place, best first; origin is what distances are from."""
+    if not lines:
+        typer.echo("there is nothing to recommend: every place that matches has been visited")
+        return
+    columns = {
+        ">": [str(at) for at in range(1, len(lines) + 1)],
+        "place": [line.place for line in lines],
+        "about": [line.about for line in lines],
+        ">km": ["" if line.distance_km is None else f"{line.distance_km:.1f}" for line in lines],
+        ">chance": [f"{100 * line.probability:.0f} %" for line in lines],
+        "why it stands out": [", ".join(in_words(reason) for reason in line.reasons) for line in lines],
+    }
+    known = {name: cells for name, cells in columns.items() if any(cells)}
+    show_table(tuple(known), zip(*known.values(), strict=True), title=title)
+    far = f"km: from {origin}; " if ">km" in known else ""
+    typer.echo(f"{far}figures: how far a reason lifts a place above the mean nearby")
+
+
+def as_dict(line: AdviceLine) -> dict[str, Any]:
+    """Ready for JSON."""
+    return {
+        "place": line.place,
+        "about": line.about,
+        "distance_km": line.distance_km,
+        "probability": line.probability,
+        "reasons": [{"name": reason.name, "pull": reason.pull} for reason in line.reasons],
+    }

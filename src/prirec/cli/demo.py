@@ -1,0 +1,31 @@
+"""prirec demo: a made-up city, four models, one table, ten places for one person, and a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prirec.cli.options import Seed, examples
+
+EPILOG = examples("prirec demo", "prirec demo --quick --out try")
+USUAL, QUICK, FEWEST = 4000, 500, 200
+
+
+def demo(
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report, run and data go.")] = Path("demo"),
+    people: Annotated[
+        int | None, typer.Option(min=FEWEST, metavar="N", show_default=str(USUAL), help="People in the city.")
+    ] = None,
+    seed: Seed = 0,
+    quick: Annotated[bool, typer.Option("--quick", help=f"A small city of {QUICK} people.")] = False,
+) -> None:
+    """Compare four models on a made-up city and recommend places."""
+    from prirec.cli.exhibition import hold, refuse_foreign, require_tools
+    from prirec.errors import UsageError
+
+    if quick and people is not None:
+        raise UsageError("--quick sets the number of people; give --quick or --people")
+    require_tools()
+    refuse_foreign(out)
+    hold(out, people=people if people is not None else (QUICK if quick else USUAL), seed=seed)

@@ -1,0 +1,54 @@
+"""prirec evaluate: how good a saved run is."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from prirec.cli.options import DataFolder, Json, Radius, RunFolder, examples
+
+EPILOG = examples(
+    "prirec evaluate runs/first city",
+    "prirec evaluate runs/first city --ranking --k 20 --candidates all --json",
+)
+
+
+def evaluate(
+    run: RunFolder,
+    data: DataFolder,
+    *,
+    ranking: Annotated[bool, typer.Option("--ranking", help="Also ask for the top k of a sample of people.")] = False,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="K", help="Length of the list.")] = 10,
+    radius_km: Radius = 5.0,
+    candidates: Annotated[
+        Literal["matched", "all"], typer.Option(help="Rank the places near home, or the whole catalogue.")
+    ] = "matched",
+    people: Annotated[
+        int, typer.Option(min=1, metavar="N", help="People in the sample, drawn by the run's seed.")
+    ] = 500,
+    json: Json = False,
+) -> None:
+    """Measure a saved run on its test records."""
+    from prirec.cli.output import SIMULATION, show_json
+    from prirec.cli.progress import busy
+    from prirec.cli.quality import show_quality, show_ranking
+    from prirec.cli.ranking import Question, rank
+    from prirec.cli.saved import reopen
+    from prirec.evaluate.experiment import quality
+
+    opened = reopen(run, data)
+    figures = quality(opened.setup.samples, opened.run.linear, opened.run.interaction)
+    question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
+    with busy("ranking"):
+        ranked = rank(opened, question) if ranking else None
+    if json:
+        answer: dict[str, Any] = {"run": str(run), "source": opened.run.source, "quality": figures.as_dict()}
+        if ranked is not None:
+            answer["ranking"] = {**ranked.as_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
+        show_json(answer)
+        return
+    show_quality(figures)
+    if ranked is not None:
+        located = opened.setup.prepared.dataset.places.location is not None
+        near = f"the places within {radius_km:g} km of home" if candidates == "matched" and located else "all places"
+        show_ranking(ranked, k=k, among=near)
+    typer.echo(SIMULATION)

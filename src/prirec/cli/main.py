@@ -1,0 +1,69 @@
+"""The program: its commands, its version, and what it does with a refusal (see group.py)."""
+
+from typing import Annotated
+
+import typer
+
+from prirec import __version__
+from prirec.cli import data_describe, data_import, data_make, demo, evaluate, recommend, settings, train
+from prirec.cli.group import Commands
+from prirec.cli.options import examples
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def _version(value: bool) -> None:  # noqa: FBT001  # called with one argument by position
+    if value:
+        typer.echo(f"prirec {__version__}")
+        raise typer.Exit
+
+
+def program(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Recommend nearby places without collecting anyone's data. This program simulates it on one machine."""
+
+
+def build() -> typer.Typer:
+    """The commands and their names. A traceback never shows local variables: they may hold private values."""
+    app = typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings=HELP,
+        pretty_exceptions_enable=False,
+        pretty_exceptions_show_locals=False,
+        epilog=examples("prirec demo", "prirec data make city", "prirec train city --out runs/first"),
+    )
+    app.callback()(program)
+    app.command("demo", epilog=demo.EPILOG)(demo.demo)
+    data = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Make, import and describe data folders.",
+        context_settings=HELP,
+    )
+    data.command("make", epilog=data_make.EPILOG)(data_make.make)
+    data.command("import", epilog=data_import.EPILOG)(data_import.import_data)
+    data.command("describe", epilog=data_describe.EPILOG)(data_describe.describe)
+    app.add_typer(data, name="data")
+    app.command("train", epilog=train.EPILOG)(train.train)
+    app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
+    app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
+    app.command("settings", epilog=settings.EPILOG)(settings.settings)
+    return app
+
+
+app = build()
+
+
+def run() -> None:
+    """The console script."""
+    app(prog_name="prirec")
+
+
+if __name__ == "__main__":
+    run()

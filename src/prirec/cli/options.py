@@ -1,0 +1,39 @@
+"""Arguments and options that more than one command has, so that they read the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from prirec.settings import PresetName
+
+TableFormat: TypeAlias = Literal["csv", "parquet"]
+
+DataFolder = Annotated[Path, typer.Argument(metavar="DATA", help="Data folder: visits and, if any, pois and users.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that prirec train wrote.")]
+NewFolder = Annotated[Path, typer.Argument(metavar="TARGET", help="Folder to write; must be new or empty.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse repeated visits instead of leaving them out.")]
+Tables = Annotated[TableFormat, typer.Option("--format", help="Kind of files to write.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed; the same seed gives the same answer.")]
+Radius = Annotated[float, typer.Option(min=0.0, metavar="KM", help="Places within so many kilometres are considered.")]
+Preset = Annotated[
+    PresetName | None,
+    typer.Option(
+        help="Settings to start from: paper (Algorithm 2), rounds, fm (centralised), or private, which is refused "
+        "until its privacy budget is built.",
+        show_default="rounds",
+    ),
+]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", metavar="FILE", help="TOML file of settings that differ from the preset.")
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as neighbours.size=200; repeatable."),
+]
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: one example a line, kept as it is (the first character says so)."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

@@ -1,0 +1,67 @@
+"""Progress on the standard error stream, one bar a model; silent where nobody watches."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prirec.cli.output import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from prirec.engines.state import Passed
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The bar of one model."""
+
+    bars: "Progress"
+    task: "TaskID"
+
+    def begin(self) -> None:
+        """The clock starts: something is being done for this model."""
+        self.bars.start_task(self.task)
+        self.bars.update(self.task, stage="preparing")
+
+    def tell(self, passed: "Passed") -> None:
+        """One more iteration, and its loss."""
+        self.bars.update(self.task, completed=passed.iteration, stage=f"loss {passed.loss:.4f}")
+
+    def finish(self, iterations: int) -> None:
+        """Training may stop early: the bar is full all the same."""
+        self.bars.update(self.task, total=iterations, completed=iterations)
+
+
+@contextmanager
+def bars() -> "Iterator[Progress]":
+    """Room for bars; they stay on the screen when they are done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[stage]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as shown:
+        yield shown
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign of life for work whose end is not known; it leaves nothing on the screen."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(what):
+        yield
+
+
+def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
+    """A new bar, whose clock stands until it begins."""
+    return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))

@@ -1,0 +1,51 @@
+"""prirec recommend: Algorithm 3 for one person of a saved run."""
+
+from typing import Annotated
+
+import typer
+
+from prirec.cli.options import DataFolder, Json, Radius, RunFolder, examples
+
+EPILOG = examples(
+    "prirec recommend runs/first city --person u0042",
+    "prirec recommend runs/first city --person u0042 --near 35.68,139.76 --at 2024-05-04T19:30 -k 5",
+)
+
+
+def recommend(
+    run: RunFolder,
+    data: DataFolder,
+    *,
+    person: Annotated[str, typer.Option(metavar="ID", help="Whose recommendations; data describe --people lists ids.")],
+    near: Annotated[
+        str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", show_default="no particular time", help="Local time, such as 2024-05-04T19:30."),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="K", help="How many places.")] = 10,
+    radius_km: Radius = 5.0,
+    json: Json = False,
+) -> None:
+    """Recommend places to one person, with reasons.
+
+    Places that the person has visited are left out."""
+    from prirec.cli.advice import advise, as_dict, moment_of, refuse_unplaced, remarks, show_advice
+    from prirec.cli.output import SIMULATION, notes, show_json
+    from prirec.cli.saved import reopen
+    from prirec.evaluate.person import Advisor
+
+    moment = moment_of(near, at)
+    opened = reopen(run, data)
+    advisor = Advisor.of(opened.setup, opened.run.linear, opened.run.interaction)
+    refuse_unplaced(advisor, moment)
+    lines = advise(advisor, advisor.row(person), moment=moment, k=k, radius_km=radius_km)
+    told = remarks(advisor, moment)
+    origin = "home" if moment.here is None else "here"
+    if json:
+        show_json({"places": [as_dict(line) for line in lines], "distance_from": origin, "notes": told})
+        return
+    notes(told)
+    show_advice(lines, origin=origin)
+    typer.echo(SIMULATION)

@@ -1,0 +1,59 @@
+"""Unfinished training: what a checkpoint holds, whether it may be thrown away, and what to say when stopped by hand."""
+
+from pathlib import Path
+from zipfile import ZipFile, is_zipfile
+
+from prirec.cli.output import note
+from prirec.engines.checkpoint import identity, load
+from prirec.engines.training import hold_out
+from prirec.errors import StateError, UsageError
+from prirec.evaluate.experiment import Setup
+
+
+def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
+    """How many iterations are done already; 0 where there is no checkpoint, or it is not wanted."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    if not checkpoint.exists():
+        return 0
+    if not resume:
+        _discard(checkpoint)
+        return 0
+    kept, asked = _kept(setup, checkpoint), setup.settings.iterations
+    if kept > asked:
+        raise UsageError(
+            f"the checkpoint {checkpoint} holds {kept} iterations, more than the {asked} asked for; "
+            "raise --iterations, or start over with --no-resume"
+        )
+    note(f"resuming after iteration {kept} of {asked}, from {checkpoint}")
+    return kept
+
+
+def _kept(setup: Setup, checkpoint: Path) -> int:
+    seen, _ = hold_out(setup.samples, setup.settings)
+    try:
+        return load(checkpoint, identity(seen, setup.settings)).state.iteration
+    except StateError as refusal:
+        raise StateError(f"{refusal}; --no-resume starts over") from None
+
+
+def _discard(path: Path) -> None:
+    """Only what is a checkpoint is removed: a slip of the hand in --checkpoint costs no file."""
+    if not _is_checkpoint(path):
+        raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
+    path.unlink()
+
+
+def _is_checkpoint(path: Path) -> bool:
+    if not is_zipfile(path):
+        return False
+    with ZipFile(path) as archive:
+        return {"header.npy", "linear0.npy"} <= set(archive.namelist())
+
+
+def tell_stopped(checkpoint: Path, kept: int, *, iterations: int) -> None:
+    """After Ctrl-C: what is kept, and how to go on."""
+    if not checkpoint.exists():
+        note("stopped before the first checkpoint; nothing is kept")
+        return
+    work = f"the work after iteration {kept} of {iterations}" if kept else "what was done before"
+    note(f"stopped; {work} is kept in {checkpoint}; run the same command again to go on")

@@ -1,0 +1,28 @@
+"""A saved run and the data it was trained on, put together again."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prirec.cli.output import notes
+from prirec.cli.progress import busy
+from prirec.data.folder import read_folder
+from prirec.engines.run_folder import Run, load_run
+from prirec.evaluate.experiment import Setup, set_up_again
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened:
+    """The model and the city that it belongs to."""
+
+    run: Run = field(repr=False)
+    setup: Setup = field(repr=False)
+
+
+def reopen(run: Path, data: Path) -> Reopened:
+    """StateError if the run is damaged or the data are others; the data's notes go to stderr."""
+    saved = load_run(run)
+    with busy("reading the data"):
+        loaded = read_folder(data)
+        setup = set_up_again(loaded.dataset, saved)
+    notes(loaded.notes)
+    return Reopened(saved, setup)

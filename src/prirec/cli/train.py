@@ -1,0 +1,85 @@
+"""prirec train: from a data folder to a saved run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from prirec.cli.options import Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
+
+if TYPE_CHECKING:
+    from prirec.cli.training import Finished
+
+EPILOG = examples(
+    "prirec train city --out runs/first",
+    "prirec train city --out runs/paper --preset paper --dimension 10 --neighbours 50",
+    "prirec train city --out runs/mine --settings mine.toml --set linear.alpha=0.1",
+)
+
+
+def train(
+    data: DataFolder,
+    *,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Folder to save the run to.")],
+    preset: Preset = None,
+    file: SettingsFile = None,
+    assignments: Assignments = None,
+    iterations: Annotated[int | None, typer.Option(metavar="T", help="Rounds, or passes T over the records.")] = None,
+    dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of V.")] = None,
+    neighbours: Annotated[
+        int | None, typer.Option(metavar="N", help="Neighbours of a person; with rounds, the smallest cohort.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; the same seed gives the same bits.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", show_default="one a core", help="Any number gives the same bits.")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "plain"], typer.Option(help="local is fast; plain is the readable one it is tested against.")
+    ] = "local",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="RUN.checkpoint", help="Where unfinished work is kept.")
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(min=1, metavar="N", help="Iterations between checkpoints.")] = 5,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on from a checkpoint of the same run, or start over.")
+    ] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in RUN.")] = False,
+    strict: Strict = False,
+    json: Json = False,
+) -> None:
+    """Train a model, measure it on unseen records, and save it."""
+    from prirec.cli.choosing import choose
+    from prirec.cli.training import Job, refuse_idle, work
+
+    flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
+    around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
+    settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
+    refuse_idle(settings, neighbours=neighbours)
+    job = Job(
+        data=data,
+        out=out,
+        settings=settings,
+        engine=engine,
+        threads=threads,
+        checkpoint=checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint"),
+        every=checkpoint_every,
+        resume=resume,
+        overwrite=overwrite,
+        strict=strict,
+    )
+    _show(work(job), json=json)
+
+
+def _show(finished: "Finished", *, json: bool) -> None:
+    from prirec.cli.output import SIMULATION, notes, show_json
+    from prirec.cli.quality import show_quality
+
+    if json:
+        show_json(finished.as_dict())
+        return
+    job, trained = finished.job, finished.outcome.trained
+    notes(finished.notes)
+    show_quality(finished.outcome.quality)
+    typer.echo(f"{len(trained.history)} iterations; saved to {job.out}")
+    typer.echo(f"next: prirec recommend {job.out} {job.data} --person ID")
+    typer.echo(SIMULATION)

@@ -1,0 +1,128 @@
+"""The work behind prirec train: read, resume, train, save; a checkpoint is removed once the run is saved."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from prirec.cli.progress import bar, bars, busy
+from prirec.cli.resuming import iterations_kept, tell_stopped
+from prirec.data.folder import read_folder
+from prirec.engines.run_folder import save_run
+from prirec.engines.state import Passed
+from prirec.engines.training import Keeping
+from prirec.errors import UsageError
+from prirec.evaluate.experiment import Outcome, run, set_up, to_run
+from prirec.settings import Settings
+
+STOPPED = 130  # the shell's code for Ctrl-C
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """All that was asked for."""
+
+    data: Path
+    out: Path
+    settings: Settings
+    engine: str
+    threads: int | None
+    checkpoint: Path
+    every: int
+    resume: bool
+    overwrite: bool
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A saved run, and what there is to say about it."""
+
+    job: Job
+    outcome: Outcome
+    notes: tuple[str, ...]
+    resumed_at: int
+
+    def as_dict(self) -> dict[str, Any]:
+        history = self.outcome.trained.history
+        return {
+            "run": str(self.job.out),
+            "source": str(self.job.data),
+            "quality": self.outcome.quality.as_dict(),
+            "iterations": len(history),
+            "resumed_at": self.resumed_at,
+            "loss": [passed.loss for passed in history],
+            "settings": msgspec.to_builtins(self.job.settings),
+            "notes": self.notes,
+        }
+
+
+def refuse_idle(settings: Settings, *, neighbours: int | None) -> None:
+    """A flag that would change nothing is a mistake."""
+    if neighbours is not None and settings.schedule == "centralised":
+        raise UsageError("--neighbours has no meaning here: the centralised model has no neighbours")
+
+
+def work(job: Job) -> Finished:
+    """Train and save; when stopped by hand, say what is kept."""
+    _refuse_occupied(job)
+    done: list[Passed] = []
+    try:
+        finished = _trained(job, done)
+    except KeyboardInterrupt:
+        tell_stopped(job.checkpoint, _last_kept(done, every=job.every), iterations=job.settings.iterations)
+        raise typer.Exit(STOPPED) from None
+    save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
+    job.checkpoint.unlink(missing_ok=True)
+    return finished
+
+
+def _trained(job: Job, done: list[Passed]) -> Finished:
+    settings = job.settings
+    with busy("reading the data"):
+        loaded = read_folder(job.data, strict=job.strict)
+        setup = set_up(loaded.dataset, settings)
+    resumed_at = iterations_kept(setup, job.checkpoint, resume=job.resume)
+    with bars() as shown:
+        progress = bar(shown, "training", iterations=settings.iterations)
+        progress.begin()
+
+        def tell(passed: Passed) -> None:
+            done.append(passed)
+            progress.tell(passed)
+
+        keeping = Keeping(job.checkpoint, every=job.every)
+        threads = job.threads if job.threads is not None else os.cpu_count() or 1
+        outcome = run(setup, engine=job.engine, threads=threads, keeping=keeping, tell=tell)
+        progress.finish(len(done))
+    told = (*loaded.notes, *setup.prepared.notes, *flagged(done, floor=settings.floor, schedule=settings.schedule))
+    return Finished(job, outcome, told, resumed_at)
+
+
+def _refuse_occupied(job: Job) -> None:
+    """Before any work, not after it."""
+    if job.out.exists() and not (job.overwrite and (job.out / "run.json").is_file()):
+        hint = "it holds no earlier run to overwrite" if job.overwrite else "--overwrite replaces an earlier run"
+        raise UsageError(f"{job.out} exists; name another folder ({hint})")
+    if job.checkpoint.is_dir():
+        raise UsageError(f"the checkpoint {job.checkpoint} is a folder; name a file")
+
+
+def _last_kept(done: Sequence[Passed], *, every: int) -> int:
+    return max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
+
+
+def flagged(history: Sequence[Passed], *, floor: int, schedule: str) -> Iterator[str]:
+    """What did not go as a reader would assume."""
+    if alone := max((passed.alone for passed in history), default=0):
+        yield f"up to {alone:,} people had no neighbours online and learnt alone"
+    if schedule != "rounds":
+        return
+    if still := sum(passed.in_sum < floor for passed in history):
+        yield f"in {still} of {len(history)} rounds fewer than {floor} people were left in the sum, and V did not move"
+    if closed := sum(passed.cohorts_opened == 0 for passed in history):
+        yield f"in {closed} of {len(history)} rounds no cohort had {floor} people present, and nobody mixed models"

@@ -1,0 +1,31 @@
+"""How a kernel is compiled: cached on disk, without the interpreter lock, and never with fastmath.
+
+fastmath would let the compiler reorder sums, and two engines would no longer agree bit for bit.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compiles a function whose annotations say what it takes; they are for readers and for mypy only."""
+    return cast(Function, njit(cache=True, nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """A kernel that becomes part of whatever calls it: a call would hand over every array of every tuple one by one."""
+    return cast(Function, njit(cache=True, nogil=True, forceinline=True)(function))
+
+
+def kernel_for(*signatures: str) -> Callable[[Function], Function]:
+    """A kernel for these signatures only. Give them to whatever Python calls with a 64-bit word: left to itself, numba
+    reads an int as int64 and then refuses the half of all words from 2^63 on."""
+
+    def compile_it(function: Function) -> Function:
+        return cast(Function, njit(list(signatures), cache=True, nogil=True)(function))
+
+    return compile_it

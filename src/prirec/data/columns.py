@@ -1,0 +1,175 @@
+"""Cells to columns: what is a number, a category or a list of tags, and whether it is within what was declared."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prirec.data.dataset import Category, Column, Columns, Declared, Numbers, Tags
+from prirec.data.folder_names import suggest
+from prirec.data.folder_tables import Table
+from prirec.data.schema import RESERVED, Kind, Schema
+from prirec.types import BoolArray, IndexArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SEPARATOR = "|"
+
+
+def read_columns(table: Table, schema: Schema) -> Columns:
+    """Every column of the table that has no meaning of its own, in the table's order."""
+    names = [name for name in table.frame.columns if name not in RESERVED[table.name]]
+    return {name: _read_checked(table, name, schema) for name in names}
+
+
+def check_names(table: Table, schema: Schema) -> None:
+    """A declared column that is not in the table is a slip of the pen."""
+    for key in {**schema.kinds, **schema.declared}:
+        name, _, column = key.partition(".")
+        if name == table.name and column not in table.frame.columns:
+            raise schema.error(
+                f"{table.label} has no such column; {suggest(column, table.frame.columns)}", column=column
+            )
+
+
+def _read_checked(table: Table, name: str, schema: Schema) -> Column:
+    key = f"{table.name}.{name}"
+    kind = "number" if schema.is_number(key) else schema.kinds.get(key) or _guess(table, name, text=schema.is_text(key))
+    column = read_column(table, name, kind=kind)
+    if key in schema.declared:
+        _check_declared(table, name, column=column, declared=schema.declared[key])
+    return column
+
+
+def read_column(table: Table, name: str, *, kind: Kind) -> Column:
+    """One column of the stated kind."""
+    if kind == "number":
+        return read_numbers(table, name)
+    text = _text(table, name)
+    return _category(text) if kind == "category" else _tags(text)
+
+
+def _guess(table: Table, name: str, *, text: bool) -> Kind:
+    """All numbers or all true/false: a number, unless known to be text. A | anywhere: tags. Otherwise a category."""
+    import polars as pl
+
+    cells = table.frame[name]
+    if not text and (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
+        return "number"
+    if isinstance(cells.dtype, pl.List):
+        return "tags"
+    words = _text(table, name)
+    if words.str.contains(SEPARATOR, literal=True).any():
+        return "tags"
+    return "category" if text or table.typed or not all_numbers(words) else "number"
+
+
+def _text(table: Table, name: str) -> "pl.Series":
+    import polars as pl
+
+    cells = table.frame[name]
+    if isinstance(cells.dtype, pl.List):
+        return cells.cast(pl.List(pl.String)).list.join(SEPARATOR)
+    if cells.dtype.is_temporal() or cells.dtype.is_nested() or cells.dtype == pl.Binary:
+        raise table.error("is neither number, text nor list of text; give one of these", column=name)
+    return cells.cast(pl.String)
+
+
+def as_numbers(cells: "pl.Series") -> "pl.Series":
+    """float64, null where a cell is empty or no number; true and false are 1 and 0 if there is nothing else."""
+    import polars as pl
+
+    if cells.dtype != pl.String:
+        return cells.cast(pl.Float64)
+    text = cells.str.strip_chars()
+    numbers = text.cast(pl.Float64, strict=False)
+    if numbers.null_count() < text.len():
+        return numbers
+    return text.str.to_lowercase().replace_strict({"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64)
+
+
+def all_numbers(text: "pl.Series") -> bool:
+    """Whether every cell that is not empty would be read as a number."""
+    return as_numbers(text).null_count() == text.null_count()
+
+
+def read_numbers(table: Table, name: str) -> Numbers:
+    """Finite numbers; NaN only where a cell is empty."""
+    import polars as pl
+
+    cells = table.frame[name]
+    if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null, pl.String)):
+        raise table.error("does not hold numbers", column=name)
+    numbers = as_numbers(cells)
+    wrong = cells.is_not_null() & (numbers.is_null() | ~numbers.is_finite().fill_null(value=True))
+    if wrong.any():
+        problem = "not a finite number; leave the cell empty where nothing is known"
+        raise table.error(problem, row=first(wrong.to_numpy()), column=name)
+    return Numbers(numbers.fill_null(np.nan).to_numpy().astype(np.float64, copy=True))
+
+
+def first(wrong: BoolArray) -> int:
+    return int(np.argmax(wrong))
+
+
+def codes_of(text: "pl.Series", words: "pl.Series") -> IndexArray:
+    """Row of each cell's word among the words; -1 where it is empty or not among them."""
+    import polars as pl
+
+    codes = text.cast(pl.Enum(words), strict=False).to_physical().cast(pl.Int32)
+    return codes.fill_null(-1).to_numpy().astype(np.int32, copy=True)
+
+
+def _category(text: "pl.Series") -> Category:
+    words = text.drop_nulls().unique().sort()
+    return Category(codes_of(text, words), tuple(words.to_list()))
+
+
+def _tags(text: "pl.Series") -> Tags:
+    """Each word once a row, in the order of the words."""
+    import polars as pl
+
+    pieces = pl.DataFrame({"word": text.str.split(SEPARATOR)}).with_row_index("row").explode("word")
+    pieces = pieces.filter(pl.col("word") != "").unique().sort("row", "word")
+    words = pieces["word"].unique().sort()
+    lengths = np.bincount(pieces["row"].to_numpy(), minlength=text.len())
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Tags(offsets, codes_of(pieces["word"], words), tuple(words.to_list()))
+
+
+def _check_declared(table: Table, name: str, *, column: Column, declared: Declared) -> None:
+    if isinstance(column, Numbers):
+        low, high = declared.low, declared.high
+        wrong = (column.values < (-np.inf if low is None else low)) | (
+            column.values > (np.inf if high is None else high)
+        )
+        if wrong.any():
+            raise table.error("outside the range declared in schema.toml", row=first(wrong), column=name)
+        return
+    allowed = set(declared.words or ())
+    strange = np.array([word not in allowed for word in column.words] + [False])  # the last stands for code -1
+    wrong = strange[column.codes]
+    if wrong.any():
+        at = first(wrong)
+        row = at if isinstance(column, Category) else int(np.searchsorted(column.offsets, at, side="right")) - 1
+        raise table.error("not among the values declared in schema.toml", row=row, column=name)
+
+
+def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
+    """A column read as words although most of its cells are numbers is likely a slip: say so, with counts."""
+    import polars as pl
+
+    notes = []
+    for name, column in columns.items():
+        key = f"{table.name}.{name}"
+        if table.typed or key in {**schema.kinds, **schema.declared} or not isinstance(column, Category):
+            continue
+        numeric = as_numbers(pl.Series(column.words, dtype=pl.String)).is_not_null().to_numpy()
+        share = np.append(numeric, False)[column.codes]
+        known = int((column.codes >= 0).sum())
+        if 2 * int(share.sum()) > known:
+            notes.append(
+                f"{table.label}, column '{name}': {known - int(share.sum()):,} of {known:,} cells are not numbers, "
+                "so all are read as words"
+            )
+    return notes

@@ -1,0 +1,118 @@
+"""A data folder: `visits` and, if there are any, `pois` and `users`, each a CSV or Parquet file; see read_folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prirec.data.columns import check_names, first, mixed_notes, read_columns
+from prirec.data.dataset import Columns, Dataset, People, Places
+from prirec.data.folder_ids import listed_ids, read_ids, read_location, rows_of, seen_ids
+from prirec.data.folder_tables import NEEDS, Table, find_table, read_table, require_polars
+from prirec.data.folder_visits import read_visits
+from prirec.data.schema import Schema, read_schema
+from prirec.errors import DataError
+from prirec.types import RealArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLES = ("visits", "pois", "users")
+UNLOCATED_LIMIT = 0.01  # share of POIs that may lack coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A data set and, in plain sentences, what was left out on the way or looks odd."""
+
+    dataset: Dataset
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """People or places before they are told apart."""
+
+    ids: "pl.Series" = field(repr=False)
+    table: Table | None
+    location: RealArray | None = field(repr=False)
+    columns: Columns = field(repr=False)
+
+
+def read_folder(path: Path, *, strict: bool = False) -> Loaded:
+    """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
+
+    Repeated visits are left out and counted; strict makes them a DataError.
+    """
+    require_polars()
+    path = Path(path)
+    if not path.is_dir():
+        raise DataError(f"there is no such folder; {NEEDS}", file=path)
+    files = {name: find_table(path, name) for name in TABLES}
+    if files["visits"] is None:
+        raise DataError(f"holds no visits; {NEEDS}", file=path)
+    tables = {name: read_table(name, file) for name, file in files.items() if file is not None}
+    return assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
+
+
+def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
+    """The data set that these tables describe: ids to rows, cells to columns, repeated visits left out."""
+    _check_schema(tables, schema)
+    visits_table = tables["visits"]
+    who, where = read_ids(visits_table, "user"), read_ids(visits_table, "poi")
+    people = _listed(tables.get("users"), who, schema=schema)
+    places = _listed(tables.get("pois"), where, schema=schema)
+    visits, notes = read_visits(
+        visits_table,
+        schema,
+        person=rows_of(who, people.ids, table=visits_table, other=people.table),
+        place=rows_of(where, places.ids, table=visits_table, other=places.table),
+        strict=strict,
+    )
+    notes += _unlocated_notes(places)
+    for listed in (places, people):
+        notes += mixed_notes(listed.table, listed.columns, schema) if listed.table is not None else []
+    dataset = Dataset(
+        name=name,
+        people=People(ids=tuple(people.ids.to_list()), location=people.location, columns=people.columns),
+        places=Places(ids=tuple(places.ids.to_list()), location=places.location, columns=places.columns),
+        visits=visits,
+        labelled="label" in visits_table.frame.columns,
+        declared=dict(schema.declared),
+    )
+    return Loaded(dataset, tuple(notes))
+
+
+def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
+    for key in {**schema.kinds, **schema.declared}:
+        name, _, column = key.partition(".")
+        if name not in tables:
+            raise schema.error(f"is declared for '{name}', and the folder has no such table", column=column)
+    for table in tables.values():
+        check_names(table, schema)
+
+
+def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
+    if table is None:
+        return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
+    ids = listed_ids(table, seen.name)
+    return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
+
+
+def _unlocated_notes(places: _Listed) -> list[str]:
+    if places.table is None or places.location is None:
+        return []
+    missing = np.isnan(places.location[:, 0])
+    count = int(missing.sum())
+    if count > UNLOCATED_LIMIT * len(missing):
+        problem = (
+            f"{count:,} of {len(missing):,} POIs have no coordinates, more than 1 %; fill them in or leave them out"
+        )
+        raise places.table.error(problem, row=first(missing), column="lat")
+    return (
+        [f"{count:,} POI{'' if count == 1 else 's'} without coordinates kept, with no place on the map"]
+        if count
+        else []
+    )

@@ -1,0 +1,1 @@
+"""Whole training runs: the readable oracle, and the fast one that must equal it."""

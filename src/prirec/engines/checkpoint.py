@@ -1,0 +1,123 @@
+"""Checkpoints: one file, replaced in one move, refused when damaged or from another run."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import msgspec
+import numpy as np
+
+from prirec.engines.state import Passed, State
+from prirec.errors import StateError
+from prirec.features.samples import Samples
+from prirec.model.adam import Moments
+from prirec.settings import Settings
+
+VERSION = 1
+# whatever a zip file with some bytes changed makes its readers say
+DAMAGE = (OSError, EOFError, ValueError, LookupError, TypeError, RuntimeError, BadZipFile, msgspec.MsgspecError)
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A run in the middle: the state, what was said of each iteration, and the best state seen by early stopping."""
+
+    state: State
+    history: list[Passed] = field(default_factory=list)
+    best: State | None = None
+
+    def note(self, passed: Passed) -> None:
+        """Adds an iteration to the history, and keeps the state if the held-out loss was never lower."""
+        losses = [earlier.held_out_loss for earlier in self.history if earlier.held_out_loss is not None]
+        self.history.append(passed)
+        if passed.held_out_loss is not None and passed.held_out_loss < min(losses, default=float("inf")):
+            s = self.state
+            self.best = State(s.iteration, s.linear.copy(), s.interaction.copy(), s.moments)
+
+    def exhausted(self, patience: int) -> bool:
+        """Whether early stopping has waited long enough."""
+        return patience > 0 and self.best is not None and self.state.iteration - self.best.iteration >= patience
+
+
+class _Header(msgspec.Struct, frozen=True):
+    version: int
+    whose: str
+    iterations: list[int]  # of the state, and of the best one if there is one
+    steps: list[int]
+    history: list[Passed]
+
+
+def identity(samples: Samples, settings: Settings) -> str:
+    """What a checkpoint must agree with: the settings but for the number of iterations, and all that is learnt from."""
+    digest = blake2b(msgspec.json.encode(msgspec.structs.replace(settings, iterations=1)), digest_size=16)
+    train = samples.train
+    home = np.empty(0) if samples.home is None else samples.home
+    learnt_from = (train.offsets, train.place, train.label, train.context)
+    for array in (samples.keys, home, samples.people, samples.places, *learnt_from):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def save(path: Path, run: Checkpoint, whose: str) -> None:
+    """Written beside, made durable, then moved over the old one: a crash leaves one or the other, whole."""
+    states = [run.state] + ([run.best] if run.best is not None else [])
+    header = _Header(
+        VERSION, whose, [s.iteration for s in states], [s.moments.steps for s in states], run.history
+    )  # fmt: skip
+    arrays: dict[str, Any] = {"header": np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)}
+    for at, s in enumerate(states):
+        arrays |= {f"linear{at}": s.linear, f"interaction{at}": s.interaction}
+        arrays |= {f"first{at}": s.moments.first, f"second{at}": s.moments.second}
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise StateError(
+            f"the checkpoint could not be written ({error.strerror}); the one before it is untouched"
+        ) from None
+
+
+def load(path: Path, whose: str) -> Checkpoint:
+    """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header = msgspec.json.decode(file["header"].tobytes(), type=_Header)
+            _check(header, whose, path)
+            states = [_state(file, at, header) for at in range(len(header.iterations))]
+    except DAMAGE:
+        raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
+    return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
+
+
+def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
+    moments = Moments(file[f"first{at}"], file[f"second{at}"], header.steps[at])
+    return State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments)
+
+
+def _check(header: _Header, whose: str, path: Path) -> None:
+    if header.version != VERSION:
+        raise StateError(f"the checkpoint {path.name} has version {header.version}, this program reads {VERSION}")
+    if header.whose != whose:
+        raise StateError(
+            f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
+        )
+
+
+def sync_folder(path: Path) -> None:
+    """Makes a rename durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,84 @@
+"""Who learns with whom, from the settings: cohorts for rounds, neighbours for the paper's schedule."""
+
+import numpy as np
+
+from prirec.engines.randomness import generator, iteration_key, run_key
+from prirec.errors import PolicyError, UsageError
+from prirec.features.samples import Samples
+from prirec.graph import weights as strengths
+from prirec.graph.cohorts import coarse_cells, cohorts
+from prirec.graph.nearest import Neighbours, nearest
+from prirec.graph.random_draw import random_neighbours
+from prirec.model.sample_pass import Circle
+from prirec.settings import Settings
+from prirec.types import BoolArray, IndexArray, RealArray
+
+
+def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
+    """(I,): the cohort of each person, from the coarse cell that the device names; by hash where there is no home."""
+    people, size = len(samples.ids), settings.neighbours.size
+    if people < settings.floor:
+        raise PolicyError(f"{people} people are fewer than the floor of {settings.floor} for an opened sum")
+    home = np.full((people, 2), np.nan) if samples.home is None else samples.home
+    cells = coarse_cells(home, resolution=settings.neighbours.resolution)
+    return cohorts(cells, samples.keys, size=size, beacon=int(run_key(settings.seed, "beacon")))
+
+
+def shares_of_mean(counts: np.ndarray, settings: Settings) -> RealArray:
+    """gamma_i: how much of the others' mean each person takes; with few records, much (decisions/0002)."""
+    if settings.linear.mixing == "fixed":
+        return np.full(len(counts), settings.linear.gamma)
+    shares: RealArray = settings.linear.kappa / (settings.linear.kappa + counts)
+    return shares
+
+
+def circle(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> Circle:
+    """N(i) and S_if among those online in this pass."""
+    rows = np.flatnonzero(online).astype(np.int32)
+    position = np.full(len(online), -1, dtype=np.int32)
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    plain = settings.neighbours.weights == "uniform"
+    if settings.neighbours.kind == "random":
+        if not plain:
+            raise UsageError("neighbours drawn anew for each interaction have uniform weights only")
+        if len(rows) <= settings.neighbours.count:
+            raise UsageError(f"N = {settings.neighbours.count} neighbours need more than {len(rows)} people online")
+        none = np.zeros(len(online) + 1, dtype=np.int64)
+        empty = np.empty(0, dtype=np.int32)
+        return Circle(none, empty, np.empty(0), np.zeros(len(online)), settings.neighbours.count, rows, position)
+    found = _neighbours(samples, settings, iteration=iteration, online=online)
+    weights, own = (np.empty(0), np.zeros(len(online))) if plain else _weights(found, samples, settings)
+    return Circle(found.offsets, found.people, weights, own, 0, rows, position)
+
+
+def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> Neighbours:
+    n = settings.neighbours
+    if n.kind == "fixed":
+        everyone = random_neighbours(len(online), count=n.count, rng=generator(settings.seed, "fixed neighbours"))
+        return _only(everyone, online)
+    if samples.home is None:
+        raise UsageError(
+            "nearest neighbours need coordinates, which this city has not; set neighbours.kind to 'random'"
+        )
+    drawn = generator(int(iteration_key(settings.seed, "among the closest", iteration)) >> 1, "draw")
+    return nearest(samples.home, count=n.count, online=online, among=n.among, rng=drawn)
+
+
+def _only(everyone: Neighbours, online: BoolArray) -> Neighbours:
+    """The neighbours that are online, for those who are."""
+    kept = online[everyone.people] & online[everyone.owners()]
+    counts = np.bincount(everyone.owners()[kept], minlength=len(online))
+    return Neighbours(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), everyone.people[kept])
+
+
+def _weights(found: Neighbours, samples: Samples, settings: Settings) -> strengths.Weights:
+    kind = settings.neighbours.weights
+    if kind == "metropolis":
+        return strengths.metropolis_hastings(found)
+    if kind == "ones-diverges":
+        return strengths.ones(found, knowing="it diverges")
+    if kind == "uniform":
+        return strengths.uniform(found)
+    if samples.home is None:
+        raise UsageError("weights by distance need coordinates, which this city has not; use uniform weights")
+    return strengths.by_distance(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)

@@ -1,0 +1,223 @@
+"""The fast engine, on one machine: the same bits as engines/plain.py for any number of threads.
+
+Measured against per-sample NumPy in one run by benchmarks/speed.py.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from math import isnan
+from typing import TypeVar
+
+import numpy as np
+
+from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
+from prirec.engines.codes import codes
+from prirec.engines.ordering import sample_order
+from prirec.engines.participation import Standing, standing
+from prirec.engines.randomness import iteration_key
+from prirec.engines.state import Passed, State
+from prirec.features.samples import Samples
+from prirec.model import adam
+from prirec.model.local_step import Public, Rates, public, work
+from prirec.model.round_steps import Encoder, Everyone, Mixing, contribute_models, step_people
+from prirec.model.sample_pass import Circle, Descent, Scratch, sample_pass
+from prirec.settings import Settings
+from prirec.sharing.fixed_point import FixedPoint, outside
+from prirec.types import RealArray, RingArray
+
+Answer = TypeVar("Answer")
+Block = tuple[int, int]
+
+
+_ROWS = 4096  # models encoded at a time
+
+
+def _padded(width: int) -> int:
+    return -(-width // 8) * 8
+
+
+def everyone(samples: Samples) -> Everyone:
+    train = samples.train
+    return Everyone(samples.people, train.offsets, train.place, train.context, train.label, samples.keys)
+
+
+def _encoder(code: FixedPoint) -> Encoder:
+    return Encoder(code.scale, code.bound)
+
+
+class Rounds:
+    """Rounds in blocks of people, one block a thread."""
+
+    def __init__(self, samples: Samples, settings: Settings, *, threads: int):
+        self.samples, self.settings = samples, settings
+        self.cohort = cohort_numbers(samples, settings)
+        self.gamma = shares_of_mean(samples.train.counts(), settings)
+        self.codes = codes(samples, settings)
+        self.everyone = everyone(samples)
+        self.blocks = list(_blocks(samples, threads))
+
+    def advance(self, state: State) -> Passed:
+        there = standing(self.samples.keys, state.iteration, self.settings)
+        shared = public(state.interaction, self.samples.places, first=self.samples.people.shape[1])
+        mixing = self.mixed_models(state.linear, there)
+        gradient, losses = self.step_everyone(state, there, mixing, shared)
+        in_sum = int(there.counted.sum())
+        if in_sum >= self.settings.floor:
+            state.interaction, state.moments = adam.move(
+                state.interaction,
+                gradient / in_sum,
+                state.moments,
+                alpha=self.settings.interaction.alpha,
+                lambda_v=self.settings.model.lambda_v,
+            )
+        records = int(self.samples.train.counts()[there.present].sum())
+        state.iteration += 1
+        return Passed(
+            iteration=state.iteration,
+            loss=float(losses.sum()) / max(records, 1),
+            took_part=int(there.present.sum()),
+            in_sum=in_sum,
+            cohorts_opened=int(mixing.opened.sum()),
+        )
+
+    def mixed_models(self, W: RealArray, there: Standing) -> Mixing:
+        code, cohorts = self.codes.linear, int(self.cohort.max()) + 1
+
+        def contribute(block: Block) -> tuple[np.ndarray, np.ndarray]:
+            sums, members = code.zeros((cohorts, W.shape[1])), np.zeros(cohorts, dtype=np.int64)
+            fine = contribute_models(
+                W, block, there.present, self.cohort, self.settings.linear.clip, _encoder(code),
+                np.empty(W.shape[1]), sums, members,
+            )  # fmt: skip
+            if not fine:
+                raise outside(code.bound)
+            return sums, members
+
+        parts = self.each_block(contribute)
+        members = np.sum([part[1] for part in parts], axis=0)
+        total = parts[0][0]
+        for part in parts[1:]:
+            total += part[0]
+        opened = members >= self.settings.floor
+        return Mixing(self.cohort, code.decode(total) / np.maximum(members, 1)[:, None], opened, self.gamma)
+
+    def step_everyone(
+        self, state: State, there: Standing, mixing: Mixing, shared: Public
+    ) -> tuple[RealArray, RealArray]:
+        settings, code = self.settings, self.codes.interaction
+        rates = Rates(settings.linear.alpha, settings.model.lambda_w, settings.interaction.clip)
+        key = iteration_key(settings.seed, "order", state.iteration)
+        D, K = state.interaction.shape
+        losses = np.zeros(len(self.samples.ids))
+        longest = int(self.samples.train.counts().max(initial=0))
+
+        def step(block: Block) -> np.ndarray:
+            total = code.zeros(K * D)
+            fine = step_people(
+                state.linear, block, there.present, there.counted, mixing, shared, self.everyone, key, rates,
+                _encoder(code), work(K, D), np.empty(longest, dtype=np.int32), np.empty(K * D), total, losses,
+            )  # fmt: skip
+            if not fine:
+                raise outside(code.bound)
+            return total
+
+        parts = self.each_block(step)
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        return code.decode(total), losses
+
+    def each_block(self, task: Callable[[Block], Answer]) -> list[Answer]:
+        if len(self.blocks) == 1:
+            return [task(self.blocks[0])]
+        with ThreadPoolExecutor(len(self.blocks)) as pool:
+            return list(pool.map(task, self.blocks))
+
+
+def _blocks(samples: Samples, threads: int) -> Iterator[Block]:
+    """People in consecutive blocks with about as much work each."""
+    effort = samples.train.offsets[1:] + np.arange(1, len(samples.ids) + 1)
+    cuts = np.searchsorted(effort, effort[-1] * np.arange(1, threads) / threads)
+    edges = [0, *cuts.tolist(), len(samples.ids)]
+    yield from ((a, b) for a, b in pairwise(edges) if a < b)
+
+
+class Samplewise:
+    """Algorithm 2 in one kernel. A sample needs the models that the one before it moved, so there is one thread."""
+
+    def __init__(self, samples: Samples, settings: Settings):
+        self.samples, self.settings = samples, settings
+        self.codes = codes(samples, settings)
+        self.everyone = everyone(samples)
+        self.circle: Circle | None = None
+
+    def advance(self, state: State) -> Passed:
+        samples, settings = self.samples, self.settings
+        online = standing(samples.keys, state.iteration, settings).present
+        around = self.around(state.iteration, online)
+        order = sample_order(samples, settings, iteration=state.iteration, online=online)
+        losses = self.run_pass(state, around, order)
+        state.iteration += 1
+        people = np.unique(samples.train.person[order])
+        alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
+        return Passed(
+            iteration=state.iteration,
+            loss=losses / max(len(order), 1),
+            took_part=len(people),
+            in_sum=len(people),
+            alone=alone,
+        )
+
+    def around(self, iteration: int, online: np.ndarray) -> Circle:
+        """The circle of this pass; kept when nothing about it can change."""
+        settled = self.settings.participation.online == 1.0 and self.settings.neighbours.among is None
+        if self.circle is None or not settled:
+            self.circle = circle(self.samples, self.settings, iteration=iteration, online=online)
+        return self.circle
+
+    def run_pass(self, state: State, around: Circle, order: np.ndarray) -> float:
+        s, T = self.settings, np.ascontiguousarray(state.interaction.T)
+        rates = Descent(
+            s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v, s.linear.gamma, s.interaction.batch
+        )
+        ring = self.encoded(state.linear if len(around.weights) == 0 else state.linear[:0])
+        losses = sample_pass(
+            state.linear, ring, T, self.everyone, self.samples.train.person, self.samples.places, around, order,
+            iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.linear),
+            _encoder(self.codes.interaction), self.scratch(),
+        )  # fmt: skip
+        if isnan(losses):
+            raise outside(self.codes.linear.bound)
+        state.interaction = np.ascontiguousarray(T.T)
+        return losses
+
+    def encoded(self, W: RealArray) -> RingArray:
+        """All models in the ring, each row padded with zeros to whole vectors of the processor."""
+        ring = self.codes.linear.zeros((len(W), _padded(W.shape[1])))
+        for i in range(0, len(W), _ROWS):
+            ring[i : i + _ROWS, : W.shape[1]] = self.codes.linear.encode(W[i : i + _ROWS])
+        return ring
+
+    def scratch(self) -> Scratch:
+        D, K = self.samples.features, self.settings.model.dimension
+        total, pending = self.codes.linear.zeros(_padded(D + 1)), self.codes.interaction.zeros(K * D)
+        return Scratch(
+            x=np.empty(D),
+            present=np.empty(D + 1, dtype=np.int32),
+            pull=np.empty(K),
+            gradient=np.empty(D + 1),
+            weighted=np.empty(D + 1),
+            drawn=np.empty(self.settings.neighbours.count, dtype=np.int32),
+            total=total,
+            signed=self.codes.linear.signed(total),
+            pending=pending,
+            pending_signed=self.codes.interaction.signed(pending),
+        )
+
+
+def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> Rounds | Samplewise:
+    """The fast engine for a schedule."""
+    if settings.schedule == "rounds":
+        return Rounds(samples, settings, threads=threads)
+    return Samplewise(samples, settings)

@@ -1,0 +1,34 @@
+"""Algorithm 2, line 6: the order in which a pass takes the samples."""
+
+import numpy as np
+
+from prirec.engines.randomness import iteration_key
+from prirec.features.samples import Samples
+from prirec.keyed import shuffle
+from prirec.settings import Settings
+from prirec.types import BoolArray, IndexArray, OffsetArray
+
+
+def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:
+    """Rows of the training records of those online, each once.
+
+    `shuffled` is the paper's. `windows` shuffles too, then walks each stretch of I / 4 samples along the curve on which
+    people stand: nobody comes twice in one walk, but the models that a sample needs are still in the processor's cache.
+    """
+    rows = np.flatnonzero(online[samples.train.person])
+    order = np.empty(len(rows), dtype=np.int64)
+    shuffle(iteration_key(settings.seed, "order", iteration), order)
+    if settings.order == "windows":
+        order = order[_in_windows(samples.train.person[rows[order]], width=max(len(samples.ids) // 4, 1))]
+    return rows[order]
+
+
+def _in_windows(person: IndexArray, *, width: int) -> OffsetArray:
+    """Within each window by person; whoever comes again waits for the next walk through the window."""
+    window = np.arange(len(person)) // width
+    by_person = np.lexsort((person, window))
+    new = np.diff(window[by_person] * (int(person.max(initial=0)) + 1) + person[by_person], prepend=-1) != 0
+    first = np.flatnonzero(new)
+    walk = np.empty(len(person), dtype=np.int64)
+    walk[by_person] = np.arange(len(person)) - first[np.cumsum(new) - 1]
+    return np.lexsort((person, walk, window))

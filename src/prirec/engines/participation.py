@@ -1,0 +1,36 @@
+"""Who takes part: a fraction of the devices is online, and some of those are lost on the way."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prirec.compiled import kernel
+from prirec.engines.randomness import iteration_key
+from prirec.keyed import Word, mix, uniform
+from prirec.settings import Settings
+from prirec.types import BoolArray, KeyArray, RealArray
+
+
+class Standing(NamedTuple):
+    """A device lost before the mixing keeps its model; one lost after its local step has moved its model, but its
+    gradient is in no sum."""
+
+    present: BoolArray  # (I,): takes part in the mixing and learns
+    counted: BoolArray  # (I,): and is in the sum of gradients of V
+
+
+@kernel
+def _uniforms(key: Word, keys: KeyArray) -> RealArray:
+    out = np.empty(keys.size)
+    for i in range(keys.size):
+        out[i] = uniform(mix(key, keys[i]))
+    return out
+
+
+def standing(keys: KeyArray, iteration: int, settings: Settings) -> Standing:
+    """A function of seed, iteration and person alone, so that an interrupted run repeats it."""
+    online, lost = settings.participation.online, settings.participation.dropout
+    chance = _uniforms(iteration_key(settings.seed, "participation", iteration), keys)
+    fate = _uniforms(iteration_key(settings.seed, "drop-out", iteration), keys)
+    present = (chance < online) & (fate >= lost / 2)
+    return Standing(present, present & (fate >= lost))

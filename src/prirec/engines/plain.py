@@ -1,0 +1,185 @@
+"""The oracle: both schedules, said as plainly as they can be. Every other engine must give the same bits.
+
+The local step and Eqs. (1), (3), (4), (8) come from model/, where their slow twins hold them; here stands everything
+around them: who takes part, what is summed, what is opened, what moves.
+"""
+
+import numpy as np
+
+from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
+from prirec.engines.codes import codes
+from prirec.engines.ordering import sample_order
+from prirec.engines.participation import standing
+from prirec.engines.randomness import iteration_key
+from prirec.engines.state import Passed, State
+from prirec.features.samples import Samples
+from prirec.graph.random_draw import draw
+from prirec.keyed import Word, mix, shuffle
+from prirec.model import adam
+from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
+from prirec.model.local_step import Own, Public, Rates, local_step, public, work
+from prirec.model.round_steps import mix_model
+from prirec.model.sample_pass import Circle, decentralised_step
+from prirec.settings import Settings
+from prirec.types import IndexArray, RealArray
+
+
+class Rounds:
+    """The schedule of the presets `rounds` and `private`: all devices step together."""
+
+    def __init__(self, samples: Samples, settings: Settings):
+        self.samples, self.settings = samples, settings
+        self.cohort = cohort_numbers(samples, settings)
+        self.gamma = shares_of_mean(samples.train.counts(), settings)
+        self.codes = codes(samples, settings)
+
+    def advance(self, state: State) -> Passed:
+        """One round t; the letters are those of the round's definition in docs/rounds.md."""
+        there = standing(self.samples.keys, state.iteration, self.settings)
+        present = np.flatnonzero(there.present).astype(np.int32)
+        shared = public(state.interaction, self.samples.places, first=self.samples.people.shape[1])  # (a)
+        means = self.mixed_models(state.linear, present)
+        losses, total, in_sum = np.zeros(len(self.samples.ids)), self.codes.interaction.zeros(state.interaction.size), 0
+        for i in present:
+            w = state.linear[i]
+            if self.cohort[i] in means:
+                mix_model(w, means[self.cohort[i]], self.gamma[i])  # (c)
+            contribution, losses[i] = self.learn(w, shared, int(i), state.iteration)  # (d)
+            if there.counted[i]:
+                total += self.codes.interaction.encode(contribution)  # (e)
+                in_sum += 1
+        if in_sum >= self.settings.floor:
+            state.interaction, state.moments = adam.move(
+                state.interaction,
+                self.codes.interaction.decode(total) / in_sum,
+                state.moments,
+                alpha=self.settings.interaction.alpha,
+                lambda_v=self.settings.model.lambda_v,
+            )  # (f)
+        records = int(self.samples.train.counts()[present].sum())
+        state.iteration += 1
+        return Passed(
+            iteration=state.iteration,
+            loss=float(losses.sum()) / max(records, 1),
+            took_part=len(present),
+            in_sum=in_sum,
+            cohorts_opened=len(means),
+        )
+
+    def mixed_models(self, W: RealArray, present: IndexArray) -> dict[int, RealArray]:
+        """Step (b): the mean of the clipped models of each cohort with enough survivors, opened to its members."""
+        means = {}
+        for cohort in range(int(self.cohort.max()) + 1):
+            members = present[self.cohort[present] == cohort]
+            if len(members) < self.settings.floor:
+                continue  # abandoned: nothing is opened
+            total = self.codes.linear.zeros(W.shape[1])
+            for i in members:
+                clipped = np.empty(W.shape[1])
+                shrink(W[i], self.settings.linear.clip, clipped)
+                total += self.codes.linear.encode(clipped)
+            means[cohort] = self.codes.linear.decode(total) / len(members)
+        return means
+
+    def learn(self, w: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
+        """Step (d), on device i: moves w; the clipped mean gradient of V, and the loss."""
+        train, settings = self.samples.train, self.settings
+        mine = slice(train.offsets[i], train.offsets[i + 1])
+        own = Own(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
+        order = np.empty(len(own.place), dtype=np.int32)
+        shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
+        rates = Rates(settings.linear.alpha, settings.model.lambda_w, settings.interaction.clip)
+        D, K = self.samples.features, settings.model.dimension
+        contribution = np.empty(K * D)
+        lost = local_step(w, shared, own, order, rates, work(K, D), contribution)
+        return contribution, lost
+
+
+class Samplewise:
+    """Algorithm 2: sample after sample."""
+
+    def __init__(self, samples: Samples, settings: Settings):
+        self.samples, self.settings = samples, settings
+        self.codes = codes(samples, settings)
+
+    def advance(self, state: State) -> Passed:
+        """Lines 5 to 16, for one t."""
+        samples, settings = self.samples, self.settings
+        online = standing(samples.keys, state.iteration, settings).present
+        around = circle(samples, settings, iteration=state.iteration, online=online)
+        order = sample_order(samples, settings, iteration=state.iteration, online=online)  # line 6
+        draws = iteration_key(settings.seed, "neighbours", state.iteration)
+        T, losses, waiting = np.ascontiguousarray(state.interaction.T), 0.0, []
+        for row in order:  # line 7
+            i, x = samples.train.person[row], self.sample(row)
+            neighbours = self.neighbours(around, i, mix(draws, row))
+            losses += self.learn_linear(state.linear, T, x, row, neighbours, around)
+            waiting.append(self.gradient_of_interaction(state.linear[i], T, x, row))
+            if len(waiting) == settings.interaction.batch:
+                self.move_interaction(T, waiting)
+                waiting = []
+        if waiting:
+            self.move_interaction(T, waiting)
+        state.interaction = np.ascontiguousarray(T.T)
+        state.iteration += 1
+        people = np.unique(samples.train.person[order])
+        alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
+        return Passed(
+            iteration=state.iteration,
+            loss=losses / max(len(order), 1),
+            took_part=len(people),
+            in_sum=len(people),
+            alone=alone,
+        )
+
+    def sample(self, row: int) -> RealArray:
+        """X^ij."""
+        train, x = self.samples.train, np.empty(self.samples.features)
+        load(self.samples.people[train.person[row]], self.samples.places[train.place[row]], train.context[row], x)
+        return x
+
+    def neighbours(self, around: Circle, i: int, key: Word) -> IndexArray:
+        """N(i), fixed or drawn anew for this interaction."""
+        if around.fresh:
+            return around.online[draw(key, around.position[i], len(around.online), around.fresh)]
+        return around.people[around.offsets[i] : around.offsets[i + 1]]
+
+    def learn_linear(
+        self, W: RealArray, T: RealArray, x: RealArray, row: int, neighbours: IndexArray, around: Circle
+    ) -> float:
+        """Lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)."""
+        i, y, code = self.samples.train.person[row], float(self.samples.train.label[row]), self.codes.linear
+        gradient, guess = np.empty(W.shape[1]), score(W[i], T, x, np.empty(len(T)))
+        linear_gradient(W[i], x, residual(y, guess), self.settings.model.lambda_w, gradient)
+        total = code.zeros(W.shape[1])
+        for e, f in enumerate(neighbours):
+            weight = around.weights[around.offsets[i] + e] if len(around.weights) else 1.0
+            total += code.encode(weight * W[f])
+        divisor = code.scale * (1 if len(around.weights) else max(len(neighbours), 1))
+        gamma = self.settings.linear.gamma if len(neighbours) else 0.0
+        decentralised_step(
+            W[i], code.signed(total), gradient, divisor, around.own[i], gamma, self.settings.linear.alpha
+        )
+        if not len(around.weights):
+            code.encode(W[i])  # refused now if it could not be summed when a neighbour asks for it
+        return loss(y, guess)
+
+    def gradient_of_interaction(self, w: RealArray, T: RealArray, x: RealArray, row: int) -> RealArray:
+        """Lines 12 and 13: Eq. (4), (K * D,)."""
+        y, pull, gradient = float(self.samples.train.label[row]), np.empty(len(T)), np.empty_like(T)
+        r = residual(y, score(w, T, x, pull))
+        interaction_gradient(T, x, pull, r, self.settings.model.lambda_v, gradient)
+        return gradient.ravel()
+
+    def move_interaction(self, T: RealArray, gradients: list[RealArray]) -> None:
+        """Lines 14 and 15: secure aggregation, then Eq. (9)."""
+        code = self.codes.interaction
+        total = code.zeros(T.size)
+        for gradient in gradients:
+            total += code.encode(gradient)
+        T -= self.settings.interaction.alpha * code.decode(total).reshape(T.shape)
+
+
+def engine(samples: Samples, settings: Settings) -> Rounds | Samplewise:
+    """The oracle for a schedule."""
+    return Rounds(samples, settings) if settings.schedule == "rounds" else Samplewise(samples, settings)

@@ -1,0 +1,190 @@
+"""A finished run: one folder, written whole or not at all, and checked when it is read.
+
+settings.toml, encoding.json and interaction.npy (V) are public. linear.npy holds every simulated device's model; in a
+deployment no such file exists.
+"""
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from io import BytesIO
+from pathlib import Path
+
+import msgspec
+import numba
+import numpy as np
+
+from prirec import __version__, settings_file
+from prirec.engines.checkpoint import sync_folder
+from prirec.engines.state import Passed
+from prirec.errors import DataError, StateError, UsageError
+from prirec.features.encoding import Encoding, from_json
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from prirec.types import RealArray
+
+VERSION = 1
+FILES = ("settings.toml", "encoding.json", "interaction.npy", "linear.npy", "history.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What training leaves behind."""
+
+    settings: Settings
+    encoding: Encoding
+    interaction: RealArray = field(repr=False)  # V (D, K)
+    linear: RealArray = field(repr=False)  # W (I, D + 1)
+    history: tuple[Passed, ...] = field(repr=False)
+    source: str  # where the data came from, as it was named
+    rows: str  # who stands in which row: see `rows_of`
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """run.json: what this is, what made it, and what its files must hash to."""
+
+    version: int
+    source: str
+    rows: str
+    made_with: dict[str, str]
+    files: dict[str, str]
+    seal: str = ""  # the hash of all the above
+
+    def sealed(self) -> str:
+        return _hash(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
+
+
+def rows_of(samples: Samples) -> str:
+    """A fingerprint of who stands in which row of W, and of the records that were learnt from and tested on."""
+    digest = blake2b(samples.keys.tobytes(), digest_size=16)
+    digest.update(f"{samples.places.shape} {samples.people.shape}".encode())
+    for records in (samples.train, samples.test):
+        for array in (records.offsets, records.place, records.label):
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
+    """Written beside, then moved into place: a crash leaves no half of a run."""
+    if path.exists() and not (overwrite and (path / "run.json").is_file()):
+        raise UsageError(f"{path} exists; name another folder" + ("" if overwrite else ", or overwrite an earlier run"))
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.mkdir(parents=True)
+        contents = _contents(run)
+        hashes = {name: _hash(data) for name, data in contents.items()}
+        card = Card(version=VERSION, source=run.source, rows=run.rows, made_with=_made_with(), files=hashes)
+        sealed = msgspec.structs.replace(card, seal=card.sealed())
+        contents["run.json"] = msgspec.json.format(msgspec.json.encode(sealed), indent=2)
+        for name, data in contents.items():
+            _write(beside / name, data)
+        _move_in(beside, path)
+    except OSError as error:
+        raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)  # there only if it was not moved into place
+
+
+def _move_in(beside: Path, path: Path) -> None:
+    """Puts a whole folder in the place of another, which is there until the new one is."""
+    earlier = beside.with_name(f"{beside.name}.earlier")
+    if path.exists():
+        path.rename(earlier)
+    try:
+        beside.rename(path)
+    except OSError:
+        if earlier.exists():
+            earlier.rename(path)
+        raise
+    sync_folder(path.parent)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def load_run(path: Path) -> Run:
+    """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
+    card = _card(path)
+    contents = {name: _checked(path / name, card) for name in FILES}
+    try:
+        settings = settings_file.loads(contents["settings.toml"].decode())
+        history = tuple(msgspec.json.decode(line, type=Passed) for line in contents["history.jsonl"].splitlines())
+        return Run(
+            settings=settings,
+            encoding=from_json(contents["encoding.json"]),
+            interaction=_array(contents["interaction.npy"]),
+            linear=_array(contents["linear.npy"]),
+            history=history,
+            source=card.source,
+            rows=card.rows,
+        )
+    except (UsageError, DataError, ValueError, msgspec.MsgspecError) as error:
+        raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
+
+
+def _contents(run: Run) -> dict[str, bytes]:
+    return {
+        "settings.toml": settings_file.dump(run.settings).encode(),
+        "encoding.json": run.encoding.to_json(),
+        "interaction.npy": _bytes(run.interaction),
+        "linear.npy": _bytes(run.linear),
+        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
+    }
+
+
+def _card(path: Path) -> Card:
+    try:
+        text = (path / "run.json").read_bytes()
+        version = msgspec.json.decode(text, type=dict[str, object]).get("version")
+        if version != VERSION:
+            raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
+        card = msgspec.json.decode(text, type=Card)
+        if card.sealed() != card.seal:
+            raise StateError(f"run.json in {path} is damaged")
+        return card
+    except OSError:
+        raise StateError(f"there is no run in {path} (no run.json)") from None
+    except msgspec.MsgspecError:
+        raise StateError(f"run.json in {path} is damaged") from None
+
+
+def _checked(file: Path, card: Card) -> bytes:
+    try:
+        data = file.read_bytes()
+    except OSError:
+        raise StateError(f"the run in {file.parent} has lost its {file.name}") from None
+    if _hash(data) != card.files.get(file.name):
+        raise StateError(f"{file.name} in {file.parent} is damaged: it is not what was saved")
+    return data
+
+
+def _made_with() -> dict[str, str]:
+    return {
+        "prirec": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": platform.machine(),
+    }
+
+
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=32).hexdigest()
+
+
+def _bytes(array: RealArray) -> bytes:
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _array(data: bytes) -> RealArray:
+    array: RealArray = np.load(BytesIO(data), allow_pickle=False)
+    return array
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,43 @@
+"""What a run has learnt so far, and what it says about each iteration."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from prirec.engines.randomness import generator
+from prirec.features.samples import Samples
+from prirec.model.adam import Moments, no_moments
+from prirec.settings import Settings
+from prirec.types import RealArray
+
+
+@dataclass(slots=True)
+class State:
+    """Moved by engines. The linear models are gathered here in simulation only; in a deployment each is on a device."""
+
+    iteration: int
+    linear: RealArray = field(repr=False)  # W (I, D + 1); (1, D + 1) where everyone shares one model
+    interaction: RealArray = field(repr=False)  # V (D, K)
+    moments: Moments = field(repr=False)
+
+
+class Passed(msgspec.Struct, frozen=True, kw_only=True):
+    """One iteration, as the history keeps it."""
+
+    iteration: int
+    loss: float  # mean training loss before each step
+    took_part: int  # devices that learnt
+    in_sum: int  # devices whose gradient of V was summed
+    cohorts_opened: int = 0
+    alone: int = 0  # devices that learnt without neighbours
+    held_out_loss: float | None = None
+    seconds: float | None = None
+
+
+def start(samples: Samples, settings: Settings) -> State:
+    """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero."""
+    shape = (samples.features, settings.model.dimension)
+    V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
+    models = 1 if settings.schedule == "centralised" else len(samples.ids)
+    return State(0, np.zeros((models, samples.features + 1)), V, no_moments(shape))

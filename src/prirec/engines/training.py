@@ -1,0 +1,115 @@
+"""A whole run: iterations, history, early stopping, checkpoints. The engine decides what one iteration is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from prirec.engines import centralised, local, plain
+from prirec.engines.checkpoint import Checkpoint, identity, load, save
+from prirec.engines.randomness import run_key
+from prirec.engines.state import Passed, State, start
+from prirec.errors import StateError, UsageError
+from prirec.features.samples import Records, Samples
+from prirec.keyed import shuffle
+from prirec.model.scoring import mean_loss, scores
+from prirec.settings import Settings
+
+
+class Engine(Protocol):
+    """Moves a state on by one iteration, in place."""
+
+    def advance(self, state: State) -> Passed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    state: State
+    history: tuple[Passed, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where and how often a run is written down, so that it survives whatever stops it."""
+
+    path: Path
+    every: int = 5
+
+
+def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int = 2) -> Engine:
+    """The engine with this name, for the schedule of these settings."""
+    if threads < 1:
+        raise UsageError("an engine needs at least one thread")
+    if settings.schedule == "centralised":
+        return centralised.Centralised(samples, settings)
+    if name == "plain":
+        return plain.engine(samples, settings)
+    if name == "local":
+        return local.engine(samples, settings, threads=threads)
+    raise UsageError(f"no engine is called '{name}'; there are local and plain")
+
+
+def train(
+    samples: Samples,
+    settings: Settings,
+    *,
+    engine: str = "local",
+    threads: int = 2,
+    keeping: Keeping | None = None,
+    tell: Callable[[Passed], None] = lambda passed: None,
+) -> Trained:
+    """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, with the same bits."""
+    seen, held_out = hold_out(samples, settings)
+    whose = identity(seen, settings)
+    kept = load(keeping.path, whose) if keeping is not None and keeping.path.exists() else None
+    run = kept if kept is not None else Checkpoint(state=start(seen, settings))
+    if run.state.iteration > settings.iterations:
+        raise StateError(
+            f"the checkpoint is at iteration {run.state.iteration}, past the {settings.iterations} asked for"
+        )
+    motor = make_engine(engine, seen, settings, threads=threads)
+    for passed in run.history:
+        tell(passed)
+    while run.state.iteration < settings.iterations and not run.exhausted(settings.stopping.patience):
+        began = monotonic()
+        passed = motor.advance(run.state)
+        if not isfinite(passed.loss):
+            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
+        run.note(_measured(passed, run.state, seen, held_out, seconds=monotonic() - began))
+        if keeping is not None and run.state.iteration % keeping.every == 0:
+            save(keeping.path, run, whose)
+        tell(run.history[-1])
+    return Trained(run.best if run.best is not None else run.state, tuple(run.history))
+
+
+def _measured(passed: Passed, state: State, samples: Samples, held_out: Records | None, *, seconds: float) -> Passed:
+    if held_out is None:
+        return msgspec.structs.replace(passed, seconds=seconds)
+    loss = mean_loss(held_out, scores(state.linear, state.interaction, samples, held_out))
+    return msgspec.structs.replace(passed, seconds=seconds, held_out_loss=loss)
+
+
+def hold_out(samples: Samples, settings: Settings) -> tuple[Samples, Records | None]:
+    """With early stopping, a share of the training records is set aside to watch; else everything is learnt from."""
+    if settings.stopping.patience == 0:
+        return samples, None
+    many = round(settings.stopping.share * len(samples.train))
+    if not 0 < many < len(samples.train):
+        raise UsageError(f"stopping.share would set {many} of {len(samples.train)} training records aside; change it")
+    order = np.empty(len(samples.train), dtype=np.int64)
+    shuffle(run_key(settings.seed, "held out"), order)
+    aside = np.zeros(len(order), dtype=bool)
+    aside[order[:many]] = True
+    return replace(samples, train=_part(samples.train, ~aside)), _part(samples.train, aside)
+
+
+def _part(records: Records, chosen: np.ndarray) -> Records:
+    person = records.person[chosen]
+    counts = np.bincount(person, minlength=len(records.offsets) - 1)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Records(offsets, person, records.place[chosen], records.label[chosen], records.context[chosen])

@@ -1,0 +1,1 @@
+"""How good it is: metrics, comparisons, the report."""

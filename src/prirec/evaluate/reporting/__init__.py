@@ -1,0 +1,1 @@
+"""The parts of the report: pieces of HTML, plots, a map, tables."""

@@ -1,0 +1,141 @@
+"""How sure an AUC is, and how it differs between people with few and with many records. For simulations.
+
+Standard errors after DeLong, DeLong and Clarke-Pearson (1988). They take records as independent of each other; the
+records of one person are not quite, so the true errors are a little larger.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from prirec.evaluate.comparison import Entry
+from prirec.features.samples import Records, Samples
+from prirec.model.scoring import scores
+from prirec.types import IndexArray, LabelArray, RealArray
+
+SURE = 1.96  # standard errors on each side of a 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The test records of one model with their scores."""
+
+    test: Records
+    scores: RealArray = field(repr=False)  # (R,)
+    training_records: np.ndarray = field(repr=False)  # (I,)
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        samples, state = entry.outcome.setup.samples, entry.outcome.trained.state
+        found = scores(state.linear, state.interaction, samples, samples.test)
+        return cls(samples.test, found, samples.train.counts())
+
+    def usable(self) -> bool:
+        return bool(len(self.test)) and bool(np.isfinite(self.scores).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Groups of people by how many training records they have, about equally many people in each."""
+
+    upper: tuple[int, ...]  # the most training records in each group
+    lower: tuple[int, ...]
+    people: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.upper)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{a}" if a == b else f"{a}–{b}" for a, b in zip(self.lower, self.upper, strict=True)]
+
+    def of(self, counts: np.ndarray) -> IndexArray:
+        """The group of a person with so many records; those beyond the last group's most are in the last."""
+        return np.minimum(np.searchsorted(self.upper, counts), len(self) - 1).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A figure and its standard error for each group; NaN where a class is missing."""
+
+    auc: RealArray  # (G,)
+    error: RealArray  # (G,)
+
+
+def crowd_of(samples: Samples, *, groups: int = 5) -> Crowd:
+    """Quantiles of the training records of the people who have test records; equal counts are never parted."""
+    counts = np.sort(samples.train.counts()[np.unique(samples.test.person)])
+    if not len(counts):
+        return Crowd((), (), ())
+    shares = np.arange(1, groups + 1) / groups
+    upper = np.unique(np.quantile(counts, shares, method="inverted_cdf")).astype(np.int64)
+    ends = np.searchsorted(counts, upper, side="right")
+    starts = np.concatenate([[0], ends[:-1]])
+    return Crowd(tuple(upper.tolist()), tuple(counts[starts].tolist()), tuple((ends - starts).tolist()))
+
+
+def auc_with_error(scored: Scored) -> tuple[float, float]:
+    """The AUC over all test records, and its standard error."""
+    return _summary(_placements(scored.test.label, scored.scores)) if scored.usable() else (math.nan, math.nan)
+
+
+def line_of(crowd: Crowd, scored: Scored) -> Line | None:
+    """The AUC within each group; None for a model whose scores are no numbers."""
+    return _line(crowd, scored, [scored.scores]) if scored.usable() else None
+
+
+def gain_of(crowd: Crowd, scored: Scored, reference: Scored) -> Line | None:
+    """The difference of AUC from the reference within each group; None if the two were tested on other records."""
+    if not (scored.usable() and reference.usable()):
+        return None
+    ours, theirs = scored.test, reference.test
+    same = all(np.array_equal(getattr(ours, f), getattr(theirs, f)) for f in ("person", "place", "label"))
+    return _line(crowd, scored, [scored.scores, reference.scores]) if same else None
+
+
+def sure_difference(ours: Scored, theirs: Scored) -> bool:
+    """Whether the AUC of all test records differs by more than chance easily gives: 1.96 standard errors."""
+    everyone = Crowd((np.iinfo(np.int64).max,), (0,), (len(ours.training_records),))
+    gain = gain_of(everyone, ours, theirs)
+    return gain is not None and bool(abs(gain.auc[0]) > SURE * gain.error[0])
+
+
+def _line(crowd: Crowd, scored: Scored, scores: list[RealArray]) -> Line:
+    group = crowd.of(scored.training_records[scored.test.person])
+    found = [_difference(scored.test.label, scores, np.flatnonzero(group == g)) for g in range(len(crowd))]
+    return Line(np.array([auc for auc, _ in found]), np.array([error for _, error in found]))
+
+
+def _difference(label: LabelArray, scores: list[RealArray], rows: np.ndarray) -> tuple[float, float]:
+    """The first scores' AUC, less the second's where there are any."""
+    placed = [_placements(label[rows], score[rows]) for score in scores]
+    if len(placed) == 1:
+        return _summary(placed[0])
+    return _summary((placed[0][0] - placed[1][0], placed[0][1] - placed[1][1]))
+
+
+def _placements(label: LabelArray, scores: RealArray) -> tuple[RealArray, RealArray]:
+    """For each positive the share of negatives it beats, for each negative the share of positives that beat it."""
+    positive, negative = scores[label > 0], scores[label < 0]
+    return _beaten(positive, np.sort(negative)), 1.0 - _beaten(negative, np.sort(positive))
+
+
+def _beaten(some: RealArray, others: RealArray) -> RealArray:
+    """The share of the sorted others below each of some, a tie counting half; NaN without others."""
+    if not len(others):
+        return np.full(len(some), np.nan)
+    both = np.searchsorted(others, some, side="left") + np.searchsorted(others, some, side="right")
+    share: RealArray = both / (2 * len(others))
+    return share
+
+
+def _summary(placed: tuple[RealArray, RealArray]) -> tuple[float, float]:
+    wins, losses = placed
+    if not len(wins) or not len(losses):
+        return math.nan, math.nan
+    if min(len(wins), len(losses)) < 2:
+        return float(wins.mean()), math.nan
+    variance = wins.var(ddof=1) / len(wins) + losses.var(ddof=1) / len(losses)
+    return float(wins.mean()), math.sqrt(variance)

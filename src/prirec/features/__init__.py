@@ -1,0 +1,1 @@
+"""X^i (private), X^j (public) and context become X^ij, by public constants only."""

@@ -1,0 +1,142 @@
+"""Blocks of features: each turns one column into numbers by public constants, and can be saved and read back.
+
+A constant may come from the public catalogue, from a declaration, or from this file; never from private values.
+"""
+
+from hashlib import blake2b
+from typing import ClassVar, TypeAlias
+
+import msgspec
+import numpy as np
+
+from prirec.data.dataset import Category, Column, Numbers, Tags
+from prirec.errors import DataError
+from prirec.types import FeatureArray, RealArray
+
+DAY, HOUR = 86_400, 3_600
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all blocks; `column` is the name that people see."""
+
+    column: str
+
+    def names(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
+class Log(Block, frozen=True, tag="log"):
+    """(sign(x) ln(1 + |x|) - shift) / scale; 0 where nothing is known."""
+
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def encode(self, column: Column) -> FeatureArray:
+        if not isinstance(column, Numbers):
+            raise _not(self.column, "numbers")
+        scaled = (signed_log(column.values) - self.shift) / self.scale
+        return np.nan_to_num(scaled, nan=0.0).astype(np.float32)[:, None]
+
+
+class Range(Block, frozen=True, tag="range"):
+    """A number with a declared range, to [-1, 1]; 0 where nothing is known."""
+
+    low: float
+    high: float
+
+    def encode(self, column: Column) -> FeatureArray:
+        if not isinstance(column, Numbers):
+            raise _not(self.column, "numbers")
+        inside = 2 * (column.values - self.low) / (self.high - self.low) - 1
+        return np.nan_to_num(np.clip(inside, -1, 1), nan=0.0).astype(np.float32)[:, None]
+
+
+class Words(Block, frozen=True, tag="words"):
+    """One 0/1 feature a word; other words have none."""
+
+    words: tuple[str, ...]
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: {word}" for word in self.words)
+
+    def encode(self, column: Column) -> FeatureArray:
+        position = {word: at for at, word in enumerate(self.words)}
+        return _one_hot(
+            column, self.column, [position.get(word, -1) for word in _words(column, self.column)], len(self.words)
+        )
+
+
+class Hashed(Block, frozen=True, tag="hashed"):
+    """0/1 features for words that nobody declared: a public hash decides, so no list of private words is made."""
+
+    buckets: int
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: bucket {b}" for b in range(self.buckets))
+
+    def encode(self, column: Column) -> FeatureArray:
+        return _one_hot(column, self.column, [self.bucket(word) for word in _words(column, self.column)], self.buckets)
+
+    def bucket(self, word: str) -> int:
+        digest = blake2b(f"{self.column}\0{word}".encode(), digest_size=8, person=b"prirec word").digest()
+        return int.from_bytes(digest, "little") % self.buckets
+
+
+class Distance(Block, frozen=True, tag="distance"):
+    """(ln(1 + km) - shift) / scale; 0 where home or place is unknown."""
+
+    shift: float
+    scale: float
+
+    def encode_km(self, km: RealArray) -> FeatureArray:
+        return np.nan_to_num((np.log1p(km) - self.shift) / self.scale, nan=0.0).astype(np.float32)[:, None]
+
+
+class Clock(Block, frozen=True, tag="clock"):
+    """Hour of the day and day of the week on their circles, and whether it is a weekend."""
+
+    PARTS: ClassVar = ("hour sin", "hour cos", "day sin", "day cos", "weekend")
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: {part}" for part in self.PARTS)
+
+    def encode_time(self, seconds: np.ndarray) -> FeatureArray:
+        hour = 2 * np.pi * (seconds % DAY) / DAY
+        weekday = (seconds // DAY + 3) % 7  # 1970 began on a Thursday; Monday is 0
+        day = 2 * np.pi * weekday / 7
+        parts = [np.sin(hour), np.cos(hour), np.sin(day), np.cos(day), weekday >= 5]
+        return np.stack(parts, axis=1).astype(np.float32)
+
+
+ColumnBlock: TypeAlias = Log | Range | Words | Hashed
+AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Clock
+
+
+def signed_log(values: RealArray) -> RealArray:
+    logs: RealArray = np.sign(values) * np.log1p(np.abs(values))
+    return logs
+
+
+def _words(column: Column, name: str) -> tuple[str, ...]:
+    if isinstance(column, Numbers):
+        raise _not(name, "words")
+    return column.words
+
+
+def _one_hot(column: Column, name: str, places: list[int], width: int) -> FeatureArray:
+    target = np.array([*places, -1], dtype=np.int64)  # the last one is for code -1, nothing known
+    if isinstance(column, Category):
+        rows, codes, many = np.arange(len(column.codes)), column.codes, len(column.codes)
+    elif isinstance(column, Tags):
+        many = len(column.offsets) - 1
+        rows, codes = np.repeat(np.arange(many), np.diff(column.offsets)), column.codes
+    else:
+        raise _not(name, "words")
+    features = np.zeros((many, width), dtype=np.float32)
+    kept = target[codes] >= 0
+    features[rows[kept], target[codes[kept]]] = 1.0
+    return features
+
+
+def _not(column: str, kind: str) -> DataError:
+    return DataError(f"this run was made with {kind} in it; use data of the same form", column=column)

@@ -1,0 +1,111 @@
+"""Samples X^ij, kept apart as people, places and moments, and put together only where they are used.
+
+A table of all X^ij would need |O| x D numbers; this needs I x m + J x n + |O| x c.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from prirec.data.dataset import Dataset, Visits
+from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
+from prirec.features.home import homes
+from prirec.features.popularity import Counts, Popularity
+from prirec.geography import haversine_km
+from prirec.keyed import person_keys
+from prirec.types import FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray
+from prirec.zorder import morton
+
+_BLOCK = 1 << 20  # visits encoded at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Labelled records sorted by person: person i has rows offsets[i] to offsets[i + 1]."""
+
+    offsets: OffsetArray = field(repr=False)  # (I + 1,)
+    person: IndexArray = field(repr=False)  # (R,)
+    place: IndexArray = field(repr=False)  # (R,)
+    label: LabelArray = field(repr=False)  # (R,)
+    context: FeatureArray = field(repr=False)  # (R, c): the popularity of the place as the record sees it, the moment
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def counts(self) -> OffsetArray:
+        """n_i: how many records each person has."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """All that training and testing see. People stand along a Z-order curve of their homes, so that neighbours are near
+    each other in memory; `ids` says who is who."""
+
+    ids: tuple[str, ...] = field(repr=False)
+    keys: KeyArray = field(repr=False)  # (I,)
+    home: RealArray | None = field(repr=False)  # (I, 2)
+    people: FeatureArray = field(repr=False)  # (I, m)
+    places: FeatureArray = field(repr=False)  # (J, n): static features
+    popularity: FeatureArray = field(repr=False)  # (J, p): dynamic features as released
+    train: Records
+    test: Records
+
+    @property
+    def features(self) -> int:
+        """D."""
+        return int(self.people.shape[1] + self.places.shape[1] + self.train.context.shape[1])
+
+    @property
+    def catalogue(self) -> FeatureArray:
+        """X^j whole, (J, n + p): what a device downloads to recommend from."""
+        return np.ascontiguousarray(np.hstack([self.places, self.popularity]))
+
+
+def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encoding, popularity: Popularity) -> Samples:
+    """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only."""
+    home = homes(dataset, train)
+    order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    ids = tuple(dataset.people.ids[row] for row in order)
+    seen = {name: popularity.others(name, train.place) for name in popularity.released}
+    shown = {name: counts[test.place] for name, counts in popularity.released.items()}
+    return Samples(
+        ids=ids,
+        keys=person_keys(ids),
+        home=None if home is None else home[order],
+        people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
+        places=encode_columns(encoding.place, dataset.places.columns, len(dataset.places)),
+        popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
+        train=_records(train, order, _context(dataset, train, encoding, home, seen)),
+        test=_records(test, order, _context(dataset, test, encoding, home, shown)),
+    )
+
+
+def _records(visits: Visits, order: np.ndarray, context: FeatureArray) -> Records:
+    """Visits sorted by their person's place in `order`."""
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    person = rank[visits.person]
+    rows = np.argsort(person, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=len(rank)))]).astype(np.int64)
+    return Records(offsets, person[rows], visits.place[rows], visits.label[rows], context[rows])
+
+
+def _context(
+    dataset: Dataset, visits: Visits, encoding: Encoding, home: RealArray | None, counts: Counts
+) -> FeatureArray:
+    """Popularity and moment of each visit, (R, c), in blocks: distances of ten million visits need not be at once."""
+    parts = []
+    for start in range(0, max(len(visits), 1), _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, len(visits)))
+        some = visits.take(rows)
+        popular = encode_popularity(encoding, {name: values[rows] for name, values in counts.items()}, len(rows))
+        moment = encode_context(encoding, some.context, km=_km(dataset, some, home), time=some.time)
+        parts.append(np.hstack([popular, moment]))
+    return np.concatenate(parts)
+
+
+def _km(dataset: Dataset, visits: Visits, home: RealArray | None) -> RealArray:
+    if home is None or dataset.places.location is None:
+        return np.full(len(visits), np.nan)
+    return haversine_km(home[visits.person], dataset.places.location[visits.place])

@@ -1,0 +1,57 @@
+"""The baseline: a factorization machine of everyone's raw data in one place, learnt by Eqs. (7) and (9)."""
+
+import numpy as np
+
+from prirec.compiled import kernel
+from prirec.keyed import Word, mix, shuffle
+from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual
+from prirec.model.round_steps import Everyone
+from prirec.model.sparse import find_present, linear_score_of, pairs_of
+from prirec.settings import Settings
+from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+
+
+@kernel
+def _centralised_pass(
+    w: RealArray, T: RealArray, everyone: Everyone, person: IndexArray, places: FeatureArray, order: OffsetArray,
+    alpha_w: float, alpha_v: float, lambda_w: float, lambda_v: float,
+) -> float:  # fmt: skip
+    """Eqs. (7) and (9): sample after sample, one linear model for everyone; the summed loss."""
+    K, D = T.shape
+    x, pull, gradient, interaction, losses = np.empty(D), np.empty(K), np.empty(D + 1), np.empty((K, D)), 0.0
+    present = np.empty(D + 1, dtype=np.int32)
+    for row in order:
+        y = float(everyone.label[row])
+        load(everyone.people[person[row]], places[everyone.place[row]], everyone.context[row], x)
+        there = present[: find_present(x, present)]
+        guess = linear_score_of(w, x, there) + pairs_of(T, x, there, pull)
+        r = residual(y, guess)
+        losses += loss(y, guess)
+        linear_gradient(w, x, r, lambda_w, gradient)
+        interaction_gradient(T, x, pull, r, lambda_v, interaction)
+        for d in range(D + 1):
+            w[d] -= alpha_w * gradient[d]  # Eq. (7)
+        for k in range(K):
+            for d in range(D):
+                T[k, d] -= alpha_v * interaction[k, d]  # Eq. (9)
+    return losses
+
+
+def centralised_pass(
+    w: RealArray,
+    V: RealArray,
+    everyone: Everyone,
+    person: IndexArray,
+    places: FeatureArray,
+    *,
+    key: Word,
+    settings: Settings,
+) -> tuple[RealArray, float]:
+    """One pass over all records in a keyed order; moves w, answers with the new V and the mean loss."""
+    T, order = np.ascontiguousarray(V.T), np.empty(len(everyone.place), dtype=np.int64)
+    shuffle(mix(key, 0), order)
+    losses = _centralised_pass(
+        w, T, everyone, person, places, order, settings.linear.alpha, settings.interaction.alpha,
+        settings.model.lambda_w, settings.model.lambda_v,
+    )  # fmt: skip
+    return np.ascontiguousarray(T.T), losses / max(len(order), 1)

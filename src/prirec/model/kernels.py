@@ -1,0 +1,137 @@
+"""Eqs. (1), (3) and (4), fast: float64, each sum in one fixed order, so that every engine gets the same bits.
+
+Symbols: w (D + 1,) with the bias first; T = V transposed, (K, D), so that the inner loops run along memory;
+x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/2 (|pull|^2 - sum_d x_d^2 |v_d|^2).
+"""
+
+from math import exp, log1p, sqrt
+
+from prirec.compiled import inlined, kernel
+from prirec.types import FeatureArray, RealArray
+
+
+@inlined
+def load(person: FeatureArray, place: FeatureArray, context: FeatureArray, x: RealArray) -> None:
+    """X^ij = X^i (+) X^j (+) context, into x."""
+    m, n = person.size, place.size
+    for d in range(m):
+        x[d] = person[d]
+    for d in range(n):
+        x[m + d] = place[d]
+    for d in range(context.size):
+        x[m + n + d] = context[d]
+
+
+@inlined
+def linear_score(w: RealArray, x: RealArray) -> float:
+    """Eq. (1), linear model."""
+    total = float(w[0])
+    for d in range(x.size):
+        total += w[d + 1] * x[d]
+    return total
+
+
+@inlined
+def add_pull(T: RealArray, first: int, x: RealArray | FeatureArray, pull: RealArray) -> float:
+    """Adds the pull of features first, first + 1, ... with values x to `pull` (K,); returns sum_d x_d^2 |v_d|^2."""
+    square = 0.0
+    for k in range(T.shape[0]):
+        total, own = 0.0, 0.0
+        for d in range(x.size):
+            term = T[k, first + d] * x[d]
+            total += term
+            own += term * term
+        pull[k] += total
+        square += own
+    return square
+
+
+@inlined
+def pair_score(pull: RealArray, square: float) -> float:
+    """Eq. (1), feature interaction model, in the reformulation that is linear in D."""
+    total = 0.0
+    for k in range(pull.size):
+        total += pull[k] * pull[k]
+    return 0.5 * (total - square)
+
+
+@inlined
+def pairs(T: RealArray, x: RealArray, pull: RealArray) -> float:
+    """Eq. (1), feature interaction model; fills pull."""
+    pull[:] = 0.0
+    square = add_pull(T, 0, x, pull)
+    return pair_score(pull, square)
+
+
+@inlined
+def score(w: RealArray, T: RealArray, x: RealArray, pull: RealArray) -> float:
+    """Eq. (1): the score of one sample; fills pull."""
+    return linear_score(w, x) + pairs(T, x, pull)
+
+
+@inlined
+def residual(y: float, score: float) -> float:
+    """y (sigma(y s) - 1), the factor that Eqs. (3) and (4) share."""
+    return -y / (1.0 + exp(y * score))
+
+
+@inlined
+def loss(y: float, score: float) -> float:
+    """Eq. (2), one summand: -ln sigma(y s), safe for any score."""
+    margin = y * score
+    return max(0.0, -margin) + log1p(exp(-abs(margin)))
+
+
+@inlined
+def linear_gradient(w: RealArray, x: RealArray, r: float, lambda_w: float, out: RealArray) -> None:
+    """Eq. (3), given the residual r."""
+    out[0] = r + 2.0 * lambda_w * w[0]
+    for d in range(x.size):
+        out[d + 1] = r * x[d] + 2.0 * lambda_w * w[d + 1]
+
+
+@inlined
+def interaction_gradient_of(v: float, x: float, pull: float, r: float, lambda_v: float) -> float:
+    """Eq. (4), one entry: the sum over d' != d of v_d'k x_d' is the pull less the feature's own part."""
+    return r * x * (pull - v * x) + 2.0 * lambda_v * v
+
+
+@inlined
+def interaction_gradient(
+    T: RealArray, x: RealArray, pull: RealArray, r: float, lambda_v: float, out: RealArray
+) -> None:
+    """Eq. (4), given the residual r and the pull of x: out (K, D)."""
+    for k in range(T.shape[0]):
+        for d in range(x.size):
+            out[k, d] = interaction_gradient_of(T[k, d], x[d], pull[k], r, lambda_v)
+
+
+@inlined
+def norm(values: RealArray) -> float:
+    """Euclidean norm, in four interleaved sums: over K D entries a single one would wait for itself at every step."""
+    s0, s1, s2, s3, whole = 0.0, 0.0, 0.0, 0.0, values.size // 4 * 4
+    for d in range(0, whole, 4):
+        s0 += values[d] * values[d]
+        s1 += values[d + 1] * values[d + 1]
+        s2 += values[d + 2] * values[d + 2]
+        s3 += values[d + 3] * values[d + 3]
+    for d in range(whole, values.size):
+        s0 += values[d] * values[d]
+    return sqrt((s0 + s1) + (s2 + s3))
+
+
+@inlined
+def shrink(values: RealArray, clip: float, out: RealArray) -> None:
+    """values scaled down to norm `clip` if they are longer, into out."""
+    length = norm(values)
+    factor = clip / length if length > clip else 1.0
+    for d in range(values.size):
+        out[d] = values[d] * factor
+
+
+@kernel
+def place_parts(T: RealArray, first: int, places: FeatureArray, pulls: RealArray, squares: RealArray) -> None:
+    """The public half of Eq. (1) for every place: pulls (J, K) and squares (J,), once for each V."""
+    for j in range(places.shape[0]):
+        pulls[j] = 0.0
+        squares[j] = add_pull(T, first, places[j], pulls[j])

@@ -1,0 +1,85 @@
+"""A round, for a block of people at a time: the loops around the local step, in simulation on one machine.
+
+Everything that is summed is summed in the ring, so blocks can be taken in any order and by any number of threads.
+"""
+
+from typing import NamedTuple
+
+from prirec.compiled import inlined, kernel
+from prirec.keyed import Word, mix, shuffle
+from prirec.model.kernels import shrink
+from prirec.model.local_step import Own, Public, Rates, Work, local_step
+from prirec.sharing.fixed_point import add_encoded
+from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
+
+
+class Everyone(NamedTuple):
+    """All devices' own data, as only a simulation has them."""
+
+    people: FeatureArray  # (I, m)
+    offsets: OffsetArray  # (I + 1,)
+    place: IndexArray  # (R,)
+    context: FeatureArray  # (R, c)
+    label: LabelArray  # (R,)
+    keys: KeyArray  # (I,)
+
+
+class Mixing(NamedTuple):
+    """What the cohorts opened: the mean model of each, and how much of it each person takes."""
+
+    cohort: IndexArray  # (I,)
+    means: RealArray  # (C, D + 1)
+    opened: BoolArray  # (C,)
+    gamma: RealArray  # (I,)
+
+
+class Encoder(NamedTuple):
+    scale: float
+    bound: float
+
+
+@inlined
+def mix_model(w: RealArray, mean: RealArray, gamma: float) -> None:
+    """W_i <- (1 - gamma_i) W_i + gamma_i mean: Eq. (8) with the own model kept in the sum (decisions/0002)."""
+    for d in range(w.size):
+        w[d] = (1.0 - gamma) * w[d] + gamma * mean[d]
+
+
+@kernel
+def contribute_models(
+    W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, clip: float, code: Encoder,
+    clipped: RealArray, sums: RingArray, members: OffsetArray,
+) -> bool:  # fmt: skip
+    """Step (b): each present person of the block adds clip(W_i) to its cohort's sum (C, D + 1)."""
+    fine = True
+    for i in range(block[0], block[1]):
+        if present[i]:
+            shrink(W[i], clip, clipped)
+            fine &= add_encoded(clipped, code.scale, code.bound, sums[cohort[i]])
+            members[cohort[i]] += 1
+    return fine
+
+
+@kernel
+def step_people(
+    W: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing, shared: Public,
+    everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
+    contribution: RealArray, total: RingArray, losses: RealArray,
+) -> bool:  # fmt: skip
+    """Steps (c) to (e): mix, local step, and the clipped gradient of V into the sum over everyone, total (K * D,)."""
+    people, offsets, place, context, label, keys = everyone
+    cohort, means, opened, gamma = mixing
+    fine = True
+    for i in range(block[0], block[1]):
+        if not present[i]:
+            continue
+        w, start, stop = W[i], offsets[i], offsets[i + 1]
+        if opened[cohort[i]]:
+            mix_model(w, means[cohort[i]], gamma[i])
+        own = Own(people[i], place[start:stop], context[start:stop], label[start:stop])
+        mine = order[: stop - start]
+        shuffle(mix(round_key, keys[i]), mine)
+        losses[i] = local_step(w, shared, own, mine, rates, room, contribution)
+        if counted[i]:
+            fine &= add_encoded(contribution, code.scale, code.bound, total)
+    return fine

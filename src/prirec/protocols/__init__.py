@@ -1,0 +1,1 @@
+"""What the parties do, without a socket, a clock or a file."""

@@ -1,0 +1,103 @@
+"""Settings from and to TOML. Unknown keys are refused, with the nearest known name."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from prirec.errors import DataError, UsageError
+from prirec.settings import Section, Settings, preset
+from prirec.settings_check import check
+
+
+def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "rounds") -> Settings:
+    """The preset that the file or `base` names, changed by the file, then by `changes` ("model.dimension" -> 8)."""
+    table = {} if path is None else _read(path)
+    given = _nested(changes or {})
+    name = given.get("preset", table.get("preset", base))
+    return check(apply(apply(preset(str(name)), table), given))
+
+
+def loads(text: str) -> Settings:
+    """Settings from the text that `dump` wrote."""
+    table = tomllib.loads(text)
+    return check(apply(preset(str(table.get("preset"))), table))
+
+
+def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
+    """Settings changed by a nested table."""
+    _refuse_unknown(table, settings, "")
+    merged = _merge(msgspec.to_builtins(settings), table)
+    try:
+        return msgspec.convert(merged, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"in the settings: {error}") from None
+
+
+def dump(settings: Settings) -> str:
+    """TOML that `load` reads back to the same settings."""
+    return "\n".join(_lines(msgspec.to_builtins(settings))) + "\n"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no settings file {path}") from None
+    except OSError as error:
+        raise UsageError(f"the settings file {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"not a TOML file: {error}", file=path) from None
+
+
+def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in changes.items():
+        *path, last = key.split(".")
+        inner = table
+        for step in path:
+            inner = inner.setdefault(step, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"'{key}' contradicts another change: give each setting once")
+        inner[last] = value
+    return table
+
+
+def _refuse_unknown(table: Mapping[str, Any], section: Section, prefix: str) -> None:
+    known = section.__struct_fields__
+    for key, value in table.items():
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean '{prefix}{near[0]}'?" if near else f"known here: {', '.join(known)}"
+            raise UsageError(f"unknown setting '{prefix}{key}'; {hint}")
+        inner = getattr(section, key)
+        if isinstance(value, Mapping) and not isinstance(inner, Section):
+            raise UsageError(f"'{prefix}{key}' is a single setting, not a section")
+        if isinstance(inner, Section):
+            if not isinstance(value, Mapping):
+                raise UsageError(f"'{prefix}{key}' is a section: write [{prefix}{key}] and its settings below")
+            _refuse_unknown(value, inner, f"{prefix}{key}.")
+
+
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = _merge(below[key], value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def _lines(table: Mapping[str, Any]) -> Iterator[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    yield from (f"{key} = {_literal(value)}" for key, value in plain.items() if value is not None)
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ("", f"[{key}]", *_lines(value))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -1,0 +1,1 @@
+"""Reals and the ring Z_2^64."""

@@ -1,0 +1,95 @@
+"""The only place where reals and the ring meet: fixed point in Z_2^l, l = 64 or 32.
+
+Algorithms 1 and 2 only add, so nothing is ever truncated on shares (decisions/0003): the owner multiplies in the
+clear, rounds to nearest once, and the sum is exact in any order.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from prirec.compiled import inlined
+from prirec.errors import UsageError
+from prirec.types import RealArray, RingArray, SignedArray
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPoint:
+    """How one kind of sum is written in the ring; a sum that could wrap is refused here, before anything is encoded."""
+
+    summands: int  # the most vectors that one sum may hold
+    bound: float  # B: no entry of a vector is larger than this
+    fraction_bits: int = 24
+    ring_bits: int = 64
+
+    def __post_init__(self) -> None:
+        if self.ring_bits not in (32, 64) or not 1 <= self.fraction_bits <= 40:
+            raise UsageError("a ring has 32 or 64 bits, of which 1 to 40 may be fraction bits")
+        if self.summands < 1 or not 0 < self.bound < np.inf:
+            raise UsageError("a sum needs at least one summand and a bound that is positive and finite")
+        largest = self.summands * (Fraction(self.bound) * 2**self.fraction_bits + Fraction(1, 2))
+        if largest > 2 ** (self.ring_bits - 1) - 1:
+            raise UsageError(
+                f"the sum could wrap: n (B 2^f + 1/2) <= 2^(l-1) - 1 fails for n = {self.summands}, "
+                f"B = {self.bound:g}, f = {self.fraction_bits}, l = {self.ring_bits}; "
+                "use fewer fraction bits, a smaller bound or a larger ring"
+            )
+
+    @property
+    def scale(self) -> float:
+        return float(2.0**self.fraction_bits)
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        return np.dtype(np.uint64 if self.ring_bits == 64 else np.uint32)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> RingArray:
+        return np.zeros(shape, dtype=self.dtype)
+
+    def encode(self, values: RealArray) -> RingArray:
+        """Reals to the ring, rounded to nearest; anything that a sum was not sized for is refused before the cast."""
+        if not np.all(np.abs(values) <= self.bound):  # false for NaN as well
+            raise outside(self.bound)
+        return np.rint(values * self.scale).astype(np.int64).astype(self.dtype)
+
+    def decode(self, ring: RingArray) -> RealArray:
+        """A sum in the ring, back to reals."""
+        return self.signed(ring).astype(np.float64) / self.scale
+
+    def signed(self, ring: RingArray) -> SignedArray:
+        """The same memory, read as integers around 0."""
+        return ring.view(np.int64 if self.ring_bits == 64 else np.int32)
+
+
+def outside(bound: float) -> UsageError:
+    return UsageError(
+        f"a value to be summed is not a number or is larger than the bound {bound:g}, for which the ring was sized; "
+        "the learning rate may be too large, or raise ring.bound"
+    )
+
+
+@inlined
+def encoded(value: float, scale: float, like: RingArray) -> np.uint64:
+    """One real in the ring of `like`, rounded to nearest, half to even."""
+    return like.dtype.type(np.int64(np.rint(value * scale)))
+
+
+@inlined
+def encode_into(values: RealArray, scale: float, bound: float, out: RingArray) -> bool:
+    """FixedPoint.encode for kernels, into `out`; False, with `out` spoilt, if a value is outside."""
+    fine = True
+    for d in range(values.size):
+        fine &= bool(abs(values[d]) <= bound)
+        out[d] = encoded(values[d], scale, out)
+    return fine
+
+
+@inlined
+def add_encoded(values: RealArray, scale: float, bound: float, total: RingArray) -> bool:
+    """total += encode(values) in the ring; False, with `total` spoilt, if a value is outside."""
+    fine = True
+    for d in range(values.size):
+        fine &= bool(abs(values[d]) <= bound)
+        total[d] += encoded(values[d], scale, total)
+    return fine

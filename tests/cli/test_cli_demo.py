@@ -1,0 +1,95 @@
+"""prirec demo, as small as it gets; one demo serves all tests."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from prirec.cli.main import app
+from prirec.cli.output import SIMULATION
+from prirec.data.folder import read_folder
+from prirec.engines.run_folder import load_run
+from prirec.evaluate.experiment import set_up_again
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "140"})
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    out = tmp_path_factory.mktemp("held") / "demo"
+    found = call("demo", "--out", out, "--people", 200)
+    assert found.exit_code == 0, found.stderr
+    return out, found.stdout
+
+
+def row(text, name):
+    return next(line for line in text.splitlines() if line.strip().startswith(name))
+
+
+def test_one_table_compares_four_models_and_says_what_each_collects(held):
+    _, said = held
+    assert said.count("what it collects") == 1
+    assert "every record" in row(said, "FM")
+    assert "gradients of V" in row(said, "PriRec-, paper")
+    assert "counts of visits" in row(said, "PriRec, paper")
+    assert "sums over 100 people or more" in row(said, "PriRec, rounds")
+    assert SIMULATION in said
+
+
+def test_the_saved_run_and_data_give_the_figures_of_the_table(held):
+    out, said = held
+    found = json.loads(call("evaluate", out / "run", out / "data", "--json").stdout)["quality"]
+    figures = [f"{found[name]:.4f}" for name in ("auc", "log_loss", "auc_few", "gauc")]
+    assert row(said, "PriRec, rounds").split()[2:6] == figures
+
+
+def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):
+    out, said = held
+    person = said.partition("Places for ")[2].partition(":")[0]
+    saved = load_run(out / "run")
+    samples = set_up_again(read_folder(out / "data").dataset, saved).samples
+    counts = samples.train.counts()
+    assert counts[samples.ids.index(person)] == np.quantile(counts, 0.5, method="higher")
+    again = json.loads(call("recommend", out / "run", out / "data", "--person", person, "--json").stdout)["places"]
+    shown = [line.split()[1] for line in said.splitlines() if line[:4].strip().isdigit()]
+    assert shown == [place["place"] for place in again]
+    assert len(shown) == 10
+
+
+def test_the_report_is_one_file_that_needs_nothing_else(held):
+    out, said = held
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    assert "PriRec, rounds" in page
+    assert 'src="http' not in page
+    assert f"report  {out / 'report.html'}" in said
+    assert {entry.name for entry in out.iterdir()} == {"report.html", "run", "data"}
+    assert {entry.name for entry in out.parent.iterdir()} == {"demo"}
+
+
+def test_an_earlier_demo_is_replaced_and_the_same_seed_gives_the_same_answer(held):
+    out, said = held
+    (out / "report.html").write_text("an old report")
+    again = call("demo", "--out", out, "--people", 200)
+    assert again.stdout == said
+    assert (out / "report.html").read_text(encoding="utf-8") != "an old report"
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "report.html"])
+def test_a_folder_that_is_no_earlier_demo_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("years of work")
+    found = call("demo", "--out", tmp_path, "--quick")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "not an earlier demo" in found.stderr
+    assert (tmp_path / name).read_text() == "years of work"
+
+
+def test_quick_and_people_together_are_refused(tmp_path):
+    assert call("demo", "--out", tmp_path / "d", "--quick", "--people", 300).exit_code == 2
+
+
+def test_too_few_people_for_a_sum_are_refused(tmp_path):
+    assert call("demo", "--out", tmp_path / "d", "--people", 99).exit_code == 2

@@ -1,0 +1,144 @@
+"""A run that is killed, stopped or repeated: nothing is lost, and the bits are those of a run that was left alone."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from prirec.cli.main import app
+from prirec.data.city import CityPlan, make_city
+from prirec.data.folder import read_folder
+from prirec.data.writing import write_folder
+from prirec.engines.run_folder import load_run
+from prirec.engines.training import Keeping, train
+from prirec.evaluate.experiment import set_up
+from prirec.settings_file import load
+
+ITERATIONS = 120
+# a shell that starts jobs in the background lets them ignore Ctrl-C, and tests may run in such a job
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from prirec.cli.main import run; run()"
+)  # fmt: skip
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def words_of(city, out, *, iterations=ITERATIONS, every=1):
+    return ["train", city, "--out", out, "--iterations", iterations, "--checkpoint-every", every]
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resumed") / "city"
+    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
+    return folder
+
+
+def stopped_by(number, words, checkpoint):
+    """Starts the program, waits for its first checkpoint, and sends the signal."""
+    command = [sys.executable, "-c", PROGRAM, *(str(word) for word in words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        limit = monotonic() + 180
+        while not checkpoint.exists():
+            assert program.poll() is None, program.stderr.read()
+            assert monotonic() < limit
+            sleep(0.002)
+        program.send_signal(number)
+        _, said = program.communicate()
+    return program.returncode, said
+
+
+def test_a_run_killed_outright_and_started_again_gives_the_bits_of_one_left_alone(city, tmp_path):
+    killed, alone = tmp_path / "killed", tmp_path / "alone"
+    code, _ = stopped_by(signal.SIGKILL, words_of(city, killed), tmp_path / "killed.checkpoint")
+    assert code == -signal.SIGKILL
+    assert not killed.exists()
+    again = call(*words_of(city, killed))
+    assert again.exit_code == 0
+    assert "note: resuming after iteration" in again.stderr
+    assert f"of {ITERATIONS}, from {killed}.checkpoint" in again.stderr
+    assert call(*words_of(city, alone, every=ITERATIONS)).exit_code == 0
+    for file in ("interaction.npy", "linear.npy"):
+        assert (killed / file).read_bytes() == (alone / file).read_bytes()
+    assert len(load_run(killed).history) == ITERATIONS
+    assert not Path(f"{killed}.checkpoint").exists()
+
+
+def test_ctrl_c_keeps_the_work_and_says_how_to_go_on(city, tmp_path):
+    out = tmp_path / "stopped"
+    code, said = stopped_by(signal.SIGINT, words_of(city, out), tmp_path / "stopped.checkpoint")
+    assert code == 130
+    assert "run the same command again to go on" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "stopped.checkpoint").is_file()
+    assert not out.exists()
+
+
+@pytest.fixture
+def unfinished(city, tmp_path):
+    """A checkpoint after 4 rounds of the default settings, and the words that go on from it."""
+    settings, kept = load(changes={"iterations": 4}), tmp_path / "kept.checkpoint"
+    train(set_up(read_folder(city).dataset, settings).samples, settings, keeping=Keeping(kept, every=4))
+    return kept, ["train", city, "--out", tmp_path / "r", "--checkpoint", kept]
+
+
+def test_a_checkpoint_of_the_same_run_is_gone_on_from(unfinished):
+    kept, words = unfinished
+    answer = json.loads(call(*words, "--iterations", 6, "--json").stdout)
+    assert (answer["resumed_at"], answer["iterations"], len(answer["loss"])) == (4, 6, 6)
+    assert not kept.exists()
+
+
+def test_starting_over_ignores_the_checkpoint(unfinished):
+    kept, words = unfinished
+    assert json.loads(call(*words, "--iterations", 6, "--no-resume", "--json").stdout)["resumed_at"] == 0
+    assert not kept.exists()
+
+
+def test_fewer_iterations_than_are_done_are_refused(unfinished):
+    kept, words = unfinished
+    found = call(*words, "--iterations", 3)
+    assert found.exit_code == 2
+    assert "holds 4 iterations, more than the 3 asked for" in found.stderr
+    assert kept.exists()
+
+
+def test_a_checkpoint_of_another_run_is_a_state_error_and_kept(unfinished):
+    kept, words = unfinished
+    found = call(*words, "--seed", 9)
+    assert found.exit_code == 5
+    assert "another run" in found.stderr
+    assert "--no-resume starts over" in found.stderr
+    assert kept.exists()
+
+
+def test_a_damaged_checkpoint_is_a_state_error(unfinished):
+    kept, words = unfinished
+    rotten = bytearray(kept.read_bytes())
+    rotten[len(rotten) // 2] ^= 1
+    kept.write_bytes(rotten)
+    assert call(*words).exit_code == 5
+
+
+def test_starting_over_never_removes_a_file_that_is_no_checkpoint(city, tmp_path):
+    precious = tmp_path / "thesis.txt"
+    precious.write_text("years of work")
+    found = call("train", city, "--out", tmp_path / "r", "--checkpoint", precious, "--no-resume")
+    assert found.exit_code == 2
+    assert precious.read_text() == "years of work"
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_before_any_work(city, tmp_path):
+    (tmp_path / "file").write_text("")
+    found = call("train", city, "--out", tmp_path / "r", "--checkpoint", tmp_path / "file" / "c")
+    assert found.exit_code == 5
+    assert found.stderr.startswith("error: ")

@@ -1,0 +1,247 @@
+"""prirec train, evaluate and recommend on one small city; most tests share one trained run."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from prirec.cli.main import app
+from prirec.cli.output import SIMULATION
+from prirec.data.city import CityPlan, make_city
+from prirec.data.folder import read_folder
+from prirec.data.writing import write_folder
+from prirec.engines.run_folder import load_run
+from prirec.evaluate.experiment import quality, set_up_again
+
+
+def call(*words, columns=80):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+
+
+@pytest.fixture(scope="session")
+def city(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "city"
+    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(city):
+    found = call("train", city, "--out", city.parent / "run", "--iterations", 12)
+    assert found.exit_code == 0, found.stderr
+    assert "AUC" in found.stdout
+    assert SIMULATION in found.stdout
+    return city.parent / "run"
+
+
+@pytest.fixture(scope="session")
+def someone(city):
+    return read_folder(city).dataset.people.ids[7]
+
+
+def test_a_saved_run_knows_its_source_and_leaves_no_checkpoint(run, city):
+    assert load_run(run).source == str(city)
+    assert load_run(run).settings.iterations == 12
+    assert {entry.name for entry in run.parent.iterdir()} >= {"city", "run"}
+    assert not run.with_name("run.checkpoint").exists()
+
+
+def test_a_relative_data_folder_is_stored_as_it_was_named(city, tmp_path, monkeypatch):
+    monkeypatch.chdir(city.parent)
+    assert call("train", "city", "--out", tmp_path / "r", "--iterations", 1).exit_code == 0
+    assert load_run(tmp_path / "r").source == "city"
+
+
+def test_flags_reach_the_settings(city, tmp_path):
+    words = ("--preset", "paper", "--iterations", 1, "--dimension", 3, "--neighbours", 7, "--seed", 5)
+    answer = json.loads(call("train", city, "--out", tmp_path / "r", *words, "--json").stdout)
+    settings = load_run(tmp_path / "r").settings
+    assert (settings.schedule, settings.iterations, settings.model.dimension) == ("samples", 1, 3)
+    assert (settings.neighbours.count, settings.seed) == (7, 5)
+    assert answer["settings"]["model"]["dimension"] == 3
+    assert (answer["iterations"], answer["resumed_at"], len(answer["loss"])) == (1, 0, 1)
+
+
+def test_the_plain_engine_and_any_number_of_threads_give_the_same_bits(run, city, tmp_path):
+    for name, words in (("plain", ("--engine", "plain")), ("threads", ("--threads", 3))):
+        assert call("train", city, "--out", tmp_path / name, "--iterations", 12, *words).exit_code == 0
+        for file in ("interaction.npy", "linear.npy"):
+            assert (tmp_path / name / file).read_bytes() == (run / file).read_bytes()
+
+
+def test_an_earlier_run_is_replaced_only_on_request(city, tmp_path):
+    out = tmp_path / "r"
+    assert call("train", city, "--out", out, "--iterations", 1).exit_code == 0
+    refused = call("train", city, "--out", out, "--iterations", 2)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--overwrite" in refused.stderr
+    assert load_run(out).settings.iterations == 1
+    assert call("train", city, "--out", out, "--iterations", 2, "--overwrite").exit_code == 0
+    assert load_run(out).settings.iterations == 2
+
+
+def test_overwriting_never_replaces_what_is_not_a_run(city):
+    found = call("train", city, "--out", city, "--overwrite")
+    assert found.exit_code == 2
+    assert (city / "visits.csv").is_file()
+
+
+def test_rounds_in_which_nothing_could_be_summed_are_flagged(city, tmp_path):
+    words = ("--iterations", 3, "--set", "participation.online=0.1")
+    told = json.loads(call("train", city, "--out", tmp_path / "r", *words, "--json").stdout)["notes"]
+    assert any("in 3 of 3 rounds" in text and "V did not move" in text for text in told)
+
+
+def test_evaluate_measures_what_the_library_measures(run, city):
+    saved = load_run(run)
+    samples = set_up_again(read_folder(city).dataset, saved).samples
+    expected = quality(samples, saved.linear, saved.interaction).as_dict()
+    assert json.loads(call("evaluate", run, city, "--json").stdout)["quality"] == pytest.approx(expected)
+    assert f"{expected['auc']:.4f}" in call("evaluate", run, city).stdout
+
+
+@pytest.mark.parametrize("candidates", ["matched", "all"])
+def test_ranking_is_the_same_each_time_it_is_asked(run, city, candidates):
+    words = ("evaluate", run, city, "--ranking", "--k", 5, "--candidates", candidates, "--people", 40, "--json")
+    first, again = (json.loads(call(*words).stdout)["ranking"] for _ in range(2))
+    assert first == again
+    assert 0 < first["ndcg"] < first["hit_rate"] <= 1
+    assert (first["k"], first["candidates"]) == (5, candidates)
+    assert 0 < first["people"] <= 40
+
+
+def test_a_longer_list_hits_at_least_as_often(run, city):
+    rates = [json.loads(call("evaluate", run, city, "--ranking", "-k", k, "--json").stdout)["ranking"] for k in (1, 70)]
+    assert rates[0]["hit_rate"] < rates[1]["hit_rate"]
+    assert rates[0]["recall"] < rates[1]["recall"]
+
+
+def test_recommendations_come_with_distance_words_and_reasons(run, city, someone):
+    found = call("recommend", run, city, "--person", someone, columns=140)
+    assert found.exit_code == 0
+    assert all(word in found.stdout for word in ("place", "km", "chance", "why it stands out", "from home"))
+    places = json.loads(call("recommend", run, city, "--person", someone, "--json").stdout)["places"]
+    assert len(places) == 10
+    assert places == sorted(places, key=lambda place: -place["probability"])
+    assert all(place["about"] and place["reasons"] and place["distance_km"] > 0 for place in places)
+    assert all(place["place"] in found.stdout for place in places)
+
+
+def test_recommendations_near_a_place_begin_there(run, city, someone):
+    catalogue = read_folder(city).dataset.places
+    lat, lon = catalogue.location[4]
+    words = ("--near", f"{lat},{lon}", "--radius-km", 0, "-k", 80, "--json")
+    answer = json.loads(call("recommend", run, city, "--person", someone, *words).stdout)
+    km = {place["place"]: place["distance_km"] for place in answer["places"]}
+    assert answer["distance_from"] == "here"
+    assert km.get(catalogue.ids[4], 0.0) == pytest.approx(0.0, abs=1e-6)
+    assert max(km.values()) > 1
+
+
+def test_the_time_of_day_changes_the_odds(run, city, someone):
+    words = ("recommend", run, city, "--person", someone, "--json", "--at")
+    noon, night, offset = (
+        call(*words, time).stdout for time in ("2024-05-04T12:00", "2024-05-04T22:00", "2024-05-04T12:00+09:00")
+    )
+    assert noon != night
+    assert noon == offset  # the wall clock counts, as it does in visits
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--near", "north"),
+        ("--near", "139.7,35.6"),
+        ("--near", "nan,1"),
+        ("--at", "soon"),
+        ("-k", 0),
+        ("--radius-km", "nan"),
+    ],
+)
+def test_where_and_when_that_cannot_be_are_usage_errors_and_not_repeated(run, city, someone, words):
+    found = call("recommend", run, city, "--person", someone, *words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "139.7,35.6" not in found.stderr
+
+
+def test_an_unknown_person_is_refused_without_repeating_the_id(run, city):
+    found = call("recommend", run, city, "--person", "somebody-else")
+    assert found.exit_code == 2
+    assert "somebody-else" not in found.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_tables_fit_the_terminal_and_lose_nothing(run, city, someone, columns):
+    found = call("recommend", run, city, "--person", someone, columns=columns).stdout
+    table = [line for line in found.splitlines() if line.startswith(" ")]
+    assert max(len(line) for line in table) <= columns
+    assert "…" not in found
+
+
+def test_ids_that_look_like_markup_are_printed_as_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"u{u},[bold]p{p}:smile:" for u in range(150) for p in rng.choice(30, size=8, replace=False)]
+    (tmp_path / "visits.csv").write_text("\n".join(["user,poi", *rows]) + "\n")
+    assert call("train", tmp_path, "--out", tmp_path / "r", "--iterations", 1).exit_code == 0
+    assert "[bold]p" in (found := call("recommend", tmp_path / "r", tmp_path, "--person", "u3").stdout)
+    assert ":smile:" in found
+
+
+def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"u{u},p{p},1" for u in range(150) for p in rng.choice(30, size=8, replace=False)]
+    (tmp_path / "visits.csv").write_text("\n".join(["user,poi,label", *rows]) + "\n")
+    found = call("train", tmp_path, "--out", tmp_path / "r", "--iterations", 1, "--json")
+    assert json.loads(found.stdout)["quality"]["auc"] is None
+    assert "NaN" not in found.stdout
+    assert " - " in call("evaluate", tmp_path / "r", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["--dimension", 0], 2, "(K) must be between 1 and 256"),
+        (["--neighbours", 0], 2, "(N) must be at least 1"),
+        (["--preset", "paper", "--neighbours", 1000], 2, "must be from 1 to"),
+        (["--preset", "fm", "--neighbours", 5], 2, "no neighbours"),
+        (["--set", "linear.alpha=1e9"], 2, "the learning rate may be too large"),
+        (["--preset", "fm", "--set", "linear.alpha=1e9"], 2, "the loss is no longer a number"),
+        (["--iterations", 3, "--set", "iterations=4"], 2, "given twice"),
+        (["--preset", "nothing"], 2, "nothing"),
+        (["--set", "data.at_least=100000"], 3, "no record is left"),
+        (["--preset", "private"], 4, "not built yet"),
+        (["--neighbours", 60], 4, "below the floor"),
+        (["--set", "floor=1000", "--set", "neighbours.size=1000"], 4, "fewer than the floor"),
+    ],
+)
+def test_training_that_cannot_be_is_refused_and_saves_nothing(city, tmp_path, words, code, text):
+    found = call("train", city, "--out", tmp_path / "r", *words)
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert text in found.stderr
+    assert "Traceback" not in found.stderr
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("file", ["run.json", "interaction.npy", "linear.npy", "encoding.json", "settings.toml"])
+def test_a_damaged_run_is_a_state_error(run, city, tmp_path, file):
+    shutil.copytree(run, tmp_path / "r")
+    damaged = (tmp_path / "r" / file).read_bytes()
+    (tmp_path / "r" / file).write_bytes(damaged[: len(damaged) // 2])
+    found = call("evaluate", tmp_path / "r", city)
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "damaged" in found.stderr
+
+
+def test_no_run_and_no_data_are_told_apart(run, city, tmp_path):
+    assert call("evaluate", tmp_path / "none", city).exit_code == 5
+    assert call("evaluate", run, tmp_path / "none").exit_code == 3
+
+
+def test_data_that_a_run_was_not_trained_on_are_refused(run, tmp_path):
+    other = make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(2))
+    write_folder(other, tmp_path / "other")
+    found = call("evaluate", run, tmp_path / "other")
+    assert found.exit_code == 5
+    assert "other data" in found.stderr

@@ -1,0 +1,104 @@
+"""From flags to settings, and back to TOML."""
+
+import tomllib
+
+import pytest
+from typer.testing import CliRunner
+
+from prirec import settings_file
+from prirec.cli.choosing import assignment, choose
+from prirec.cli.main import app
+from prirec.errors import UsageError
+from prirec.settings import preset
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", ["paper", "rounds", "fm"])
+def test_the_printed_settings_of_a_preset_read_back_as_that_preset(name, tmp_path):
+    printed = call("settings", "--preset", name)
+    file = tmp_path / "mine.toml"
+    file.write_text(printed.stdout)
+    assert printed.exit_code == 0
+    assert settings_file.load(file) == preset(name)
+
+
+def test_settings_that_have_no_value_are_named_in_a_comment():
+    assert "# Left to their defaults: data.at_least, data.thin" in call("settings").stdout
+
+
+def test_a_file_and_flags_are_shown_as_the_settings_they_amount_to(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('preset = "paper"\n[model]\ndimension = 9\n')
+    shown = tomllib.loads(call("settings", "--settings", file, "--set", "linear.alpha=0.5").stdout)
+    assert (shown["schedule"], shown["model"]["dimension"], shown["linear"]["alpha"]) == ("samples", 9, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("k=200", 200),
+        ("k=0.5", 0.5),
+        ("k=true", True),
+        ("k=nearest", "nearest"),
+        ('k="a b"', "a b"),
+        ("k = 1e-3", 1e-3),
+    ],
+)
+def test_values_are_toml_and_bare_words_are_strings(text, value):
+    assert assignment(text) == ("k", value)
+
+
+def test_a_value_cannot_smuggle_in_a_second_setting():
+    assert assignment("seed=1\niterations=2") == ("seed", "1\niterations=2")
+
+
+@pytest.mark.parametrize("text", ["seed", "seed=", "=3", ""])
+def test_what_is_no_assignment_is_refused(text):
+    with pytest.raises(UsageError, match="--set KEY=VALUE"):
+        assignment(text)
+
+
+@pytest.mark.parametrize(
+    "assignments", [["seed=1", "seed=2"], ["model=1", "model.dimension=2"], ["model.dimension=2", "model=1"]]
+)
+def test_a_setting_given_twice_is_refused(assignments):
+    with pytest.raises(UsageError, match="given twice"):
+        choose(preset=None, file=None, assignments=assignments)
+
+
+def test_a_flag_and_set_of_the_same_setting_are_refused():
+    with pytest.raises(UsageError, match="'seed' is given twice"):
+        choose(preset=None, file=None, assignments=["seed=1"], flags={"seed": 2})
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["--set", "neighbours.siz=200"], 2, "unknown setting 'neighbours.siz'; did you mean 'neighbours.size'?"),
+        (["--set", "model.dimension.x=1"], 2, "unknown setting 'model.dimension.x'"),
+        (["--set", "model.lambda_w=nan"], 2, "model.lambda_w must be finite"),
+        (["--set", "linear.clip=-1"], 2, "linear.clip must be positive"),
+        (["--set", "model.dimension=0"], 2, "model.dimension (K) must be between 1 and 256"),
+        (["--set", "schedule=samples"], 2, "set schedule and neighbours.kind to match"),
+        (["--set", "model.dimension=many"], 2, "Expected `int`"),
+        (["--preset", "private"], 4, "that budget is not built yet"),
+        (["--set", "neighbours.size=60"], 4, "below the floor of 100 people"),
+        (["--set", "floor=10"], 4, "floor must be at least 50"),
+        (["--settings", "nowhere.toml"], 2, "there is no settings file nowhere.toml"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_in_words(words, code, text):
+    found = call("settings", *words)
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert found.stderr.startswith("error: ")
+    assert text in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_settings_file_that_is_not_toml_is_a_data_error(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("seed = = 1")
+    assert call("settings", "--settings", file).exit_code == 3

@@ -1,0 +1,134 @@
+"""Every engine equals the oracle, engines/plain.py, bit for bit: linear models, V, Adam's memory and the history."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Dataset
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from support.cities import (
+    SMALL_PAPER,
+    SMALL_ROUNDS,
+    change,
+    same_state,
+    samples_of,
+    small_city,
+    with_idle_people,
+    with_moods,
+    with_one_place,
+    without_coordinates,
+)
+
+ROUNDS = {
+    "as preset": {},
+    "some offline, some lost": {"participation": {"online": 0.7, "dropout": 0.3}},
+    "gamma 0": {"linear": {"mixing": "fixed", "gamma": 0.0}},
+    "gamma 1": {"linear": {"mixing": "fixed", "gamma": 1.0}},
+    "clips that bite": {"linear": {"clip": 0.1}, "interaction": {"clip": 0.001}},
+    "K = 1": {"model": {"dimension": 1}},
+    "K = 6": {"model": {"dimension": 6}},
+    "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}},
+    "below the floor": {"floor": 100, "participation": {"online": 0.5}},
+    "no context": {"features": {"context": False}},
+    "another seed": {"seed": 2**63 - 1},
+}
+
+PAPER = {
+    "as preset": {},
+    "some offline": {"participation": {"online": 0.7}},
+    "random": {"neighbours": {"kind": "random"}},
+    "random, some offline": {"neighbours": {"kind": "random"}, "participation": {"online": 0.7}},
+    "fixed": {"neighbours": {"kind": "fixed"}},
+    "fixed, some offline": {"neighbours": {"kind": "fixed"}, "participation": {"online": 0.3}},
+    "among": {"neighbours": {"among": 20}},
+    "metropolis": {"neighbours": {"weights": "metropolis"}},
+    "metropolis, fixed, some offline": {
+        "neighbours": {"kind": "fixed", "weights": "metropolis"}, "participation": {"online": 0.3}
+    },
+    "exponential": {"neighbours": {"weights": "exponential"}},
+    "gaussian": {"neighbours": {"weights": "gaussian"}},
+    "inverse": {"neighbours": {"weights": "inverse"}},
+    "in windows": {"order": "windows"},
+    "in windows, some offline, batch 7": {
+        "order": "windows", "participation": {"online": 0.7}, "interaction": {"batch": 7}
+    },
+    "gamma 0": {"linear": {"gamma": 0.0}},
+    "gamma 0.3": {"linear": {"gamma": 0.3}},
+    "batch 7": {"interaction": {"batch": 7}},
+    "K = 1": {"model": {"dimension": 1}},
+    "K = 6, batch 7": {"model": {"dimension": 6}, "interaction": {"batch": 7}},
+    "32 bits": {"ring": {"bits": 32, "fraction_bits": 16, "bound": 1000.0}},
+    "32 bits, weights": {
+        "ring": {"bits": 32, "fraction_bits": 16, "bound": 1000.0}, "neighbours": {"weights": "inverse"}
+    },
+}  # fmt: skip
+
+CITIES = {
+    "people without records": lambda: with_idle_people(small_city()),
+    "one place": lambda: with_one_place(small_city()),
+    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
+    "no coordinates": lambda: without_coordinates(small_city()),
+}
+
+
+@cache
+def city() -> Dataset:
+    return small_city()
+
+
+def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
+    oracle, state = start(samples, settings), start(samples, settings)
+    plain = make_engine("plain", samples, settings)
+    local = make_engine("local", samples, settings, threads=threads)
+    for _ in range(iterations):
+        assert local.advance(state) == plain.advance(oracle)
+        assert same_state(state, oracle)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
+def test_rounds(changes, threads):
+    settings = change(SMALL_ROUNDS, **changes)
+    assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
+
+
+@pytest.mark.parametrize("changes", PAPER.values(), ids=PAPER)
+def test_samples(changes):
+    settings = change(SMALL_PAPER, **changes)
+    assert_equal_runs(samples_of(city(), settings), settings, threads=2, iterations=2)
+
+
+@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+def test_rounds_in_unusual_cities(made):
+    settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1})
+    assert_equal_runs(samples_of(made(), settings), settings, threads=2)
+
+
+@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+def test_samples_in_unusual_cities(made):
+    unusual = made()
+    kind = "nearest" if unusual.places.location is not None else "random"
+    settings = change(SMALL_PAPER, neighbours={"kind": kind})
+    assert_equal_runs(samples_of(unusual, settings), settings, threads=2)
+
+
+def test_rounds_with_more_threads_than_people():
+    settings = change(SMALL_ROUNDS, floor=2, neighbours={"size": 3})
+    assert_equal_runs(samples_of(small_city(people=7, records=30), settings), settings, threads=12)
+
+
+def test_the_settings_of_this_suite_make_a_difference():
+    """A suite whose variants all come to the same would prove nothing."""
+    models = set()
+    for changes in ROUNDS.values():
+        settings = change(SMALL_ROUNDS, **changes)
+        samples = samples_of(city(), settings)
+        state, engine = start(samples, settings), make_engine("local", samples, settings)
+        engine.advance(state)
+        engine.advance(state)
+        models.add(state.linear.tobytes() + state.interaction.tobytes())
+    assert len(models) == len(ROUNDS)

@@ -1,0 +1,37 @@
+"""In rounds, what a person learns does not depend on the row in which the person stands."""
+
+import numpy as np
+import pytest
+
+from support.cities import (
+    SMALL_ROUNDS,
+    after,
+    change,
+    in_another_order,
+    same_bits,
+    samples_of,
+    small_city,
+    with_idle_people,
+    without_coordinates,
+)  # fmt: skip
+
+CITIES = {
+    "coordinates": lambda: with_idle_people(small_city()),
+    "no coordinates": lambda: without_coordinates(small_city()),
+}
+
+
+@pytest.mark.parametrize("engine", ["plain", "local"])
+@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+def test_people_in_other_rows_get_the_same_models(made, engine):
+    settings = change(SMALL_ROUNDS, participation={"online": 0.8, "dropout": 0.2})
+    city = made()
+    order = np.random.default_rng(5).permutation(len(city.people))
+    here, there = samples_of(city, settings), samples_of(in_another_order(city, order), settings)
+    a, b = (after(engine, samples, settings, iterations=3) for samples in (here, there))
+    row = {person: at for at, person in enumerate(there.ids)}
+    same_people = np.array([row[person] for person in here.ids])
+    assert same_bits(a.interaction, b.interaction)
+    assert same_bits(a.linear, b.linear[same_people])
+    if city.places.location is None:
+        assert here.ids != there.ids

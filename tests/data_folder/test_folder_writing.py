@@ -1,0 +1,194 @@
+"""Written and read back, a data set is the same."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
+from prirec.data.folder import read_folder
+from prirec.data.writing import write_folder
+from prirec.errors import UsageError
+
+FORMATS = ("csv", "parquet")
+TEXT = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
+WORD = st.one_of(
+    st.text(TEXT, min_size=1, max_size=6),
+    st.sampled_from(
+        ["1", "-2.5", "true", "false", "nan", "inf", "a|b", "a,b", '"', "'", " x ", "NULL", "é", "2020-01-01"]
+    ),
+).filter(lambda word: word.strip() != "")
+TAG = WORD.filter(lambda word: not set(word) & set("|\n\r"))
+REAL = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def numbers(draw, size):
+    wanted = draw(st.sampled_from([REAL, st.integers(-(2**60), 2**60).map(float), st.sampled_from([0.0, 1.0])]))
+    cells = st.lists(st.one_of(st.just(float("nan")), wanted), min_size=size, max_size=size)
+    return Numbers(np.array(draw(cells), dtype=np.float64))
+
+
+@st.composite
+def category(draw, size):
+    cells = draw(st.lists(st.one_of(st.none(), WORD), min_size=size, max_size=size))
+    words = sorted({cell for cell in cells if cell is not None})
+    return Category(np.array([-1 if cell is None else words.index(cell) for cell in cells], np.int32), tuple(words))
+
+
+@st.composite
+def tags(draw, size):
+    rows = draw(st.lists(st.sets(TAG, max_size=3).map(sorted), min_size=size, max_size=size))
+    words = sorted({word for row in rows for word in row})
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    codes = np.array([words.index(word) for row in rows for word in row], np.int32)
+    return Tags(offsets, codes, tuple(words))
+
+
+def columns(size):
+    names = TAG.map(lambda word: f"c{word}")
+    return st.dictionaries(names, st.one_of(numbers(size), category(size), tags(size)), max_size=4)
+
+
+def location(size):
+    pair = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
+    return st.none() | st.lists(pair, min_size=size, max_size=size).map(lambda pairs: np.array(pairs, dtype=np.float64))
+
+
+@st.composite
+def datasets(draw):
+    people, places = (tuple(draw(st.lists(WORD, min_size=1, max_size=5, unique=True))) for _ in range(2))
+    pairs = st.tuples(st.integers(0, len(people) - 1), st.integers(0, len(places) - 1))
+    rows = np.array(draw(st.lists(pairs, min_size=1, max_size=8, unique=True)), dtype=np.int32)
+    labelled, size = draw(st.booleans()), len(rows)
+    times = st.lists(st.integers(-62_135_596_800, 253_402_300_799), min_size=size, max_size=size)
+    labels = st.lists(st.sampled_from([-1, 1]), min_size=size, max_size=size) if labelled else st.just([1] * size)
+    return Dataset(
+        name="city",
+        people=People(people, draw(location(len(people))), draw(columns(len(people)))),
+        places=Places(places, draw(location(len(places))), draw(columns(len(places)))),
+        visits=Visits(
+            person=rows[:, 0].copy(),
+            place=rows[:, 1].copy(),
+            label=np.array(draw(labels), np.int8),
+            time=draw(st.none() | times.map(lambda values: np.array(values, np.int64))),
+            context=draw(columns(size)),
+        ),
+        labelled=labelled,
+    )
+
+
+def flat(value):
+    """Everything comparable inside a data set, arrays as type and bytes' worth of values."""
+    if value is None or isinstance(value, str | bool | tuple | float):
+        return value
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, np.where(np.isnan(value), "nan", value.astype(object)).tolist()
+    if isinstance(value, dict):
+        return [(key, flat(inner)) for key, inner in value.items()]
+    return type(value).__name__, [flat(getattr(value, name)) for name in value.__dataclass_fields__]
+
+
+def back(dataset, *, table_format):
+    with tempfile.TemporaryDirectory() as parent:
+        path = Path(parent) / dataset.name
+        write_folder(dataset, path, table_format=table_format)
+        loaded = read_folder(path, strict=True)
+        assert sorted(child.name for child in Path(parent).iterdir()) == [dataset.name]
+    return loaded.dataset
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+@settings(max_examples=50, deadline=None)
+@given(dataset=datasets())
+def test_what_is_written_reads_back_the_same(table_format, dataset):
+    assert flat(back(dataset, table_format=table_format)) == flat(dataset)
+
+
+def town(**changes):
+    dataset = Dataset(
+        name="town",
+        people=People(("ann", "bob"), None, {"zip": Category(np.array([0, 1], np.int32), ("01", "02"))}),
+        places=Places(("bar",), np.array([[35.0, 139.0]])),
+        visits=Visits(np.array([0], np.int32), np.array([0], np.int32), np.array([1], np.int8)),
+        labelled=False,
+        declared={"users.zip": Declared(words=("01", "02", "03"))},
+    )
+    return replace(dataset, **changes)
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_what_is_declared_reads_back(table_format):
+    assert flat(back(town(), table_format=table_format)) == flat(town())
+
+
+def test_labels_are_written_only_where_they_are_known(tmp_path):
+    write_folder(town(), tmp_path / "plain")
+    write_folder(town(labelled=True), tmp_path / "labelled")
+    assert (tmp_path / "plain" / "visits.csv").read_text() == "user,poi\nann,bar\n"
+    assert (tmp_path / "labelled" / "visits.csv").read_text() == "user,poi,label\nann,bar,1\n"
+
+
+def test_an_empty_target_is_filled_and_a_used_one_refused(tmp_path):
+    target = tmp_path / "new"
+    target.mkdir()
+    write_folder(town(), target)
+    before = sorted(target.iterdir())
+    with pytest.raises(UsageError, match="not empty"):
+        write_folder(town(), target)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="not empty"):
+        write_folder(town(), tmp_path / "file")
+    assert sorted(target.iterdir()) == before
+
+
+def places(**changes):
+    return {"places": replace(town().places, **changes)}
+
+
+def column(made):
+    return places(columns={"x": made})
+
+
+ONE = np.zeros(1, np.int32)
+SPAN = np.array([0, 1], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        (column(Tags(SPAN, ONE, ("a|b",))), "line break"),
+        (column(Tags(SPAN, ONE, ("a\nb",))), "line break"),
+        (column(Tags(SPAN, ONE, (" ",))), "blank word"),
+        (column(Category(ONE, ("",))), "blank word"),
+        (column(Numbers(np.array([np.inf]))), "infinite"),
+        (places(columns={"lat": Numbers(np.zeros(1))}), "cannot be called"),
+        (places(columns={"a\nb": Numbers(np.zeros(1))}), "cannot be called"),
+        (places(ids=("",)), "not blank"),
+        (places(location=np.array([[np.nan, np.nan]])), "1 %"),
+        (places(location=np.array([[np.nan, 3.0]])), "together"),
+        (places(location=np.array([[139.0, 35.0]])), "latitude"),
+        ({"visits": town().visits.take(np.array([], np.int64))}, "no visits"),
+        ({"visits": replace(town().visits, label=-np.ones(1, np.int8))}, "labelled"),
+        ({"declared": {"users.age": Declared(low=0, high=1)}}, "no such column"),
+        ({"declared": {"users.zip": Declared(low=0)}}, "both low and high"),
+    ],
+)
+def test_what_could_not_be_read_back_is_refused_and_leaves_nothing_behind(tmp_path, changes, hint):
+    with pytest.raises(UsageError, match=hint):
+        write_folder(town(**changes), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(*_args, **_keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("polars.DataFrame.write_csv", full)
+    with pytest.raises(UsageError, match="No space left"):
+        write_folder(town(), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,184 @@
+"""A checkpoint comes back with the same bits or not at all, and a crash never costs the one before it."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prirec.engines.checkpoint import Checkpoint, identity, load, save
+from prirec.engines.state import Passed, State
+from prirec.errors import StateError
+from prirec.model.adam import Moments
+from support.cities import SMALL_ROUNDS, change, same_state, samples_of, small_city
+
+WHOSE = "this run"
+
+
+def a_state(seed: int, iteration: int = 4) -> State:
+    rng = np.random.default_rng(seed)
+    moments = Moments(rng.normal(size=(2, 2)), rng.random(size=(2, 2)), iteration - 1)
+    return State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments)
+
+
+def a_run(seed: int = 0, *, best: bool = True) -> Checkpoint:
+    history = [Passed(iteration=1, loss=0.1 + 0.2, took_part=3, in_sum=2, held_out_loss=1 / 3, seconds=0.25)]
+    return Checkpoint(a_state(seed), history, a_state(seed + 100, 2) if best else None)
+
+
+def equal(a: Checkpoint, b: Checkpoint) -> bool:
+    if (a.best is None) != (b.best is None) or not same_state(a.state, b.state) or a.history != b.history:
+        return False
+    return a.best is None or same_state(a.best, b.best)
+
+
+@pytest.mark.parametrize("best", [True, False])
+def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best):
+    run = a_run(best=best)
+    save(tmp_path / "run.npz", run, WHOSE)
+    assert equal(load(tmp_path / "run.npz", WHOSE), run)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_later_checkpoint_replaces_the_earlier_one(tmp_path):
+    save(tmp_path / "run.npz", a_run(0), WHOSE)
+    save(tmp_path / "run.npz", a_run(1), WHOSE)
+    assert equal(load(tmp_path / "run.npz", WHOSE), a_run(1))
+
+
+@pytest.mark.parametrize("broken", ["replace", "fsync", "write"])
+def test_a_failure_on_the_way_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch, broken):
+    path = tmp_path / "run.npz"
+    save(path, a_run(0), WHOSE)
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    if broken == "replace":
+        monkeypatch.setattr(Path, "replace", fail)
+    elif broken == "fsync":
+        monkeypatch.setattr("os.fsync", fail)
+    else:
+        monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(StateError, match=r"No space left on device.*untouched"):
+        save(path, a_run(1), WHOSE)
+    monkeypatch.undo()
+    assert equal(load(path, WHOSE), a_run(0))
+    assert [left.name for left in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_killed_between_writing_and_replacing_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    save(path, a_run(0), WHOSE)
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(path, a_run(1), WHOSE)
+    monkeypatch.undo()
+    assert equal(load(path, WHOSE), a_run(0))
+    save(path, a_run(2), WHOSE)
+    assert equal(load(path, WHOSE), a_run(2))
+
+
+@pytest.mark.parametrize("where", ["missing", "file"])
+def test_a_folder_that_cannot_be_written_to_is_a_state_error(tmp_path, where):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StateError, match="could not be written"):
+        save(tmp_path / where / "run.npz", a_run(), WHOSE)
+
+
+def test_a_truncated_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    save(path, a_run(), WHOSE)
+    whole = path.read_bytes()
+    for length in (0, 1, 3, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(StateError, match=r"run\.npz is damaged"):
+            load(path, WHOSE)
+
+
+def test_a_damaged_byte_is_refused_or_does_not_matter(tmp_path):
+    path, run = tmp_path / "run.npz", a_run()
+    save(path, run, WHOSE)
+    whole, refused, leaked = path.read_bytes(), 0, set()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+        try:
+            assert equal(load(path, WHOSE), run)
+        except StateError:
+            refused += 1
+        except (NotImplementedError, RuntimeError, LookupError, TypeError, MemoryError, AttributeError) as error:
+            leaked.add(type(error).__name__)
+    assert not leaked
+    assert refused > len(whole) / 2
+
+
+def test_rubbish_and_other_files_are_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    other = io.BytesIO()
+    np.savez(other, something=np.zeros(3))
+    array = io.BytesIO()
+    np.save(array, np.zeros(3))
+    for rubbish in (b"", b"rubbish", b"PK\x03\x04", other.getvalue(), array.getvalue()):
+        path.write_bytes(rubbish)
+        with pytest.raises(StateError, match="damaged"):
+            load(path, WHOSE)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    save(tmp_path / "run.npz", a_run(), "another run")
+    with pytest.raises(StateError, match="of another run"):
+        load(tmp_path / "run.npz", WHOSE)
+
+
+def test_a_newer_checkpoint_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("prirec.engines.checkpoint.VERSION", 2)
+    save(tmp_path / "run.npz", a_run(), WHOSE)
+    monkeypatch.undo()
+    with pytest.raises(StateError, match="has version 2, this program reads 1"):
+        load(tmp_path / "run.npz", WHOSE)
+
+
+SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)
+
+
+def altered(array: np.ndarray) -> np.ndarray:
+    changed = array.copy()
+    changed.flat[-1] = changed.flat[-1] + 1
+    return changed
+
+
+@pytest.mark.parametrize("name", ["keys", "home", "people", "places"])
+def test_a_run_is_another_run_if_people_or_places_differ(name):
+    other = replace(SAMPLES, **{name: altered(getattr(SAMPLES, name))})
+    assert identity(other, SMALL_ROUNDS) != identity(SAMPLES, SMALL_ROUNDS)
+
+
+@pytest.mark.parametrize("name", ["offsets", "place", "label", "context"])
+def test_a_run_is_another_run_if_training_records_differ(name):
+    train = replace(SAMPLES.train, **{name: altered(getattr(SAMPLES.train, name))})
+    assert identity(replace(SAMPLES, train=train), SMALL_ROUNDS) != identity(SAMPLES, SMALL_ROUNDS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": 1}, {"floor": 11}, {"model": {"dimension": 4}}, {"linear": {"alpha": 0.1}}, {"ring": {"bits": 32}},
+     {"stopping": {"patience": 2}}, {"participation": {"online": 0.5}}, {"neighbours": {"size": 21}}],
+    ids=str,
+)  # fmt: skip
+def test_a_run_is_another_run_if_settings_differ(changes):
+    assert identity(SAMPLES, change(SMALL_ROUNDS, **changes)) != identity(SAMPLES, SMALL_ROUNDS)
+
+
+def test_a_run_may_be_prolonged_and_its_test_records_do_not_matter():
+    assert identity(SAMPLES, change(SMALL_ROUNDS, iterations=99)) == identity(SAMPLES, SMALL_ROUNDS)
+    assert identity(replace(SAMPLES, test=SAMPLES.train), SMALL_ROUNDS) == identity(SAMPLES, SMALL_ROUNDS)
+
+
+def test_identity_holds_where_there_are_no_private_features():
+    bare = replace(SAMPLES, people=np.empty((30, 0), dtype=np.float32))
+    assert identity(bare, SMALL_ROUNDS) != identity(SAMPLES, SMALL_ROUNDS)

@@ -1,0 +1,71 @@
+"""Who takes part: shares as asked, the same again for the same seed, and nobody counted who was not present."""
+
+from math import erfc, sqrt
+
+import numpy as np
+import pytest
+
+from prirec.engines.participation import standing
+from prirec.keyed import person_keys
+from support.cities import SMALL_ROUNDS, change
+
+KEYS = person_keys([f"person {n}" for n in range(100_000)])
+
+
+def standing_of(online: float, dropout: float, *, iteration: int = 0, seed: int = 0, keys=KEYS):
+    settings = change(SMALL_ROUNDS, seed=seed, participation={"online": online, "dropout": dropout})
+    return standing(keys, iteration, settings)
+
+
+def chance_of(seen: np.ndarray, share: float) -> float:
+    """Two-sided p-value of a share, by the normal approximation."""
+    z = abs(seen.mean() - share) / sqrt(share * (1 - share) / len(seen))
+    return erfc(z / sqrt(2))
+
+
+@pytest.mark.statistical  # false alarm 1e-9 each; must notice a share that is off by 0.02
+@pytest.mark.parametrize(("online", "dropout"), [(0.7, 0.3), (0.5, 0.0), (1.0, 0.2), (0.1, 0.9)])
+def test_shares_are_as_asked(online, dropout):
+    there = standing_of(online, dropout)
+    for seen, share in ((there.present, online * (1 - dropout / 2)), (there.counted, online * (1 - dropout))):
+        if share < 1:
+            assert chance_of(seen, share) > 1e-9
+            assert chance_of(seen, share + 0.02 if share < 0.9 else share - 0.02) < 1e-9
+
+
+@pytest.mark.statistical  # false alarm 1e-9; must notice fates that follow from being online (a share off by 0.02)
+def test_being_lost_does_not_depend_on_having_been_online_before():
+    earlier, later = standing_of(0.5, 0.0, iteration=3).present, standing_of(0.5, 0.0, iteration=4).present
+    assert chance_of(earlier & later, 0.25) > 1e-9
+    assert chance_of(earlier & later, 0.27) < 1e-9
+
+
+def test_everyone_takes_part_when_nobody_is_offline_or_lost():
+    there = standing_of(1.0, 0.0)
+    assert there.present.all()
+    assert there.counted.all()
+
+
+def test_nobody_is_counted_who_was_not_present():
+    there = standing_of(0.6, 0.5)
+    assert not (there.counted & ~there.present).any()
+    assert (there.present & ~there.counted).any()
+
+
+def test_the_same_again_for_the_same_seed_and_iteration_and_otherwise_not():
+    first, again = standing_of(0.5, 0.2), standing_of(0.5, 0.2)
+    assert (first.present == again.present).all()
+    assert (first.counted == again.counted).all()
+    assert (first.present != standing_of(0.5, 0.2, iteration=1).present).any()
+    assert (first.present != standing_of(0.5, 0.2, seed=1).present).any()
+
+
+def test_a_persons_fate_does_not_depend_on_the_row():
+    order = np.random.default_rng(0).permutation(len(KEYS))
+    here, there = standing_of(0.5, 0.2), standing_of(0.5, 0.2, keys=KEYS[order])
+    assert (here.present[order] == there.present).all()
+    assert (here.counted[order] == there.counted).all()
+
+
+def test_more_online_never_loses_anyone_who_was_there():
+    assert not (standing_of(0.3, 0.0).present & ~standing_of(0.6, 0.0).present).any()

@@ -1,0 +1,222 @@
+"""A whole run: what is told, when it stops early, and that an interruption changes nothing."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.engines.checkpoint import Checkpoint
+from prirec.engines.state import Passed, start
+from prirec.engines.training import Keeping, Trained, hold_out, make_engine, train
+from prirec.errors import StateError, UsageError
+from prirec.model import as_printed
+from prirec.model.scoring import mean_loss, scores
+from support.cities import SMALL_FM, SMALL_PAPER, SMALL_ROUNDS, change, same_bits, same_state, samples_of, small_city
+
+CITY = small_city(people=50, places=12, records=250)
+EAGER = {"linear": {"alpha": 0.5, "mixing": "fixed", "gamma": 0.0}, "stopping": {"patience": 2, "share": 0.2}}
+RUNS = {
+    "rounds": change(SMALL_ROUNDS, iterations=5, participation={"online": 0.8, "dropout": 0.2}),
+    "paper": change(SMALL_PAPER, iterations=5, participation={"online": 0.8}),
+    "paper, among": change(SMALL_PAPER, iterations=5, neighbours={"among": 12}),
+    "fm": change(SMALL_FM, iterations=5),
+    "early stopping": change(SMALL_ROUNDS, iterations=40, **EAGER),
+}
+ALL = pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
+
+
+class InterruptionError(Exception):
+    """Something outside ends the run."""
+
+
+def without_seconds(history: tuple[Passed, ...]) -> list[Passed]:
+    return [msgspec.structs.replace(passed, seconds=None) for passed in history]
+
+
+def assert_same(a: Trained, b: Trained) -> None:
+    assert same_state(a.state, b.state)
+    assert without_seconds(a.history) == without_seconds(b.history)
+
+
+def interrupted(samples, settings, keeping: Keeping, *, at: int) -> None:
+    def tell(passed: Passed) -> None:
+        if passed.iteration == at:
+            raise InterruptionError
+
+    with pytest.raises(InterruptionError):
+        train(samples, settings, keeping=keeping, tell=tell)
+
+
+@ALL
+@pytest.mark.parametrize("every", [1, 2])
+def test_an_interrupted_run_ends_as_if_nothing_had_happened(tmp_path, settings, every):
+    samples = samples_of(CITY, settings)
+    whole = train(samples, settings)
+    keeping = Keeping(tmp_path / "run.npz", every=every)
+    interrupted(samples, settings, keeping, at=3)
+    assert_same(train(samples, settings, keeping=keeping), whole)
+
+
+@ALL
+def test_a_run_continues_from_its_checkpoint_and_not_from_the_start(tmp_path, monkeypatch, settings):
+    samples, keeping = samples_of(CITY, settings), Keeping(tmp_path / "run.npz", every=1)
+    interrupted(samples, settings, keeping, at=3)
+
+    def begun_anew(*args):
+        raise InterruptionError
+
+    monkeypatch.setattr("prirec.engines.training.start", begun_anew)
+    train(samples, settings, keeping=keeping)
+
+
+def test_a_finished_run_may_be_prolonged(tmp_path):
+    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_ROUNDS, keeping=keeping)
+    longer = change(SMALL_ROUNDS, iterations=6)
+    assert_same(train(samples, longer, keeping=keeping), train(samples, longer))
+
+
+def test_a_checkpoint_of_a_longer_run_does_not_pass_for_a_shorter_one(tmp_path):
+    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
+    train(samples, change(SMALL_ROUNDS, iterations=6), keeping=keeping)
+    try:
+        shorter = train(samples, SMALL_ROUNDS, keeping=keeping)
+    except StateError:
+        return
+    assert shorter.state.iteration == SMALL_ROUNDS.iterations
+
+
+@pytest.mark.parametrize("changed", ["settings", "data"])
+def test_a_checkpoint_of_another_run_is_refused_and_left_alone(tmp_path, changed):
+    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_ROUNDS, keeping=keeping)
+    before = keeping.path.read_bytes()
+    other_samples = replace(samples, places=samples.places + 1) if changed == "data" else samples
+    other_settings = change(SMALL_ROUNDS, seed=1) if changed == "settings" else SMALL_ROUNDS
+    with pytest.raises(StateError, match="another run"):
+        train(other_samples, other_settings, keeping=keeping)
+    assert keeping.path.read_bytes() == before
+
+
+def test_checkpoints_are_kept_as_often_as_asked(tmp_path):
+    samples, path, there = samples_of(CITY, SMALL_ROUNDS), tmp_path / "run.npz", []
+    settings = change(SMALL_ROUNDS, iterations=5)
+    train(samples, settings, keeping=Keeping(path, every=4), tell=lambda passed: there.append(path.exists()))
+    assert there == [False, False, False, True, True]
+
+
+@ALL
+def test_every_iteration_is_told_once_and_in_order(settings):
+    told: list[Passed] = []
+    trained = train(samples_of(CITY, settings), settings, tell=told.append)
+    assert tuple(told) == trained.history
+    assert [passed.iteration for passed in told] == list(range(1, len(told) + 1))
+    assert all(passed.seconds is not None and passed.seconds >= 0 for passed in told)
+
+
+def test_after_an_interruption_earlier_iterations_are_told_again(tmp_path):
+    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
+    interrupted(samples, SMALL_ROUNDS, keeping, at=2)
+    told: list[Passed] = []
+    train(samples, SMALL_ROUNDS, keeping=keeping, tell=told.append)
+    assert [passed.iteration for passed in told] == [1, 2, 3]
+
+
+def test_without_patience_everything_is_learnt_from_and_the_last_state_is_returned():
+    samples = samples_of(CITY, SMALL_ROUNDS)
+    seen, aside = hold_out(samples, SMALL_ROUNDS)
+    assert seen is samples
+    assert aside is None
+    trained = train(samples, SMALL_ROUNDS)
+    assert trained.state.iteration == len(trained.history) == 3
+    assert all(passed.held_out_loss is None for passed in trained.history)
+
+
+def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss():
+    settings = RUNS["early stopping"]
+    samples = samples_of(CITY, settings)
+    trained = train(samples, settings)
+    losses = [passed.held_out_loss for passed in trained.history]
+    best = int(np.argmin(losses))
+    assert len(losses) < settings.iterations
+    assert len(losses) == best + 1 + settings.stopping.patience
+    assert trained.state.iteration == best + 1
+    seen, aside = hold_out(samples, settings)
+    at_best = train(samples, change(settings, iterations=best + 1)).state
+    assert same_state(trained.state, at_best)
+    again = mean_loss(aside, scores(trained.state.linear, trained.state.interaction, seen, aside))
+    assert again == losses[best]
+
+
+def test_the_best_state_is_a_copy_that_later_iterations_do_not_move():
+    settings = RUNS["early stopping"]
+    samples = samples_of(CITY, settings)
+    run, motor = Checkpoint(start(samples, settings)), make_engine("local", samples, settings)
+    passed = motor.advance(run.state)
+    run.note(msgspec.structs.replace(passed, held_out_loss=0.5))
+    kept = run.best.linear.copy()
+    run.note(msgspec.structs.replace(motor.advance(run.state), held_out_loss=0.5))  # equal is not lower
+    assert run.best.iteration == 1
+    assert same_bits(run.best.linear, kept)
+    assert not same_bits(run.state.linear, kept)
+
+
+def test_patience_is_spent_after_so_many_iterations_without_a_lower_loss():
+    run = Checkpoint(start(samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS))
+    for iteration, loss in enumerate([0.9, 0.8, 0.85, 0.81], start=1):
+        run.state.iteration = iteration
+        run.note(Passed(iteration=iteration, loss=0.0, took_part=1, in_sum=1, held_out_loss=loss))
+    assert run.best.iteration == 2
+    assert run.exhausted(2)
+    assert not run.exhausted(3)
+    assert not run.exhausted(0)
+
+
+def test_held_out_records_are_a_share_that_is_not_learnt_from():
+    settings = change(SMALL_ROUNDS, stopping={"patience": 1, "share": 0.25})
+    samples = samples_of(CITY, settings)
+    seen, aside = hold_out(samples, settings)
+    assert len(aside) == round(0.25 * len(samples.train))
+    assert len(seen.train) + len(aside) == len(samples.train)
+    for part in (seen.train, aside):
+        assert (np.repeat(np.arange(50), part.counts()) == part.person).all()
+    rows = [{(*pair, row.tobytes()) for *pair, row in zip(p.person, p.place, p.label, p.context, strict=True)}
+            for p in (samples.train, seen.train, aside)]  # fmt: skip
+    assert rows[1] | rows[2] == rows[0]
+    again = hold_out(samples, settings)[1]
+    assert same_bits(again.place, aside.place)
+
+
+def test_stopping_that_would_hold_nothing_out_is_not_silently_satisfied():
+    """With nothing to watch, every loss is 0 and the first iteration would always be 'best'."""
+    settings = change(SMALL_ROUNDS, floor=2, iterations=6, neighbours={"size": 2})
+    settings = change(settings, stopping={"patience": 2, "share": 0.01})
+    samples = samples_of(small_city(people=8, places=4, records=24), settings)
+    try:
+        trained = train(samples, settings)
+    except UsageError:
+        return
+    assert len(trained.history) == 6
+
+
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER, SMALL_FM], ids=["rounds", "paper", "fm"])
+def test_learning_that_runs_away_is_refused_and_not_returned_as_nan(settings):
+    """A history with a loss that is not a number could not be read back either: JSON has no NaN."""
+    runaway = change(settings, linear={"alpha": 1e200}, interaction={"alpha": 1e200})
+    with pytest.raises(UsageError):
+        train(samples_of(CITY, runaway), runaway)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one model", "a model each"])
+def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
+    samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)
+    linear = rng.normal(size=(1 if shared else 50, samples.features + 1))
+    interaction = rng.normal(size=(samples.features, 3)) / 5
+    found = scores(linear, interaction, samples, samples.test)
+    for row in range(0, len(samples.test), 7):
+        i, j = samples.test.person[row], samples.test.place[row]
+        x = np.concatenate([samples.people[i], samples.places[j], samples.test.context[row]]).astype(float)
+        assert found[row] == pytest.approx(as_printed.predict(linear[0 if shared else i], interaction, x), rel=1e-9)
+    margins = found * samples.test.label
+    assert mean_loss(samples.test, found) == pytest.approx(np.log1p(np.exp(-margins)).mean(), rel=1e-9)

@@ -1,0 +1,212 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as peer
+
+from prirec.errors import UsageError
+from prirec.evaluate.metrics import Quality, auc, auc_of_few, gauc, log_loss, measure
+
+
+def labels(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int8)
+
+
+def reals(*values: float) -> np.ndarray:
+    return np.array(values, dtype=np.float64)
+
+
+def rows(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int32)
+
+
+few_levels = st.integers(-3, 3).map(float)  # heavy ties
+any_level = st.floats(-1e6, 1e6, allow_nan=False)
+records = st.lists(
+    st.tuples(st.sampled_from([1, -1]), st.one_of(few_levels, any_level), st.integers(0, 5)), min_size=1, max_size=60
+)
+
+
+def unzip(drawn: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    y, s, person = zip(*drawn, strict=True)
+    return labels(*y), reals(*s), rows(*person)
+
+
+def test_auc_of_a_perfect_an_inverted_and_a_constant_ranking():
+    y = labels(-1, -1, 1, 1)
+    assert auc(y, reals(1, 2, 3, 4)) == 1.0
+    assert auc(y, reals(4, 3, 2, 1)) == 0.0
+    assert auc(y, reals(7, 7, 7, 7)) == 0.5
+
+
+def test_auc_counts_a_tie_half():
+    assert auc(labels(1, -1, -1), reals(2, 2, 1)) == 0.75  # one tie, one win, whichever class is the rare one
+    assert auc(labels(-1, 1, 1), reals(2, 2, 1)) == 0.25
+
+
+def test_auc_ranks_infinities():
+    assert auc(labels(1, -1, -1), reals(math.inf, 0, -math.inf)) == 1.0
+    assert auc(labels(1, -1), reals(math.inf, math.inf)) == 0.5
+
+
+@given(records)
+def test_auc_equals_scikit_learn_even_with_heavy_ties(drawn):
+    y, s, _ = unzip(drawn)
+    if len(set(y.tolist())) == 2:
+        assert auc(y, s) == pytest.approx(peer.roc_auc_score(y, s), abs=1e-12)
+    else:
+        assert math.isnan(auc(y, s))
+
+
+@given(records)
+def test_auc_does_not_see_a_monotone_change_of_scores(drawn):
+    y, s, _ = unzip(drawn)
+    s = np.rint(s)
+    assert auc(y, s) == pytest.approx(auc(y, 2 * s + 1), abs=0, nan_ok=True)
+
+
+def best_of_three(function) -> float:
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def test_auc_is_faster_than_scikit_learn():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200_000) < 0.5, 1, -1).astype(np.int8)
+    s = rng.normal(size=200_000)
+    assert 2 * best_of_three(lambda: auc(y, s)) < best_of_three(lambda: peer.roc_auc_score(y, s))
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, -1]), st.floats(-15, 15)), min_size=1, max_size=40))
+def test_log_loss_equals_scikit_learn_on_probabilities(drawn):
+    y, s = labels(*[r[0] for r in drawn]), reals(*[r[1] for r in drawn])
+    expected = peer.log_loss(y, 1 / (1 + np.exp(-s)), labels=[-1, 1])
+    assert log_loss(y, s) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_log_loss_of_huge_scores_is_exact():
+    assert log_loss(labels(1, -1), reals(1e300, -1e300)) == 0.0
+    assert log_loss(labels(-1, 1), reals(1e6, -1e6)) == 1e6
+    assert log_loss(labels(1), reals(-math.inf)) == math.inf
+    assert log_loss(labels(1), reals(0.0)) == pytest.approx(math.log(2))
+
+
+def test_gauc_ignores_differences_between_people():
+    # person 0 scores everything high, person 1 low: each ranks its own perfectly
+    y, s = labels(1, -1, 1, -1), reals(10, 9, 2, 1)
+    assert gauc(y, s, person=rows(0, 0, 1, 1)) == 1.0
+    assert auc(y, s) == 0.75
+
+
+def test_gauc_weights_people_by_their_records_and_skips_those_with_one_class():
+    y = labels(1, -1, 1, -1, -1, -1, 1)
+    s = reals(1, 0, 0, 1, 2, 3, 5)
+    person = rows(0, 0, 7, 7, 7, 7, 9)  # person 0: 1.0 from two records, 7: 0.0 from four, 9: only a positive
+    assert gauc(y, s, person=person) == pytest.approx(2 / 6)
+
+
+@given(records)
+def test_gauc_equals_a_loop_over_people(drawn):
+    y, s, person = unzip(drawn)
+    total, weight = 0.0, 0
+    for i in np.unique(person):
+        own = person == i
+        if len(np.unique(y[own])) == 2:
+            total, weight = total + own.sum() * peer.roc_auc_score(y[own], s[own]), weight + own.sum()
+    expected = total / weight if weight else math.nan
+    assert gauc(y, s, person=person) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@given(records)
+def test_gauc_of_a_single_person_is_the_auc(drawn):
+    y, s, person = unzip(drawn)
+    assert gauc(y, s, person=np.zeros_like(person)) == pytest.approx(auc(y, s), abs=1e-15, nan_ok=True)
+
+
+@given(records, st.randoms(use_true_random=False))
+@settings(max_examples=50)
+def test_no_figure_depends_on_the_order_of_records(drawn, shuffler):
+    y, s, person = unzip(drawn)
+    counts = rows(5, 1, 1, 9, 2, 0)
+    order = np.array(shuffler.sample(range(len(y)), len(y)))
+    one = measure(y, s, person=person, training_records=counts)
+    other = measure(y[order], s[order], person=person[order], training_records=counts)
+    assert one.as_dict() == pytest.approx(other.as_dict(), nan_ok=True)
+
+
+def test_gauc_is_much_faster_than_a_loop_over_people():
+    rng = np.random.default_rng(1)
+    person = np.sort(rng.integers(0, 5_000, 20_000)).astype(np.int32)
+    y, s = np.where(rng.random(20_000) < 0.5, 1, -1).astype(np.int8), rng.normal(size=20_000)
+    cuts = np.flatnonzero(np.diff(person)) + 1
+    own = list(zip(np.split(y, cuts), np.split(s, cuts), strict=True))
+    assert 5 * best_of_three(lambda: gauc(y, s, person=person)) < best_of_three(lambda: [auc(*each) for each in own])
+
+
+def test_auc_of_few_looks_at_the_quarter_with_fewest_training_records():
+    y = labels(1, -1, 1, -1, 1, -1, 1, -1)
+    s = reals(0, 1, 1, 0, 1, 0, 1, 0)  # wrong for person 0 only
+    person = rows(0, 0, 1, 1, 2, 2, 3, 3)
+    assert auc_of_few(y, s, person=person, training_records=rows(1, 10, 20, 30)) == 0.0
+    assert auc_of_few(y, s, person=person, training_records=rows(30, 1, 10, 20)) == 1.0
+
+
+def test_auc_of_few_takes_everyone_tied_at_the_quantile():
+    y, s, person = labels(1, -1, 1, -1, 1, -1, 1, -1), reals(0, 1, 1, 0, 1, 0, 9, 8), rows(0, 0, 1, 1, 2, 2, 3, 3)
+    few = person != 3
+    assert auc_of_few(y, s, person=person, training_records=rows(2, 2, 2, 3)) == auc(y[few], s[few])
+
+
+def test_auc_of_few_takes_its_share_of_people_who_have_test_records():
+    y, s, person = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(4, 4, 5, 5)
+    counts = rows(0, 0, 0, 0, 7, 9)  # people 0 to 3 have nothing to be tested on
+    assert auc_of_few(y, s, person=person, training_records=counts, share=0.5) == 1.0
+
+
+def test_the_whole_share_is_the_plain_auc():
+    y, s, person = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(0, 0, 1, 1)
+    assert auc_of_few(y, s, person=person, training_records=rows(1, 2), share=1.0) == auc(y, s)
+
+
+def test_figures_without_records_or_without_both_classes_are_nan():
+    none, nobody = np.zeros(0, dtype=np.int8), rows()
+    empty = measure(none, reals(), person=nobody, training_records=rows(1, 2))
+    assert all(math.isnan(value) for name, value in empty.as_dict().items() if name != "records")
+    assert empty.records == 0
+    assert math.isnan(gauc(labels(1, 1), reals(1, 2), person=rows(0, 0)))
+
+
+def test_measure_gathers_the_single_figures():
+    y, s, person, counts = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(0, 0, 1, 1), rows(1, 2)
+    assert measure(y, s, person=person, training_records=counts) == Quality(
+        auc=0.5, log_loss=log_loss(y, s), gauc=0.5, auc_few=1.0, records=4
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: auc(labels(1, -1), reals(1, math.nan)),
+        lambda: auc(labels(1, -1), reals(1)),
+        lambda: auc(labels(1, 0), reals(1, 2)),
+        lambda: log_loss(labels(1), reals(math.nan)),
+        lambda: log_loss(labels(1), reals(1, 2)),
+        lambda: gauc(labels(1, -1), reals(1, 2), person=rows(0)),
+        lambda: gauc(labels(1, -1), reals(1, math.nan), person=rows(0, 0)),
+        lambda: auc(labels(1, -1).reshape(1, 2), reals(1, 2).reshape(1, 2)),
+        lambda: auc_of_few(labels(1, -1), reals(1, 2), person=rows(0, 3), training_records=rows(1, 2)),
+        lambda: auc_of_few(labels(1, -1), reals(1, 2), person=rows(0, -1), training_records=rows(1, 2)),
+        lambda: auc_of_few(labels(1, -1), reals(1, 2), person=rows(0, 1), training_records=rows(1, 2), share=0.0),
+        lambda: auc_of_few(labels(1, -1), reals(1, 2), person=rows(0, 1), training_records=rows(1, 2), share=math.nan),
+    ],
+)
+def test_bad_input_is_a_usage_error(bad):
+    with pytest.raises(UsageError):
+        bad()

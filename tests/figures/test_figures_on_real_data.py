@@ -1,0 +1,59 @@
+"""The figures that the project stands on, held on the real data with default settings."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from prirec import settings_file
+from prirec.data.dataset import Dataset
+from prirec.data.published import FORMATS
+from prirec.evaluate.experiment import run, set_up
+
+DATA = os.environ.get("PRIREC_DATA")
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
+    pytest.mark.xdist_group("figures"),
+]
+
+
+@cache
+def city(name: str) -> Dataset:
+    return FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
+
+
+def auc(name: str, **changes: object) -> float:
+    chosen = {key.replace("__", "."): value for key, value in changes.items()}
+    return run(set_up(city(name), settings_file.load(changes=chosen))).quality.auc
+
+
+def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:
+    rounds, fm = auc("yelp", preset="rounds"), auc("yelp", preset="fm")
+    assert 0.890 < fm < 0.905
+    assert rounds >= 0.905
+    assert rounds > fm + 0.005
+
+
+def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
+    assert auc("yelp", participation__online=0.8, participation__dropout=0.1) >= 0.905
+
+
+def test_on_yelp_the_papers_schedule_is_at_least_as_good_as_fm() -> None:
+    assert auc("yelp", preset="paper") >= 0.895
+
+
+def test_on_tokyo_fm_and_the_papers_prirec_are_near_each_other() -> None:
+    fm, prirec = (
+        auc("foursquare-tokyo", preset="fm"),
+        auc("foursquare-tokyo", preset="paper", neighbours__kind="random"),
+    )
+    assert 0.770 < fm < 0.795
+    assert prirec > 0.765
+
+
+def test_on_tokyo_prirec_without_dynamic_features_falls_below_chance() -> None:
+    """The paper's Table 4 has 0.4777: the split makes a person's training rate say the opposite of the test labels."""
+    without = auc("foursquare-tokyo", preset="paper", neighbours__kind="random", features__dynamic=False)
+    assert 0.40 < without < 0.5

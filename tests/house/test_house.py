@@ -1,0 +1,39 @@
+"""Rules of the house that no linter knows."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import prirec
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+
+def test_the_lock_file_names_no_registry_and_hashes_everything() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    packages = re.split(r"\n(?=\S)", lock.strip())
+    assert packages
+    assert all("--hash=sha256:" in package for package in packages)
+
+
+def test_the_version_is_told_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == prirec.__version__
+
+
+def test_files_stay_small_enough_to_read() -> None:
+    long = {str(file.relative_to(ROOT)): n for file in SOURCES if (n := len(file.read_text().splitlines())) > 250}
+    assert not long
+
+
+def test_assert_is_not_used_on_input() -> None:
+    asserting = [str(file.relative_to(ROOT)) for file in SOURCES if re.search(r"^\s*assert ", file.read_text(), re.M)]
+    assert not asserting
+
+
+def test_no_text_promises_that_nothing_leaks() -> None:
+    promise = "no private " + "information leakage"
+    pages = [*SOURCES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert not [str(page) for page in pages if promise in page.read_text(encoding="utf-8").lower()]

@@ -1,0 +1,74 @@
+"""Nothing that is learnt from depends on the test records."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prirec.data.splits import by_record
+from prirec.engines.randomness import generator
+from prirec.evaluate.experiment import set_up
+from prirec.features.samples import Samples, assemble
+from support.cities import SMALL_ROUNDS, same_bits, small_city, with_moods
+from support.patience import FEW
+
+CITY = with_moods(small_city(people=60, places=15, records=240), np.random.default_rng(0))
+SETUP = set_up(CITY, SMALL_ROUNDS)
+
+
+def same_to_learn_from(a: Samples, b: Samples) -> bool:
+    arrays = [
+        (
+            s.keys,
+            s.home,
+            s.people,
+            s.popularity,
+            s.places,
+            s.train.offsets,
+            s.train.person,
+            s.train.place,
+            s.train.label,
+            s.train.context,
+        )
+        for s in (a, b)
+    ]
+    return a.ids == b.ids and all(same_bits(x, y) for x, y in zip(*arrays, strict=True))
+
+
+@FEW
+@given(st.integers(0, 2**32))
+def test_other_test_records_leave_the_training_side_as_it_is(seed):
+    rng, test = np.random.default_rng(seed), SETUP.prepared.test
+    other = replace(
+        test,
+        person=rng.integers(60, size=len(test)).astype(np.int32),
+        place=rng.permutation(test.place),
+        label=rng.permutation(test.label),
+        time=rng.permutation(test.time),
+    )
+    parts = {"encoding": SETUP.encoding, "popularity": SETUP.popularity}
+    samples = assemble(SETUP.prepared.dataset, train=SETUP.prepared.train, test=other, **parts)
+    assert same_to_learn_from(samples, SETUP.samples)
+    assert not same_bits(samples.test.place, SETUP.samples.test.place)
+
+
+@FEW
+@given(st.integers(0, 2**32))
+def test_the_whole_set_up_is_blind_to_labels_places_and_context_of_the_test(seed):
+    rng, visits = np.random.default_rng(seed), CITY.visits
+    train = by_record(len(visits), train_share=0.8, rng=generator(SMALL_ROUNDS.seed, "data"))
+    place, label, mood = visits.place.copy(), visits.label.copy(), visits.context["mood"].values.copy()
+    place[~train] = rng.integers(15, size=(~train).sum())
+    label[~train] = rng.permutation(label[~train])
+    mood[~train] = rng.normal(size=(~train).sum())
+    changed = replace(visits, place=place, label=label, context={"mood": replace(visits.context["mood"], values=mood)})
+    other = set_up(CITY.with_visits(changed), SMALL_ROUNDS)
+    assert other.encoding == SETUP.encoding
+    assert same_to_learn_from(other.samples, SETUP.samples)
+
+
+def test_training_records_do_show():
+    visits = CITY.visits
+    flipped = set_up(CITY.with_visits(replace(visits, label=-visits.label)), SMALL_ROUNDS)
+    assert not same_to_learn_from(flipped.samples, SETUP.samples)

@@ -1,0 +1,160 @@
+"""Every limit is a UsageError that names the setting; floors are a matter of policy."""
+
+import re
+from typing import Any
+
+import pytest
+
+from prirec import settings_check, settings_file
+from prirec.engines.codes import codes
+from prirec.errors import PolicyError, UsageError
+from prirec.settings import ROUNDS
+from prirec.settings_check import check
+from support.cities import SMALL_PAPER, change, samples_of, small_city
+
+INF, NAN = float("inf"), float("nan")
+POSITIVE, NOT_NEGATIVE = [0.0, -1.0, INF, NAN], [-1e-9, INF, NAN]
+
+BEYOND: dict[str, list[Any]] = {
+    "iterations": [0, -1],
+    "seed": [-1, 2**63],
+    "data.at_least": [0, -1],
+    "data.train_share": [0.0, 1.0, -0.1, 1.1, NAN],
+    "data.ratio": [0],
+    "data.thin": [0],
+    "features.words": [-1],
+    "features.buckets": [0],
+    "features.recent_days": [0],
+    "model.dimension": [0, 257],
+    "model.lambda_w": NOT_NEGATIVE,
+    "model.lambda_v": NOT_NEGATIVE,
+    "model.spread": POSITIVE,
+    "linear.alpha": POSITIVE,
+    "linear.kappa": POSITIVE,
+    "linear.gamma": [-0.1, 1.1, NAN],
+    "linear.clip": POSITIVE,
+    "interaction.alpha": POSITIVE,
+    "interaction.batch": [0],
+    "interaction.clip": POSITIVE,
+    "neighbours.count": [0],
+    "neighbours.scale_km": POSITIVE,
+    "neighbours.resolution": [-1, 10],
+    "participation.online": [0.0, -0.1, 1.1, NAN],
+    "participation.dropout": [-0.1, 1.0, NAN],
+    "ring.bits": [16, 48, 128],
+    "ring.fraction_bits": [0, 41],
+    "ring.bound": POSITIVE,
+    "stopping.patience": [-1],
+    "stopping.share": [0.0, 1.0, NAN],
+}
+WITHIN: dict[str, list[Any]] = {
+    "iterations": [1, 10**6],
+    "seed": [0, 2**63 - 1],
+    "data.at_least": [1],
+    "data.train_share": [0.01, 0.99],
+    "features.words": [0],
+    "model.dimension": [1, 256],
+    "model.lambda_w": [0.0],
+    "model.lambda_v": [0.0],
+    "linear.gamma": [0.0, 1.0],
+    "neighbours.resolution": [0, 9],
+    "participation.online": [1e-9, 1.0],
+    "participation.dropout": [0.0, 0.999],
+    "stopping.patience": [0],
+    "floor": [50],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BEYOND.items() for value in values])
+def test_a_value_beyond_its_limit_is_refused_by_name(name, value):
+    with pytest.raises(UsageError, match=f"^{re.escape(name)} "):
+        settings_file.load(changes={name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WITHIN.items() for value in values])
+def test_a_value_at_its_limit_is_accepted(name, value):
+    settings_file.load(changes={name: value})
+
+
+def test_no_limit_is_left_untested():
+    limited = {words.split(" ")[0] for _, words in settings_check._limits(ROUNDS)}
+    assert limited == set(BEYOND)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("iterations", 2.5), ("iterations", "many"), ("iterations", True), ("model.dimension", None),
+        ("schedule", "sometimes"), ("neighbours.kind", "closest"), ("neighbours.weights", "ones"),
+        ("features.dynamic", 1), ("linear.alpha", "fast"), ("data.split", "random"), ("ring.bits", "64"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_refused_by_name(name, value):
+    with pytest.raises(UsageError, match=re.escape(name.rsplit(".", maxsplit=1)[-1])):
+        settings_file.load(changes={name: value})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "samples"},
+        {"neighbours.kind": "nearest"},
+        {"neighbours.kind": "random"},
+        {"preset": "paper", "neighbours.kind": "cohorts"},
+        {"preset": "paper", "schedule": "rounds"},
+    ],
+)
+def test_schedule_and_neighbours_must_match(changes):
+    with pytest.raises(UsageError, match=r"set schedule and neighbours\.kind to match"):
+        settings_file.load(changes=changes)
+
+
+@pytest.mark.parametrize("name", ["paper", "fm"])
+def test_only_rounds_survive_a_drop_out(name):
+    with pytest.raises(UsageError, match="use rounds"):
+        settings_file.load(changes={"preset": name, "participation.dropout": 0.1})
+
+
+def test_the_floor_is_hard():
+    with pytest.raises(PolicyError, match=r"^floor must be at least 50"):
+        settings_file.load(changes={"floor": 49})
+
+
+@pytest.mark.parametrize("floor", [50, 100, 200])
+def test_cohorts_are_at_least_as_large_as_the_floor(floor):
+    settings_file.load(changes={"floor": floor, "neighbours.size": floor})
+    with pytest.raises(PolicyError, match=rf"^neighbours\.size is below the floor of {floor} "):
+        settings_file.load(changes={"floor": floor, "neighbours.size": floor - 1})
+
+
+def test_the_papers_schedule_opens_no_sum_to_the_recommender_that_a_floor_would_guard():
+    settings_file.load(changes={"preset": "paper", "floor": 1})
+
+
+@pytest.mark.parametrize(
+    "ring", [{"bits": 48}, {"fraction_bits": 0}, {"fraction_bits": 41}, {"bound": -1.0}, {"bound": NAN}, {"bits": 32}]
+)
+def test_a_ring_that_cannot_hold_its_sums_is_refused_before_anything_is_learnt(ring):
+    samples = samples_of(small_city(people=20, records=60), SMALL_PAPER)
+    with pytest.raises(UsageError):
+        codes(samples, change(SMALL_PAPER, ring=ring))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"preset": "paper", "neighbours.kind": "random", "neighbours.weights": "metropolis"},
+        {"preset": "paper", "neighbours.among": 5},
+        {"preset": "paper", "linear.mixing": "adaptive"},
+    ],
+    ids=str,
+)
+def test_what_no_engine_could_honour_is_refused_with_the_settings(changes):
+    """Found out only after the data were read, it costs the time that reading took; or it is never found out."""
+    with pytest.raises(UsageError):
+        settings_file.load(changes=changes)
+
+
+def test_checks_hold_for_settings_built_in_code():
+    with pytest.raises(UsageError, match="iterations"):
+        check(change(ROUNDS, iterations=0))
