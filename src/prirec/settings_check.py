@@ -32,6 +32,8 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (s.interaction.batch >= 1, "interaction.batch must be at least 1"),
         (0 < s.interaction.clip < inf, "interaction.clip must be positive and finite"),
         (s.neighbours.count >= 1, "neighbours.count (N) must be at least 1"),
+        (s.neighbours.size >= 2, "neighbours.size must be at least 2"),
+        (s.floor >= 1, "floor must be at least 1"),
         (0 < s.neighbours.scale_km < inf, "neighbours.scale_km must be positive and finite"),
         (0 <= s.neighbours.resolution <= 9, "neighbours.resolution must be between 0 and 9"),
         (0 < s.participation.online <= 1, "participation.online must be above 0 and at most 1"),

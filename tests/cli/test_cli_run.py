@@ -206,7 +206,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         (["--neighbours", 0], 2, "(N) must be at least 1"),
         (["--preset", "paper", "--neighbours", 1000], 2, "must be from 1 to"),
         (["--preset", "fm", "--neighbours", 5], 2, "no neighbours"),
-        (["--set", "linear.alpha=1e9"], 2, "the learning rate may be too large"),
+        (["--set", "linear.alpha=1e9"], 2, "lower linear.alpha"),
         (["--preset", "fm", "--set", "linear.alpha=1e9"], 2, "the loss is no longer a number"),
         (["--iterations", 3, "--set", "iterations=4"], 2, "given twice"),
         (["--preset", "nothing"], 2, "nothing"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prirec.features.popularity import plain_counts, without_own
+from prirec.features.popularity import nothing_left_out, plain_counts
 from support.cities import some_visits
 
 DAY = 86_400
@@ -61,7 +61,7 @@ REVISITED = some_visits(
 
 def test_a_record_sees_what_others_gave_the_place():
     popularity = plain_counts(REVISITED, places=3, recent_days=30)
-    others = {name: popularity.others(name, REVISITED.place).tolist() for name in popularity.released}
+    others = {name: seen.tolist() for name, seen in popularity.seen_by(REVISITED).items()}
     assert others == {
         "visitors": [1, 1, 1, 1, 2, 1],  # the fifth record ignored place 1, so its person added nothing there
         "visits": [1, 1, 2, 1, 2, 1],
@@ -71,9 +71,16 @@ def test_a_record_sees_what_others_gave_the_place():
 
 def test_without_what_is_ones_own_is_the_plain_count():
     popularity = plain_counts(REVISITED, places=3, recent_days=30)
-    whole = without_own(popularity)
+    whole = nothing_left_out(popularity).seen_by(REVISITED)
     for name, counts in popularity.released.items():
-        assert whole.others(name, REVISITED.place).tolist() == counts[REVISITED.place].tolist()
+        assert whole[name].tolist() == counts[REVISITED.place].tolist()
+
+
+def test_a_place_that_is_considered_is_seen_like_one_that_was_learnt_from():
+    popularity = plain_counts(REVISITED, places=3, recent_days=30)
+    considered = some_visits([0, 1, 2, 2], [0, 2, 0, 1], [-1, 1, 1, -1], [95 * DAY] * 4)
+    seen = {name: values.tolist() for name, values in popularity.seen_by(considered).items()}
+    assert seen == {"visitors": [1, 0, 2, 1], "visits": [1, 0, 3, 1], "recent visits": [1, 0, 2, 0]}
 
 
 def test_what_others_gave_is_the_count_of_a_city_without_the_person():
@@ -91,7 +98,7 @@ def test_what_others_gave_is_the_count_of_a_city_without_the_person():
             "visits": others.sum(),
             "recent visits": (others & recent).sum(),
         }
-        assert {name: popularity.others(name, visits.place)[row] for name in popularity.released} == expected
+        assert {name: seen[row] for name, seen in popularity.seen_by(visits).items()} == expected
 
 
 def test_what_a_device_added_does_not_print():

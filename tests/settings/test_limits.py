@@ -37,6 +37,8 @@ BEYOND: dict[str, list[Any]] = {
     "interaction.batch": [0],
     "interaction.clip": POSITIVE,
     "neighbours.count": [0],
+    "neighbours.size": [1, 0],
+    "floor": [0],
     "neighbours.scale_km": POSITIVE,
     "neighbours.resolution": [-1, 10],
     "participation.online": [0.0, -0.1, 1.1, NAN],

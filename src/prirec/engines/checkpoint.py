@@ -79,21 +79,26 @@ def save(path: Path, run: Checkpoint, whose: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
         raise StateError(
             f"the checkpoint could not be written ({error.strerror}); the one before it is untouched"
         ) from None
+    sync_folder(path.parent)
 
 
 def load(path: Path, whose: str) -> Checkpoint:
     """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = msgspec.json.decode(file["header"].tobytes(), type=_Header)
-            _check(header, whose, path)
+            text = file["header"].tobytes()
+            _check_version(msgspec.json.decode(text, type=dict[str, Any]).get("version"), path)
+            header = msgspec.json.decode(text, type=_Header)
+            if header.whose != whose:
+                raise StateError(
+                    f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
+                )
             states = [_state(file, at, header) for at in range(len(header.iterations))]
     except DAMAGE:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
@@ -105,19 +110,16 @@ def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
     return State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments)
 
 
-def _check(header: _Header, whose: str, path: Path) -> None:
-    if header.version != VERSION:
-        raise StateError(f"the checkpoint {path.name} has version {header.version}, this program reads {VERSION}")
-    if header.whose != whose:
-        raise StateError(
-            f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
-        )
+def _check_version(version: object, path: Path) -> None:
+    if version != VERSION:
+        raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
 
 
 def sync_folder(path: Path) -> None:
-    """Makes a rename durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Makes a rename durable, where the system lets a folder be opened."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -19,7 +19,7 @@ import numpy as np
 from prirec import __version__, settings_file
 from prirec.engines.checkpoint import sync_folder
 from prirec.engines.state import Passed
-from prirec.errors import DataError, StateError, UsageError
+from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.samples import Samples
 from prirec.settings import Settings
@@ -118,7 +118,7 @@ def load_run(path: Path) -> Run:
             source=card.source,
             rows=card.rows,
         )
-    except (UsageError, DataError, ValueError, msgspec.MsgspecError) as error:
+    except (UsageError, DataError, PolicyError, ValueError, msgspec.MsgspecError) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
 
 

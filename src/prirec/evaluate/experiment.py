@@ -13,7 +13,7 @@ from prirec.errors import StateError
 from prirec.evaluate.metrics import Quality, measure
 from prirec.features.encoding import Encoding
 from prirec.features.planning import plan
-from prirec.features.popularity import Popularity, plain_counts, without_own
+from prirec.features.popularity import Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Samples, assemble
 from prirec.model.scoring import scores
 from prirec.settings import Data, Features, Settings
@@ -61,7 +61,7 @@ def count(prepared: Prepared, features: Features) -> Popularity:
         return Popularity()
     places = len(prepared.dataset.places)
     counts = plain_counts(prepared.train, places=places, recent_days=features.recent_days)
-    return counts if features.own_left_out else without_own(counts)
+    return counts if features.own_left_out else nothing_left_out(counts)
 
 
 def set_up(dataset: Dataset, settings: Settings, *, encoding: Encoding | None = None) -> Setup:

@@ -4,7 +4,6 @@ X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static b
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -29,14 +28,28 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def blocks(self) -> tuple[AnyBlock, ...]:
         return (*self.person, *self.place, *self.popularity, *self.context)
 
+    def sides(self) -> tuple[str, ...]:
+        """Whose feature each block is."""
+        parts = {"person": self.person, "place": self.place, "popularity": self.popularity, "context": self.context}
+        return tuple(side for side, blocks in parts.items() for _ in blocks)
+
+    def labels(self) -> tuple[str, ...]:
+        """A name for each block that no other has: a column that stands on two sides is told with its side."""
+        columns = [block.column for block in self.blocks()]
+        return tuple(
+            column if columns.count(column) == 1 else f"{column} ({side})"
+            for column, side in zip(columns, self.sides(), strict=True)
+        )
+
     def names(self) -> tuple[str, ...]:
         """The D feature names."""
-        return tuple(chain.from_iterable(block.names() for block in self.blocks()))
+        pairs = zip(self.blocks(), self.labels(), strict=True)
+        return tuple(label + name.removeprefix(block.column) for block, label in pairs for name in block.names())
 
     def groups(self) -> tuple[IndexArray, tuple[str, ...]]:
         """For each feature the block that it belongs to, and the blocks' names: what reasons are told in."""
         widths = [len(block.names()) for block in self.blocks()]
-        return np.repeat(np.arange(len(widths), dtype=np.int32), widths), tuple(b.column for b in self.blocks())
+        return np.repeat(np.arange(len(widths), dtype=np.int32), widths), self.labels()
 
     def width(self, blocks: Sequence[AnyBlock]) -> int:
         return sum(len(block.names()) for block in blocks)

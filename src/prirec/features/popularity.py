@@ -12,69 +12,75 @@ import numpy as np
 
 from prirec.data.dataset import Visits
 from prirec.features.blocks import DAY
-from prirec.types import BoolArray, OffsetArray, RealArray
+from prirec.types import OffsetArray, RealArray
 
 Counts: TypeAlias = Mapping[str, RealArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Popularity:
-    """Released counts, and the part of them that a training record's own person contributed.
+class OwnCounts:
+    """How much each person added to the count of each place; in a deployment every device knows its own rows only."""
 
-    A device that learns from a visit leaves its own part out, as the count of a place it has not been to has none:
-    otherwise a rarely visited place gives its training visits away, and nothing else (decisions/0006).
+    places: int
+    pairs: OffsetArray = field(repr=False)  # ascending person * places + place
+    counts: RealArray = field(repr=False)  # beside pairs
+
+    @classmethod
+    def of(cls, visits: Visits, *, places: int) -> "OwnCounts":
+        """How often each person is at each place in these visits."""
+        pairs = np.sort(visits.person.astype(np.int64) * places + visits.place)
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        return cls(places, pairs[first], np.diff(first, append=len(pairs)).astype(np.float64))
+
+    def at(self, visits: Visits) -> RealArray:
+        """(R,): what each visit's person added to the count of its place; 0 for whoever was never there."""
+        if not len(self.pairs):
+            return np.zeros(len(visits))
+        wanted = visits.person.astype(np.int64) * self.places + visits.place
+        found = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
+        return np.where(self.pairs[found] == wanted, self.counts[found], 0.0)
+
+    def once(self) -> "OwnCounts":
+        """The same with everyone counted once a place: distinct visitors."""
+        return OwnCounts(self.places, self.pairs, np.ones(len(self.pairs)))
+
+    def total(self) -> RealArray:
+        """(J,): the count of each place."""
+        return np.bincount(self.pairs % self.places, self.counts, self.places).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Popularity:
+    """Released counts, and the part of them that each person contributed.
+
+    A device leaves its own part out, of what it learns from as of what it considers: otherwise a rarely visited place
+    gives its training visits away, and nothing else (decisions/0006).
     """
 
     released: Counts = field(repr=False, default_factory=dict)  # name -> (J,), public
-    own: Counts = field(repr=False, default_factory=dict)  # name -> (R,), beside the training records; private
+    own: Mapping[str, OwnCounts] = field(repr=False, default_factory=dict)  # private; empty to leave nothing out
 
-    def others(self, name: str, place: np.ndarray) -> RealArray:
-        """The count of each training record's place, less what its own person added."""
-        others: RealArray = self.released[name][place] - self.own[name]
-        return others
+    def seen_by(self, visits: Visits) -> Counts:
+        """name -> (R,): the popularity of each visit's place as its own person sees it."""
+        return {
+            name: counts[visits.place] - (self.own[name].at(visits) if name in self.own else 0.0)
+            for name, counts in self.released.items()
+        }
 
 
 def plain_counts(train: Visits, *, places: int, recent_days: int) -> Popularity:
     """Distinct visitors; visits, where anyone came twice; visits in the last days, where there are times."""
-    positive = train.label > 0
-    visits, own_visits = _count(train, positive, places)
-    visitors, own_visitors = _count(train, _first_of_pair(train, positive, places), places)
-    released, own = {"visitors": visitors}, {"visitors": own_visitors}
-    if (visits != visitors).any():
-        released["visits"], own["visits"] = visits, own_visits
-    if train.time is not None and positive.any():
-        late = train.time > train.time.max() - recent_days * DAY
-        released["recent visits"], own["recent visits"] = _count(train, positive & late, places)
-    return Popularity(released, own)
+    positive = train.take(train.label > 0)
+    visits = OwnCounts.of(positive, places=places)
+    own = {"visitors": visits.once()}
+    if (visits.counts > 1).any():
+        own["visits"] = visits
+    if train.time is not None and positive.time is not None and len(positive):
+        late = positive.time > train.time.max() - recent_days * DAY
+        own["recent visits"] = OwnCounts.of(positive.take(late), places=places)
+    return Popularity({name: counts.total() for name, counts in own.items()}, own)
 
 
-def without_own(popularity: Popularity) -> Popularity:
-    """The same, as if devices did not know what they added: every training record sees the whole count."""
-    return Popularity(popularity.released, {name: np.zeros_like(own) for name, own in popularity.own.items()})
-
-
-def _count(train: Visits, counted: BoolArray, places: int) -> tuple[RealArray, RealArray]:
-    """How often each place is among the counted records, (J,), and how often by each record's own person, (R,)."""
-    pair, order = _pairs(train, places)
-    counts: OffsetArray = np.bincount(pair, weights=counted[order]).astype(np.int64)
-    own = np.empty(len(order))
-    own[order] = counts[pair]
-    return np.bincount(train.place[counted], minlength=places).astype(np.float64), own
-
-
-def _pairs(train: Visits, places: int) -> tuple[OffsetArray, OffsetArray]:
-    """For the records in the order of (person, place): the number of the pair, and that order."""
-    key = train.person.astype(np.int64) * places + train.place
-    order = np.argsort(key, kind="stable")
-    new = np.diff(key[order], prepend=-1) != 0
-    return np.cumsum(new) - 1, order
-
-
-def _first_of_pair(train: Visits, positive: BoolArray, places: int) -> BoolArray:
-    """The positive records that are the first of their person at their place."""
-    rows = np.flatnonzero(positive)
-    _, order = _pairs(train.take(rows), places)
-    key = (train.person.astype(np.int64) * places + train.place)[rows[order]]
-    first = np.zeros(len(train), dtype=bool)
-    first[rows[order[np.diff(key, prepend=-1) != 0]]] = True
-    return first
+def nothing_left_out(popularity: Popularity) -> Popularity:
+    """The same, as if devices did not know what they added: everyone sees the whole count."""
+    return Popularity(popularity.released)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prirec.data.dataset import Dataset, Visits
+from prirec.errors import DataError
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
 from prirec.features.home import homes
 from prirec.features.popularity import Counts, Popularity
@@ -67,18 +68,26 @@ def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encodin
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
     ids = tuple(dataset.people.ids[row] for row in order)
-    seen = {name: popularity.others(name, train.place) for name in popularity.released}
-    shown = {name: counts[test.place] for name, counts in popularity.released.items()}
-    return Samples(
+    samples = Samples(
         ids=ids,
         keys=person_keys(ids),
         home=None if home is None else home[order],
         people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
         places=encode_columns(encoding.place, dataset.places.columns, len(dataset.places)),
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
-        train=_records(train, order, _context(dataset, train, encoding, home, seen)),
-        test=_records(test, order, _context(dataset, test, encoding, home, shown)),
+        train=_records(train, order, _context(dataset, train, encoding, home, popularity.seen_by(train))),
+        test=_records(test, order, _context(dataset, test, encoding, home, popularity.seen_by(test))),
     )
+    _refuse_useless(samples)
+    return samples
+
+
+def _refuse_useless(samples: Samples) -> None:
+    if not samples.features:
+        raise DataError("there is no feature to learn from: give people or places columns, coordinates or popularity")
+    arrays = (samples.people, samples.places, samples.popularity, samples.train.context, samples.test.context)
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise DataError("a feature is not a finite number; NaN is for what is unknown, and nothing may be infinite")
 
 
 def _records(visits: Visits, order: np.ndarray, context: FeatureArray) -> Records:

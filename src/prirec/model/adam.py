@@ -1,4 +1,7 @@
-"""The recommender's step in rounds: Adam (Kingma and Ba 2015) on the aggregated gradient, in place of Eq. (9)."""
+"""The recommender's step in rounds: Adam on the aggregated gradient, in place of Eq. (9).
+
+Kingma and Ba 2015, in the more efficient form that closes their Section 2, where the small constant is not corrected.
+"""
 
 from typing import NamedTuple
 

@@ -4,7 +4,7 @@ Symbols: w (D + 1,) with the bias first; T = V transposed, (K, D), so that the i
 x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/2 (|pull|^2 - sum_d x_d^2 |v_d|^2).
 """
 
-from math import exp, log1p, sqrt
+from math import exp, inf, log1p, nan, sqrt
 
 from prirec.compiled import inlined, kernel
 from prirec.types import FeatureArray, RealArray
@@ -122,9 +122,11 @@ def norm(values: RealArray) -> float:
 
 @inlined
 def shrink(values: RealArray, clip: float, out: RealArray) -> None:
-    """values scaled down to norm `clip` if they are longer, into out."""
+    """values scaled down to norm `clip` if they are longer, into out; NaN if they are too long to have a norm."""
     length = norm(values)
-    factor = clip / length if length > clip else 1.0
+    factor = 1.0
+    if length > clip:
+        factor = clip / length if length < inf else nan
     for d in range(values.size):
         out[d] = values[d] * factor
 
