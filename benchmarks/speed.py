@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from baseline import numpy_pass
+from baseline import NumpyPass
 from cities import koubei, wide
 from prirec.engines.state import start
 from prirec.engines.training import make_engine
@@ -40,8 +40,9 @@ def engine_rate(setup: Setup, settings: Settings, *, threads: int) -> float:
 
 def numpy_rate(setup: Setup, *, ring: bool, samples: int = 4000) -> float:
     order = np.random.Generator(np.random.PCG64(1)).permutation(len(setup.samples.train))[:samples]
-    numpy_pass(setup, order[:50], ring=ring)
-    return samples / best(lambda: numpy_pass(setup, order, ring=ring), 3)
+    baseline = NumpyPass(setup, ring=ring)
+    baseline.run(order[:50])
+    return samples / best(lambda: baseline.run(order), 5)
 
 
 def peers(setup: Setup) -> dict[str, float]:
