@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.model import as_printed, kernels
+from prirec.model.public_half import place_rows, public
 from support.patience import PATIENT
 
 LAMBDA_W, LAMBDA_V = 0.03, 0.07
@@ -74,8 +75,9 @@ def test_eq1_in_parts_equals_eq1_whole():
 def test_places_half_of_eq1_is_what_each_place_would_add():
     _, V, _ = drawn(4)
     places = np.random.default_rng(4).normal(size=(5, 3)).astype(np.float32)
-    pulls, squares = np.empty((5, 3)), np.empty(5)
-    kernels.place_parts(transposed(V), 2, places, pulls, squares)
+    places[np.random.default_rng(5).random((5, 3)) < 0.4] = 0.0
+    found = public(V, place_rows(places), first=2)
+    pulls, squares = found.pulls, found.squares
     np.testing.assert_allclose(pulls, places @ V[2:5], rtol=1e-12)
     np.testing.assert_allclose(squares, (places.astype(float) ** 2) @ (V[2:5] ** 2).sum(axis=1), rtol=1e-12)
 
@@ -154,3 +156,12 @@ def test_shrink_keeps_direction_and_never_exceeds_the_clip(values, clip):
     else:
         assert np.linalg.norm(out) <= clip * (1 + 1e-12)
         np.testing.assert_allclose(out * length, given_values * min(clip, length), rtol=1e-9, atol=1e-9)
+
+
+def test_a_step_in_one_walk_is_eq3_times_alpha():
+    w, _, x = drawn(9)
+    r, alpha, lambda_w = -0.37, 0.21, 0.03
+    gradient, moved = np.empty_like(w), w.copy()
+    kernels.linear_gradient(w, x, r, lambda_w, gradient)
+    kernels.linear_step(moved, x, r, lambda_w, alpha)
+    np.testing.assert_allclose(moved, w - alpha * gradient, rtol=1e-13)

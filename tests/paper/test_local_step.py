@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from prirec.model import as_printed
-from prirec.model.local_step import Own, Rates, local_step, public, work
+from prirec.model.local_step import Own, Rates, local_step, work
+from prirec.model.public_half import place_rows, public
 
 ALPHA, LAMBDA_W = 0.3, 0.02
 PEOPLE, PLACES, CONTEXT, K = 2, 3, 2, 4
@@ -47,7 +48,13 @@ def test_local_step_equals_a_literal_loop(records, clip):
         expected_w, expected_contribution, expected_loss = literal(w, V, own, places, order, clip)
         contribution = np.full(K * D, np.nan)
         lost = local_step(
-            w, public(V, places, first=PEOPLE), own, order, Rates(ALPHA, LAMBDA_W, clip), work(K, D), contribution
+            w,
+            public(V, place_rows(places), first=PEOPLE),
+            own,
+            order,
+            Rates(ALPHA, LAMBDA_W, clip),
+            work(K, D),
+            contribution,
         )
         np.testing.assert_allclose(w, expected_w, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(contribution.reshape(K, D).T, expected_contribution, rtol=1e-10, atol=1e-12)
@@ -58,7 +65,9 @@ def test_without_records_nothing_moves_and_nothing_is_contributed():
     own, places, V, w = device(0, 1)
     before, contribution = w.copy(), np.full(K * D, np.nan)
     empty = np.empty(0, dtype=np.int32)
-    lost = local_step(w, public(V, places, first=PEOPLE), own, empty, Rates(0.3, 0.1, 1.0), work(K, D), contribution)
+    lost = local_step(
+        w, public(V, place_rows(places), first=PEOPLE), own, empty, Rates(0.3, 0.1, 1.0), work(K, D), contribution
+    )
     assert lost == 0.0
     assert w.tolist() == before.tolist()
     assert contribution.tolist() == [0.0] * (K * D)
@@ -69,7 +78,7 @@ def test_the_order_of_records_matters():
     forwards, backwards = w.copy(), w.copy()
     for moved, order in ((forwards, np.arange(9)), (backwards, np.arange(9)[::-1])):
         rows = np.ascontiguousarray(order).astype(np.int32)
-        shared = public(V, places, first=PEOPLE)
+        shared = public(V, place_rows(places), first=PEOPLE)
         local_step(moved, shared, own, rows, Rates(0.3, 0.1, 1.0), work(K, D), np.empty(K * D))
     assert not np.allclose(forwards, backwards)
 
@@ -79,7 +88,7 @@ def test_room_that_was_used_before_leaves_no_trace():
     for _ in range(2):
         own, places, V, w = device(5, 3)
         contribution = np.empty(K * D)
-        shared = public(V, places, first=PEOPLE)
+        shared = public(V, place_rows(places), first=PEOPLE)
         local_step(w, shared, own, np.arange(5, dtype=np.int32), Rates(0.3, 0.1, 1.0), room, contribution)
         answers.append((w.tobytes(), contribution.tobytes()))
     assert answers[0] == answers[1]
@@ -88,6 +97,6 @@ def test_room_that_was_used_before_leaves_no_trace():
 def test_a_clipped_contribution_is_as_long_as_the_clip():
     own, places, V, w = device(5, 4)
     contribution = np.empty(K * D)
-    shared = public(V, places, first=PEOPLE)
+    shared = public(V, place_rows(places), first=PEOPLE)
     local_step(w, shared, own, np.arange(5, dtype=np.int32), Rates(0.3, 0.1, 0.01), work(K, D), contribution)
     assert np.linalg.norm(contribution) == pytest.approx(0.01, rel=1e-12)

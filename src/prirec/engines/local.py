@@ -19,12 +19,13 @@ from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State
 from prirec.features.samples import Samples
 from prirec.model import adam
-from prirec.model.local_step import Public, Rates, public, work
+from prirec.model.local_step import Rates, work
+from prirec.model.public_half import Public, place_rows, public
 from prirec.model.round_steps import Encoder, Everyone, Mixing, contribute_models, step_people
 from prirec.model.sample_pass import Circle, Descent, Scratch, sample_pass
 from prirec.settings import Settings
 from prirec.sharing.fixed_point import FixedPoint, outside
-from prirec.types import RealArray, RingArray
+from prirec.types import FeatureArray, RealArray, RingArray
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
@@ -37,9 +38,17 @@ def _padded(width: int) -> int:
     return -(-width // 8) * 8
 
 
-def everyone(samples: Samples) -> Everyone:
-    train = samples.train
-    return Everyone(samples.people, train.offsets, train.place, train.context, train.label, samples.keys)
+def everyone(samples: Samples) -> tuple[Everyone, FeatureArray]:
+    """All devices' data, and the places, renumbered as people first come to them: who is near in the city is then near
+    in memory, people and places alike. The numbers of places decide nothing, so no result changes."""
+    train, many = samples.train, len(samples.places)
+    first = np.full(many, len(train), dtype=np.int64)
+    first[train.place[::-1]] = np.arange(len(train))[::-1]
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(many, dtype=np.int32)
+    rank[order] = np.arange(many, dtype=np.int32)
+    data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
+    return data, np.ascontiguousarray(samples.places[order])
 
 
 def _encoder(code: FixedPoint) -> Encoder:
@@ -54,12 +63,13 @@ class Rounds:
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.codes = codes(samples, settings)
-        self.everyone = everyone(samples)
+        self.everyone, places = everyone(samples)
+        self.rows = place_rows(places)
         self.blocks = list(_blocks(samples, threads))
 
     def advance(self, state: State) -> Passed:
         there = standing(self.samples.keys, state.iteration, self.settings)
-        shared = public(state.interaction, self.samples.places, first=self.samples.people.shape[1])
+        shared = public(state.interaction, self.rows, first=self.samples.people.shape[1])
         mixing = self.mixed_models(state.linear, there)
         gradient, losses = self.step_everyone(state, there, mixing, shared)
         in_sum = int(there.counted.sum())
@@ -149,7 +159,7 @@ class Samplewise:
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
-        self.everyone = everyone(samples)
+        self.everyone, self.places = everyone(samples)
         self.circle: Circle | None = None
 
     def advance(self, state: State) -> Passed:
@@ -159,7 +169,7 @@ class Samplewise:
         order = sample_order(samples, settings, iteration=state.iteration, online=online)
         losses = self.run_pass(state, around, order)
         state.iteration += 1
-        people = np.unique(samples.train.person[order])
+        people = np.flatnonzero(online & (samples.train.counts() > 0))
         alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
         return Passed(
             iteration=state.iteration,
@@ -183,7 +193,7 @@ class Samplewise:
         )
         ring = self.encoded(state.linear if len(around.weights) == 0 else state.linear[:0])
         losses = sample_pass(
-            state.linear, ring, T, self.everyone, self.samples.train.person, self.samples.places, around, order,
+            state.linear, ring, T, self.everyone, self.samples.train.person, self.places, around, order,
             iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.linear),
             _encoder(self.codes.interaction), self.scratch(),
         )  # fmt: skip

@@ -17,7 +17,8 @@ from prirec.graph.random_draw import draw
 from prirec.keyed import Word, mix, shuffle
 from prirec.model import adam
 from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.local_step import Own, Public, Rates, local_step, public, work
+from prirec.model.local_step import Own, Rates, local_step, work
+from prirec.model.public_half import Public, place_rows, public
 from prirec.model.round_steps import mix_model
 from prirec.model.sample_pass import Circle, decentralised_step
 from prirec.settings import Settings
@@ -31,13 +32,14 @@ class Rounds:
         self.samples, self.settings = samples, settings
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
+        self.rows = place_rows(samples.places)
         self.codes = codes(samples, settings)
 
     def advance(self, state: State) -> Passed:
         """One round t; the letters are those of the round's definition in docs/rounds.md."""
         there = standing(self.samples.keys, state.iteration, self.settings)
         present = np.flatnonzero(there.present).astype(np.int32)
-        shared = public(state.interaction, self.samples.places, first=self.samples.people.shape[1])  # (a)
+        shared = public(state.interaction, self.rows, first=self.samples.people.shape[1])  # (a)
         means = self.mixed_models(state.linear, present)
         losses, total, in_sum = np.zeros(len(self.samples.ids)), self.codes.interaction.zeros(state.interaction.size), 0
         for i in present:

@@ -4,7 +4,7 @@ import numpy as np
 
 from prirec.compiled import kernel
 from prirec.keyed import Word, mix, shuffle
-from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual
+from prirec.model.kernels import interaction_gradient_of, linear_step, load, loss, residual
 from prirec.model.round_steps import Everyone
 from prirec.model.sparse import find_present, linear_score_of, pairs_of
 from prirec.settings import Settings
@@ -18,7 +18,7 @@ def _centralised_pass(
 ) -> float:  # fmt: skip
     """Eqs. (7) and (9): sample after sample, one linear model for everyone; the summed loss."""
     K, D = T.shape
-    x, pull, gradient, interaction, losses = np.empty(D), np.empty(K), np.empty(D + 1), np.empty((K, D)), 0.0
+    x, pull, losses = np.empty(D), np.empty(K), 0.0
     present = np.empty(D + 1, dtype=np.int32)
     for row in order:
         y = float(everyone.label[row])
@@ -27,13 +27,10 @@ def _centralised_pass(
         guess = linear_score_of(w, x, there) + pairs_of(T, x, there, pull)
         r = residual(y, guess)
         losses += loss(y, guess)
-        linear_gradient(w, x, r, lambda_w, gradient)
-        interaction_gradient(T, x, pull, r, lambda_v, interaction)
-        for d in range(D + 1):
-            w[d] -= alpha_w * gradient[d]  # Eq. (7)
+        linear_step(w, x, r, lambda_w, alpha_w)  # Eq. (7)
         for k in range(K):
             for d in range(D):
-                T[k, d] -= alpha_v * interaction[k, d]  # Eq. (9)
+                T[k, d] -= alpha_v * interaction_gradient_of(T[k, d], x[d], pull[k], r, lambda_v)  # Eq. (9)
     return losses
 
 

@@ -6,7 +6,7 @@ x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/
 
 from math import exp, inf, log1p, nan, sqrt
 
-from prirec.compiled import inlined, kernel
+from prirec.compiled import inlined
 from prirec.types import FeatureArray, RealArray
 
 
@@ -91,6 +91,14 @@ def linear_gradient(w: RealArray, x: RealArray, r: float, lambda_w: float, out: 
 
 
 @inlined
+def linear_step(w: RealArray, x: RealArray, r: float, lambda_w: float, alpha: float) -> None:
+    """Eq. (3) and a step against it in one walk: w <- w - alpha * linear_gradient, entry for entry."""
+    w[0] -= alpha * (r + 2.0 * lambda_w * w[0])
+    for d in range(x.size):
+        w[d + 1] -= alpha * (r * x[d] + 2.0 * lambda_w * w[d + 1])
+
+
+@inlined
 def interaction_gradient_of(v: float, x: float, pull: float, r: float, lambda_v: float) -> float:
     """Eq. (4), one entry: the sum over d' != d of v_d'k x_d' is the pull less the feature's own part."""
     return r * x * (pull - v * x) + 2.0 * lambda_v * v
@@ -129,11 +137,3 @@ def shrink(values: RealArray, clip: float, out: RealArray) -> None:
         factor = clip / length if length < inf else nan
     for d in range(values.size):
         out[d] = values[d] * factor
-
-
-@kernel
-def place_parts(T: RealArray, first: int, places: FeatureArray, pulls: RealArray, squares: RealArray) -> None:
-    """The public half of Eq. (1) for every place: pulls (J, K) and squares (J,), once for each V."""
-    for j in range(places.shape[0]):
-        pulls[j] = 0.0
-        squares[j] = add_pull(T, first, places[j], pulls[j])

@@ -1,31 +1,17 @@
-"""The local step: one person, own records, V fixed. One function that every engine calls, present and future."""
+"""The local step: one person, own records, V fixed. One function that every engine calls, present and future.
+
+A sample X^ij is never put together: the person's part is the same in every record, the place's part has few entries,
+and both are used as they are.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from prirec.compiled import inlined
-from prirec.model.kernels import (
-    add_pull,
-    linear_gradient,
-    linear_score,
-    load,
-    loss,
-    pair_score,
-    place_parts,
-    residual,
-    shrink,
-)
+from prirec.model.kernels import add_pull, loss, pair_score, residual, shrink
+from prirec.model.public_half import Public
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
-
-
-class Public(NamedTuple):
-    """What the recommender publishes for one round, and every device derives from it in the same way."""
-
-    transposed: RealArray  # (K, D): V_t
-    places: FeatureArray  # (J, n)
-    pulls: RealArray  # (J, K): the places' half of Eq. (1)
-    squares: RealArray  # (J,)
 
 
 class Own(NamedTuple):
@@ -46,35 +32,48 @@ class Rates(NamedTuple):
 class Work(NamedTuple):
     """Room to compute in, so that a step allocates nothing."""
 
-    x: RealArray  # (D,)
     pull: RealArray  # (K,)
     base: RealArray  # (K,): the person's half of Eq. (1)
-    gradient: RealArray  # (D + 1,)
-    total: RealArray  # (K + 1, D)
-
-
-def public(interaction: RealArray, places: FeatureArray, *, first: int) -> Public:
-    """The public half for V_t; `first` is the number of person features, which stand before the places' in V."""
-    T = np.ascontiguousarray(interaction.T)
-    pulls, squares = np.empty((len(places), len(T))), np.empty(len(places))
-    place_parts(T, first, places, pulls, squares)
-    return Public(T, places, pulls, squares)
+    rates: RealArray  # (K + 1,): r pull_k of one record, and r
+    sums: RealArray  # (K + 1,): the same, summed over the records
+    total: RealArray  # (K + 1, D): sum of r pull_k x_d, and in the last row sum of r x_d^2
 
 
 def work(dimension: int, features: int) -> Work:
     K, D = dimension, features
-    return Work(np.empty(D), np.empty(K), np.empty(K), np.empty(D + 1), np.empty((K + 1, D)))
+    return Work(np.empty(K), np.empty(K), np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)))
 
 
 @inlined
-def _collect(x: RealArray, pull: RealArray, r: float, total: RealArray) -> None:
-    """The parts of Eq. (4) that add up over records: sum of r pull_k x_d, and in the last row sum of r x_d^2."""
-    for k in range(pull.size):
-        rate = r * pull[k]
-        for d in range(x.size):
-            total[k, d] += rate * x[d]
+def _dot(w: RealArray, first: int, x: FeatureArray) -> float:
+    """The part of the linear model that features first, first + 1, ... add to Eq. (1)."""
+    total = 0.0
     for d in range(x.size):
-        total[-1, d] += r * x[d] * x[d]
+        total += w[1 + first + d] * x[d]
+    return total
+
+
+@inlined
+def _step(w: RealArray, first: int, x: FeatureArray, pace: float) -> None:
+    """Eq. (3) without lambda_w, for features first, first + 1, ...; pace is alpha r."""
+    for d in range(x.size):
+        w[1 + first + d] -= pace * x[d]
+
+
+@inlined
+def _decay(w: RealArray, share: float) -> None:
+    """The lambda_w term of Eq. (3), for the whole linear model; share is 2 alpha lambda_w."""
+    for d in range(w.size):
+        w[d] -= share * w[d]
+
+
+@inlined
+def _collect(rates: RealArray, feature: int, x: float, total: RealArray) -> None:
+    """One feature's part of Eq. (4) that adds up over records."""
+    K = rates.size - 1
+    for k in range(K):
+        total[k, feature] += rates[k] * x
+    total[K, feature] += rates[K] * x * x
 
 
 @inlined
@@ -95,26 +94,41 @@ def local_step(
     `contribution` (K * D,) becomes the mean over the records of Eq. (4) without lambda_v, clipped: what the person adds
     to the sum over everyone. Returns the summed loss.
     """
-    T, places, pulls, squares = shared
+    T, offsets, feature, value, pulls, squares = shared
     person, place, context, label = own
-    x, pull, base, gradient, total = room
-    losses, after_places = 0.0, person.size + places.shape[1]
+    pull, base, rate, sums, total = room
+    K, m, moment = T.shape[0], person.size, T.shape[1] - context.shape[1]
     total[:] = 0.0
+    sums[:] = 0.0
     base[:] = 0.0
-    base_square = add_pull(T, 0, person, base)
+    base_square, losses = add_pull(T, 0, person, base), 0.0
     for row in order:
-        j, y = place[row], float(label[row])
-        load(person, places[j], context[row], x)
-        for k in range(pull.size):
+        j, y, x = place[row], float(label[row]), context[row]
+        for k in range(K):
             pull[k] = base[k] + pulls[j, k]
-        square = base_square + squares[j] + add_pull(T, after_places, context[row], pull)
-        score = linear_score(w, x) + pair_score(pull, square)
+        square = base_square + squares[j] + add_pull(T, moment, x, pull)
+        score = w[0] + _dot(w, 0, person) + _dot(w, moment, x) + pair_score(pull, square)
+        for e in range(offsets[j], offsets[j + 1]):
+            score += w[1 + m + feature[e]] * value[e]
         r = residual(y, score)
         losses += loss(y, score)
-        _collect(x, pull, r, total)
-        linear_gradient(w, x, r, rates.lambda_w, gradient)
-        for d in range(w.size):
-            w[d] -= rates.alpha * gradient[d]
+
+        for k in range(K):
+            rate[k] = r * pull[k]
+        rate[K] = r
+        for k in range(K + 1):
+            sums[k] += rate[k]
+        _decay(w, 2.0 * rates.alpha * rates.lambda_w)
+        w[0] -= rates.alpha * r
+        _step(w, 0, person, rates.alpha * r)
+        _step(w, moment, x, rates.alpha * r)
+        for e in range(offsets[j], offsets[j + 1]):
+            _collect(rate, m + feature[e], value[e], total)
+            w[1 + m + feature[e]] -= rates.alpha * r * value[e]
+        for d in range(x.size):
+            _collect(rate, moment + d, x[d], total)
+    for d in range(m):
+        _collect(sums, d, person[d], total)
     _mean_gradient(T, total, order.size, contribution)
     shrink(contribution, rates.clip, contribution)
     return losses

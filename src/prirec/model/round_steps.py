@@ -8,7 +8,8 @@ from typing import NamedTuple
 from prirec.compiled import inlined, kernel
 from prirec.keyed import Word, mix, shuffle
 from prirec.model.kernels import shrink
-from prirec.model.local_step import Own, Public, Rates, Work, local_step
+from prirec.model.local_step import Own, Rates, Work, local_step
+from prirec.model.public_half import Public
 from prirec.sharing.fixed_point import add_encoded
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 

@@ -1,0 +1,62 @@
+"""The public half of a round: what the recommender publishes, and every device derives from it in the same way.
+
+V is fixed within a round, so what a place adds to Eq. (1) is computed once for all of its records. Most words are
+absent from most places, so only what is present is kept.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prirec.compiled import kernel
+from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+
+
+class PlaceRows(NamedTuple):
+    """The features of places that are not 0: place j has entries offsets[j] to offsets[j + 1]."""
+
+    offsets: OffsetArray  # (J + 1,)
+    feature: IndexArray  # which of the n static features
+    value: FeatureArray
+
+
+class Public(NamedTuple):
+    transposed: RealArray  # (K, D): V_t
+    offsets: OffsetArray  # (J + 1,)
+    feature: IndexArray
+    value: FeatureArray
+    pulls: RealArray  # (J, K): the places' half of Eq. (1)
+    squares: RealArray  # (J,)
+
+
+def place_rows(places: FeatureArray) -> PlaceRows:
+    """Once for a catalogue."""
+    row, feature = np.nonzero(places)
+    counts = np.bincount(row, minlength=len(places))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return PlaceRows(offsets, feature.astype(np.int32), places[row, feature])
+
+
+def public(interaction: RealArray, rows: PlaceRows, *, first: int) -> Public:
+    """Once for each V_t; `first` is the number of person features, which stand before the places' in V."""
+    T = np.ascontiguousarray(interaction.T)
+    pulls, squares = np.empty((len(rows.offsets) - 1, len(T))), np.empty(len(rows.offsets) - 1)
+    _place_parts(T, first, rows, pulls, squares)
+    return Public(T, *rows, pulls, squares)
+
+
+@kernel
+def _place_parts(T: RealArray, first: int, rows: PlaceRows, pulls: RealArray, squares: RealArray) -> None:
+    """kernels.add_pull for every place."""
+    offsets, feature, value = rows
+    for j in range(offsets.size - 1):
+        square = 0.0
+        for k in range(T.shape[0]):
+            total, own = 0.0, 0.0
+            for e in range(offsets[j], offsets[j + 1]):
+                term = T[k, first + feature[e]] * value[e]
+                total += term
+                own += term * term
+            pulls[j, k] = total
+            square += own
+        squares[j] = square
