@@ -6,6 +6,7 @@ import pytest
 from prirec.keyed import mix, shuffle
 from prirec.model import adam, as_printed
 from prirec.model.centralised import centralised_pass
+from prirec.model.public_half import place_rows
 from prirec.model.round_steps import Everyone, mix_model
 from prirec.model.sample_pass import decentralised_step, move_interaction
 from prirec.settings import FM
@@ -50,7 +51,7 @@ def test_eq7_and_eq9_where_one_party_holds_everything(records):
         of_v = np.array(as_printed.interaction_gradient(expected_w, expected_V, x, y, 0.02))
         expected_w = np.array(as_printed.centralised_step(expected_w, of_w, 0.3))
         expected_V = np.array(as_printed.interaction_step(expected_V, of_v, 0.2))
-    new_V, loss = centralised_pass(moved, V, everyone, person, places, key=7, settings=settings)
+    new_V, loss = centralised_pass(moved, V, everyone, person, place_rows(places), key=7, settings=settings)
     np.testing.assert_allclose(moved, expected_w, rtol=1e-10)
     np.testing.assert_allclose(new_V, expected_V, rtol=1e-10)
     assert loss == pytest.approx(np.mean(losses), rel=1e-10)
@@ -61,7 +62,7 @@ def test_eq8_with_gamma_1_forgets_the_own_model_as_printed():
     neighbours, gradient, w = quantised(rng, 3, 5), rng.normal(size=5), rng.normal(size=5)
     total = code.encode(neighbours[0]) + code.encode(neighbours[1]) + code.encode(neighbours[2])
     expected = as_printed.decentralised_step(list(neighbours), [1 / 3] * 3, gradient, 0.1)
-    decentralised_step(w, code.signed(total), gradient, 3 * code.scale, 0.0, 1.0, 0.1)
+    decentralised_step(w, code.signed(total), gradient, 1 / (3 * code.scale), 0.0, 1.0, 0.1)
     np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -71,7 +72,7 @@ def test_eq8_with_weights_multiplied_in_the_clear_by_their_owners():
     weights, own = [0.25, 0.5], 0.25
     total = code.encode(weights[0] * neighbours[0]) + code.encode(weights[1] * neighbours[1])
     expected = as_printed.decentralised_step([*neighbours, w.copy()], [*weights, own], gradient, 0.1)
-    decentralised_step(w, code.signed(total), gradient, code.scale, own, 1.0, 0.1)
+    decentralised_step(w, code.signed(total), gradient, 1 / code.scale, own, 1.0, 0.1)
     np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -80,7 +81,7 @@ def test_eq8_with_a_smaller_gamma_keeps_the_rest_of_the_own_model(gamma):
     rng, code = np.random.default_rng(4), FixedPoint(summands=1, bound=100.0)
     neighbour, gradient, w = quantised(rng, 4), rng.normal(size=4), rng.normal(size=4)
     expected = (1 - gamma) * w + gamma * neighbour - 0.1 * gradient
-    decentralised_step(w, code.signed(code.encode(neighbour)), gradient, code.scale, 0.0, gamma, 0.1)
+    decentralised_step(w, code.signed(code.encode(neighbour)), gradient, 1 / code.scale, 0.0, gamma, 0.1)
     np.testing.assert_allclose(w, expected, rtol=1e-12)
 
 

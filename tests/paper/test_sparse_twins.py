@@ -6,22 +6,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.model import kernels, sparse
+from prirec.model.public_half import place_rows
 from support.patience import PATIENT
 
 FEATURES = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.5, 0.1, 1e-30]), min_size=1, max_size=40)
 
 
+def loaded(person: list[float], place: list[float], context: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """X^ij over whatever stood there before, and the features that are present."""
+    parts = [np.array(part, dtype=np.float32) for part in (person, place, context)]
+    rows = place_rows(np.stack([np.ones_like(parts[1]), parts[1]]))
+    x, present = np.full(sum(map(len, parts)), 7.0), np.empty(sum(map(len, parts)) + 1, dtype=np.int32)
+    count = sparse.load_present(parts[0], rows, 1, parts[2], x, present)
+    return x, present[:count]
+
+
 def features_there(x: np.ndarray) -> np.ndarray:
-    present = np.empty(len(x) + 1, dtype=np.int32)
-    return present[: sparse.find_present(x, present)]
+    return loaded([], x.tolist(), [])[1]
 
 
 @PATIENT
 @given(features=FEATURES, dimension=st.integers(1, 6), seed=st.integers(0, 2**32))
 def test_scores_over_present_features_equal_scores_over_all(features, dimension, seed):
-    x, rng = np.array(features), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
+    first, second = sorted(rng.integers(len(features) + 1, size=2))
+    x, there = loaded(features[:first], features[first:second], features[second:])
     w, T = rng.normal(size=len(x) + 1), rng.normal(size=(dimension, len(x)))
-    there, pull, pull_of_present = features_there(x), np.empty(dimension), np.empty(dimension)
+    pull, pull_of_present = np.empty(dimension), np.empty(dimension)
+    assert (x == np.array(features, dtype=np.float32)).all()
+    assert there.tolist() == np.flatnonzero(x).tolist()
     assert sparse.linear_score_of(w, x, there) == kernels.linear_score(w, x)
     assert sparse.pairs_of(T, x, there, pull_of_present) == kernels.pairs(T, x, pull)
     assert (pull == pull_of_present).all()

@@ -13,7 +13,7 @@ class Centralised:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.everyone, self.places = everyone(samples)
+        self.everyone, self.rows = everyone(samples)
 
     def advance(self, state: State) -> Passed:
         """One pass over all records."""
@@ -23,7 +23,7 @@ class Centralised:
             state.interaction,
             self.everyone,
             samples.train.person,
-            self.places,
+            self.rows,
             key=iteration_key(self.settings.seed, "order", state.iteration),
             settings=self.settings,
         )

@@ -20,12 +20,12 @@ from prirec.engines.state import Passed, State
 from prirec.features.samples import Samples
 from prirec.model import adam
 from prirec.model.local_step import Rates, work
-from prirec.model.public_half import Public, place_rows, public
+from prirec.model.public_half import PlaceRows, Public, place_rows, public
 from prirec.model.round_steps import Encoder, Everyone, Mixing, contribute_models, step_people
 from prirec.model.sample_pass import Circle, Descent, Scratch, sample_pass
 from prirec.settings import Settings
 from prirec.sharing.fixed_point import FixedPoint, outside
-from prirec.types import FeatureArray, RealArray, RingArray
+from prirec.types import RealArray, RingArray
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
@@ -38,7 +38,7 @@ def _padded(width: int) -> int:
     return -(-width // 8) * 8
 
 
-def everyone(samples: Samples) -> tuple[Everyone, FeatureArray]:
+def everyone(samples: Samples) -> tuple[Everyone, PlaceRows]:
     """All devices' data, and the places, renumbered as people first come to them: who is near in the city is then near
     in memory, people and places alike. The numbers of places decide nothing, so no result changes."""
     train, many = samples.train, len(samples.places)
@@ -48,7 +48,7 @@ def everyone(samples: Samples) -> tuple[Everyone, FeatureArray]:
     rank = np.empty(many, dtype=np.int32)
     rank[order] = np.arange(many, dtype=np.int32)
     data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return data, np.ascontiguousarray(samples.places[order])
+    return data, place_rows(samples.places[order])
 
 
 def _encoder(code: FixedPoint) -> Encoder:
@@ -63,8 +63,7 @@ class Rounds:
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.codes = codes(samples, settings)
-        self.everyone, places = everyone(samples)
-        self.rows = place_rows(places)
+        self.everyone, self.rows = everyone(samples)
         self.blocks = list(_blocks(samples, threads))
 
     def advance(self, state: State) -> Passed:
@@ -159,7 +158,7 @@ class Samplewise:
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
-        self.everyone, self.places = everyone(samples)
+        self.everyone, self.rows = everyone(samples)
         self.circle: Circle | None = None
 
     def advance(self, state: State) -> Passed:
@@ -193,7 +192,7 @@ class Samplewise:
         )
         ring = self.encoded(state.linear if len(around.weights) == 0 else state.linear[:0])
         losses = sample_pass(
-            state.linear, ring, T, self.everyone, self.samples.train.person, self.places, around, order,
+            state.linear, ring, T, self.everyone, self.samples.train.person, self.rows, around, order,
             iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.linear),
             _encoder(self.codes.interaction), self.scratch(),
         )  # fmt: skip

@@ -12,14 +12,14 @@ from prirec.types import BoolArray, IndexArray, OffsetArray
 def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:
     """Rows of the training records of those online, each once.
 
-    `shuffled` is the paper's. `windows` shuffles too, then walks each stretch of I / 4 samples along the curve on which
+    `shuffled` is the paper's. `windows` shuffles too, then walks each stretch of I samples along the curve on which
     people stand: nobody comes twice in one walk, but the models that a sample needs are still in the processor's cache.
     """
     rows = np.flatnonzero(online[samples.train.person])
     order = np.empty(len(rows), dtype=np.int64)
     shuffle(iteration_key(settings.seed, "order", iteration), order)
     if settings.order == "windows":
-        order = order[_in_windows(samples.train.person[rows[order]], width=max(len(samples.ids) // 4, 1))]
+        order = order[_in_windows(samples.train.person[rows[order]], width=len(samples.ids))]
     return rows[order]
 
 

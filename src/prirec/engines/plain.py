@@ -157,11 +157,9 @@ class Samplewise:
         for e, f in enumerate(neighbours):
             weight = around.weights[around.offsets[i] + e] if len(around.weights) else 1.0
             total += code.encode(weight * W[f])
-        divisor = code.scale * (1 if len(around.weights) else max(len(neighbours), 1))
+        share = 1.0 / (code.scale * (1 if len(around.weights) else max(len(neighbours), 1)))
         gamma = self.settings.linear.gamma if len(neighbours) else 0.0
-        decentralised_step(
-            W[i], code.signed(total), gradient, divisor, around.own[i], gamma, self.settings.linear.alpha
-        )
+        decentralised_step(W[i], code.signed(total), gradient, share, around.own[i], gamma, self.settings.linear.alpha)
         if not len(around.weights):
             code.encode(W[i])  # refused now if it could not be summed when a neighbour asks for it
         return loss(y, guess)

@@ -4,16 +4,17 @@ import numpy as np
 
 from prirec.compiled import kernel
 from prirec.keyed import Word, mix, shuffle
-from prirec.model.kernels import interaction_gradient_of, linear_step, load, loss, residual
+from prirec.model.kernels import interaction_gradient_of, linear_step, loss, residual
+from prirec.model.public_half import PlaceRows
 from prirec.model.round_steps import Everyone
-from prirec.model.sparse import find_present, linear_score_of, pairs_of
+from prirec.model.sparse import linear_score_of, load_present, pairs_of
 from prirec.settings import Settings
-from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+from prirec.types import IndexArray, OffsetArray, RealArray
 
 
 @kernel
 def _centralised_pass(
-    w: RealArray, T: RealArray, everyone: Everyone, person: IndexArray, places: FeatureArray, order: OffsetArray,
+    w: RealArray, T: RealArray, everyone: Everyone, person: IndexArray, places: PlaceRows, order: OffsetArray,
     alpha_w: float, alpha_v: float, lambda_w: float, lambda_v: float,
 ) -> float:  # fmt: skip
     """Eqs. (7) and (9): sample after sample, one linear model for everyone; the summed loss."""
@@ -22,15 +23,16 @@ def _centralised_pass(
     present = np.empty(D + 1, dtype=np.int32)
     for row in order:
         y = float(everyone.label[row])
-        load(everyone.people[person[row]], places[everyone.place[row]], everyone.context[row], x)
-        there = present[: find_present(x, present)]
+        i, j = person[row], everyone.place[row]
+        there = present[: load_present(everyone.people[i], places, j, everyone.context[row], x, present)]
         guess = linear_score_of(w, x, there) + pairs_of(T, x, there, pull)
         r = residual(y, guess)
         losses += loss(y, guess)
         linear_step(w, x, r, lambda_w, alpha_w)  # Eq. (7)
         for k in range(K):
+            v = T[k]
             for d in range(D):
-                T[k, d] -= alpha_v * interaction_gradient_of(T[k, d], x[d], pull[k], r, lambda_v)  # Eq. (9)
+                v[d] -= alpha_v * interaction_gradient_of(v[d], x[d], pull[k], r, lambda_v)  # Eq. (9)
     return losses
 
 
@@ -39,7 +41,7 @@ def centralised_pass(
     V: RealArray,
     everyone: Everyone,
     person: IndexArray,
-    places: FeatureArray,
+    places: PlaceRows,
     *,
     key: Word,
     settings: Settings,

@@ -5,14 +5,17 @@ The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they
 
 from typing import NamedTuple
 
+from numpy import rint
+
 from prirec.compiled import inlined, kernel
 from prirec.graph.random_draw import draw_neighbours
 from prirec.keyed import Word, mix
-from prirec.model.kernels import interaction_gradient_of, linear_gradient, load, loss, residual
+from prirec.model.kernels import interaction_gradient_of, linear_gradient, loss, residual
+from prirec.model.public_half import PlaceRows
 from prirec.model.round_steps import Encoder, Everyone
-from prirec.model.sparse import find_present, linear_score_of, pairs_of
+from prirec.model.sparse import linear_score_of, load_present, pairs_of
 from prirec.sharing.fixed_point import add_encoded, encode_into, encoded
-from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray, RingArray, SignedArray
+from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray
 
 
 class Circle(NamedTuple):
@@ -81,11 +84,12 @@ def add_weighted(
 
 @inlined
 def decentralised_step(
-    w: RealArray, total: SignedArray, gradient: RealArray, divisor: float, own: float, gamma: float, alpha: float
+    w: RealArray, total: SignedArray, gradient: RealArray, share: float, own: float, gamma: float, alpha: float
 ) -> None:
-    """Eq. (8), with (1 - gamma) of the own model kept; gamma = 1 is as printed. `total` holds signed ring integers."""
+    """Eq. (8), with (1 - gamma) of the own model kept; gamma = 1 is as printed. `total` holds signed ring integers, of
+    which `share` makes the weighted sum of the neighbours' models."""
     for d in range(w.size):
-        mean = total[d] / divisor + own * w[d]
+        mean = total[d] * share + own * w[d]
         w[d] = (1.0 - gamma) * w[d] + gamma * mean - alpha * gradient[d]
 
 
@@ -106,6 +110,22 @@ def add_interaction_gradient(
 
 
 @inlined
+def step_interaction(
+    T: RealArray, x: RealArray, pull: RealArray, r: float, lambda_v: float, code: Encoder, alpha: float
+) -> bool:
+    """Eqs. (4) and (9) for a batch of one, whose sum is the encoded gradient itself: add and move in one walk."""
+    (K, D), unit = T.shape, 1.0 / code.scale
+    fine = True
+    for k in range(K):
+        v = T[k]
+        for d in range(D):
+            value = interaction_gradient_of(v[d], x[d], pull[k], r, lambda_v)
+            fine &= bool(abs(value) <= code.bound)
+            v[d] -= alpha * (rint(value * code.scale) * unit)
+    return fine
+
+
+@inlined
 def move_interaction(T: RealArray, pending: SignedArray, scale: float, alpha: float) -> None:
     """Eq. (9), on the opened sum."""
     (K, D), unit = T.shape, 1.0 / scale  # a power of two, so nothing is lost
@@ -116,7 +136,7 @@ def move_interaction(T: RealArray, pending: SignedArray, scale: float, alpha: fl
 
 @kernel
 def sample_pass(
-    W: RealArray, ring: RingArray, T: RealArray, everyone: Everyone, person: IndexArray, places: FeatureArray,
+    W: RealArray, ring: RingArray, T: RealArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows,
     circle: Circle, order: OffsetArray, pass_key: Word, rates: Descent, code: Encoder, code_v: Encoder, room: Scratch,
 ) -> float:  # fmt: skip
     """One pass in the given order; W, ring and T are moved in place. The summed loss, or NaN if a sum was outside."""
@@ -127,8 +147,7 @@ def sample_pass(
     pending[:] = 0
     for row in order:
         i, y, w = person[row], float(label[row]), W[person[row]]
-        load(people[i], places[place[row]], context[row], x)
-        there = present[: find_present(x, present)]
+        there = present[: load_present(people[i], place_rows, place[row], context[row], x, present)]
         paired = pairs_of(T, x, there, pull)
 
         # lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)
@@ -148,17 +167,20 @@ def sample_pass(
             add_rows(ring, neighbours[start:stop], total)
         else:
             fine &= add_weighted(W, neighbours[start:stop], weights[start:stop], code, weighted, total)
-        divisor = code.scale * (max(many, 1) if weights.size == 0 else 1)
+        share = 1.0 / (code.scale * (max(many, 1) if weights.size == 0 else 1))
         gamma = rates.gamma if many > 0 else 0.0  # an empty neighbourhood: local only
-        decentralised_step(w, signed, gradient, divisor, own[i], gamma, rates.alpha_w)
+        decentralised_step(w, signed, gradient, share, own[i], gamma, rates.alpha_w)
         if weights.size == 0:  # else each neighbour is encoded with its weight, when it is asked
             fine &= encode_into(w, code.scale, code.bound, ring[i])
 
-        # lines 12 to 14: Eq. (4) at the model just learnt; V has not moved since `paired`
+        # lines 12 to 15: Eq. (4) at the model just learnt, Eq. (9); V has not moved since `paired`
         r = residual(y, linear_score_of(w, x, there) + paired)
-        fine &= add_interaction_gradient(T, x, pull, r, rates.lambda_v, code_v, pending)
-        waiting += 1
-        if waiting == rates.batch:  # line 15: Eq. (9)
+        if rates.batch == 1:
+            fine &= step_interaction(T, x, pull, r, rates.lambda_v, code_v, rates.alpha_v)
+        else:
+            fine &= add_interaction_gradient(T, x, pull, r, rates.lambda_v, code_v, pending)
+            waiting += 1
+        if waiting == rates.batch:
             move_interaction(T, pending_signed, code_v.scale, rates.alpha_v)
             pending[:] = 0
             waiting = 0

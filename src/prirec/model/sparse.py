@@ -3,16 +3,30 @@ these give the same bits as their twins in model/kernels.py in a fraction of the
 
 from prirec.compiled import inlined
 from prirec.model.kernels import pair_score
-from prirec.types import IndexArray, RealArray
+from prirec.model.public_half import PlaceRows
+from prirec.types import FeatureArray, IndexArray, RealArray
 
 
 @inlined
-def find_present(x: RealArray, present: IndexArray) -> int:
-    """Fills `present` with the features that are not 0, in order; how many there are."""
-    count = 0
-    for d in range(x.size):
+def load_present(
+    person: FeatureArray, places: PlaceRows, j: int, context: FeatureArray, x: RealArray, present: IndexArray
+) -> int:
+    """kernels.load from sparse places; fills `present` with the features that are not 0, in order; how many."""
+    offsets, feature, value = places
+    m, moment, count = person.size, x.size - context.size, 0
+    for d in range(m):
+        x[d] = person[d]
         present[count] = d
         count += x[d] != 0.0
+    x[m:moment] = 0.0
+    for e in range(offsets[j], offsets[j + 1]):
+        x[m + feature[e]] = value[e]
+        present[count] = m + feature[e]
+        count += 1
+    for d in range(context.size):
+        x[moment + d] = context[d]
+        present[count] = moment + d
+        count += x[moment + d] != 0.0
     return count
 
 
