@@ -5,9 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 CLEAN  := $(VENV)/.kernels
 PEERS  := .venv-peers/.ready
-KERNELS := $(shell grep -rlE '@kernel|def kernel' src --include='*.py')
+SOURCES := $(shell find src -name '*.py')
 
-.PHONY: help setup demo test lint types contracts unit soak bench docs lock clean
+.PHONY: help setup demo test lint unit soak bench docs lock clean
 
 help:
 	@echo "make demo   make a city, train, compare, recommend, write a report"
@@ -26,7 +26,7 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 # numba's cache of a kernel does not notice that a kernel which it calls has changed
-$(CLEAN): $(KERNELS) $(READY)
+$(CLEAN): $(SOURCES) $(READY)
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 	touch $@
 

@@ -18,7 +18,14 @@ ROWS: dict[str, dict[str, dict[str, object]]] = {
         "centralised FM": {"preset": "fm"},
         "PriRec, paper": {"preset": "paper"},
         "PriRec, rounds": {"preset": "rounds"},
+        "PriRec, rounds, 30 rounds": {"iterations": 30},
         "PriRec, rounds, 10 % lost, 80 % online": {"participation.online": 0.8, "participation.dropout": 0.1},
+        "local only (gamma = 0)": {"linear.mixing": "fixed", "linear.gamma": 0.0},
+    },
+    "trivago": {
+        "centralised FM": {"preset": "fm"},
+        "PriRec, paper": {"preset": "paper", **RANDOM},
+        "PriRec, rounds": {"preset": "rounds"},
         "local only (gamma = 0)": {"linear.mixing": "fixed", "linear.gamma": 0.0},
     },
     "foursquare-tokyo": {

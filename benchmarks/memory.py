@@ -24,7 +24,7 @@ def one(people: int, places: int, records: int, iterations: int) -> None:
 
     plan = CityPlan(people=people, places=places, records=records, districts=16, categories=40, span_km=60.0)
     outcome = run(set_up(city(plan), wide("rounds", iterations=iterations)))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(json.dumps({"gigabytes": peak, "features": outcome.setup.samples.features}))
 
 

@@ -44,12 +44,18 @@ def memory_lines(found: dict[str, Any]) -> list[str]:
 
 def scaling_lines(found: dict[str, Any]) -> list[str]:
     lines = [
-        "## Time against interactions, one thread",
+        "## Time against interactions, one thread, people and places growing alongside",
         "",
-        "| | µs a sample | R² of the affine fit |",
-        "|---|---|---|",
+        "| | slope, µs a sample | offset, s | R² of the affine fit | µs a sample, smallest | largest |",
+        "|---|---|---|---|---|---|",
     ]
-    return lines + [f"| {name} | {row['microseconds a sample']:.2f} | {row['R2']:.4f} |" for name, row in found.items()]
+    for name, row in found.items():
+        ends = [1e6 * seconds / samples for samples, seconds in (row["points"][0], row["points"][-1])]
+        lines.append(
+            f"| {name} | {row['microseconds a sample']:.2f} | {row['offset in seconds']:.2f} | {row['R2']:.4f} "
+            f"| {ends[0]:.2f} | {ends[1]:.2f} |"
+        )
+    return lines
 
 
 def figure_lines(found: dict[str, Any]) -> list[str]:

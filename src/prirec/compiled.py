@@ -13,12 +13,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compiles a function whose annotations say what it takes; they are for readers and for mypy only."""
-    return cast(Function, njit(cache=True, nogil=True)(function))
+    return cast(Function, _compile(function))
 
 
 def inlined(function: Function) -> Function:
     """A kernel that becomes part of whatever calls it: a call would hand over every array of every tuple one by one."""
-    return cast(Function, njit(cache=True, nogil=True, forceinline=True)(function))
+    return cast(Function, _compile(function, forceinline=True))
 
 
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:
@@ -26,6 +26,13 @@ def kernel_for(*signatures: str) -> Callable[[Function], Function]:
     reads an int as int64 and then refuses the half of all words from 2^63 on."""
 
     def compile_it(function: Function) -> Function:
-        return cast(Function, njit(list(signatures), cache=True, nogil=True)(function))
+        return cast(Function, _compile(function, list(signatures)))
 
     return compile_it
+
+
+def _compile(function: Callable[..., Any], signatures: list[str] | None = None, *, forceinline: bool = False) -> object:
+    try:
+        return njit(signatures, cache=True, nogil=True, forceinline=forceinline)(function)
+    except RuntimeError:  # nowhere to keep a cache: a read-only installation without a home
+        return njit(signatures, nogil=True, forceinline=forceinline)(function)

@@ -6,7 +6,6 @@ from prirec.errors import UsageError
 from prirec.types import BoolArray, RealArray
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius, IUGG
-_HALF_WAY_ROUND_KM = np.pi * EARTH_RADIUS_KM
 
 
 def unit_vectors(location: RealArray) -> RealArray:
@@ -23,16 +22,6 @@ def haversine_km(a: RealArray, b: RealArray) -> RealArray:
     inside = half[..., 0] + np.cos(here[..., 0]) * np.cos(there[..., 0]) * half[..., 1]
     km: RealArray = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(inside, 1.0)))
     return km
-
-
-def chord_to_km(chord: RealArray) -> RealArray:
-    """Length of a chord of the unit sphere (0 to 2) to the distance along the ground."""
-    return 2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(np.asarray(chord) / 2, 1.0))
-
-
-def km_to_chord(km: RealArray) -> RealArray:
-    """Distance along the ground to the chord of the unit sphere; beyond half-way round it stays at 2."""
-    return 2 * np.sin(np.minimum(np.asarray(km), _HALF_WAY_ROUND_KM) / (2 * EARTH_RADIUS_KM))
 
 
 def located(location: RealArray) -> BoolArray:

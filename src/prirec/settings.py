@@ -48,9 +48,9 @@ class Model(Section, frozen=True):
 class Linear(Section, frozen=True):
     """How the linear models W are learnt."""
 
-    alpha: float = 0.05
+    alpha: float = 0.02
     mixing: Literal["adaptive", "fixed"] = "adaptive"
-    kappa: float = 20.0  # adaptive: gamma_i = kappa / (kappa + n_i)
+    kappa: float = 50.0  # adaptive: gamma_i = kappa / (kappa + n_i)
     gamma: float = 1.0  # fixed: 1 is Eq. (8) as printed, 0 is local learning only
     clip: float = 3.0  # rounds: the longest model that enters a sum
 
@@ -60,7 +60,7 @@ class Interaction(Section, frozen=True):
 
     alpha: float = 0.05
     batch: int = 1  # samples: gradients in one secure aggregation
-    clip: float = 0.2  # rounds: the longest gradient that enters a sum
+    clip: float = 2.0  # rounds: the longest gradient that enters a sum
 
 
 class Neighbours(Section, frozen=True):
@@ -102,7 +102,7 @@ class Settings(Section, frozen=True):
 
     preset: PresetName = "rounds"
     schedule: Literal["rounds", "samples", "centralised"] = "rounds"
-    iterations: int = 30  # rounds, or the paper's T passes
+    iterations: int = 60  # rounds, or the paper's T passes
     order: Literal["shuffled", "windows"] = "shuffled"  # samples: as in the paper, or neighbours together (faster)
     seed: int = 0
     floor: int = 100  # the fewest people that an opened sum may hold
@@ -132,8 +132,8 @@ FM = Settings(
     schedule="centralised",
     iterations=10,
     model=Model(lambda_w=1e-5, lambda_v=1e-5),
-    linear=Linear(alpha=0.02),
-    interaction=Interaction(alpha=0.02),
+    linear=Linear(alpha=0.002),
+    interaction=Interaction(alpha=0.002),
 )
 
 

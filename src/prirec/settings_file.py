@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -34,7 +34,19 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(merged, Settings)
     except msgspec.ValidationError as error:
-        raise UsageError(f"in the settings: {error}") from None
+        raise UsageError(_in_words(str(error))) from None
+
+
+def _in_words(error: str) -> str:
+    """msgspec's complaint, with the setting's own name and, where there are only a few, what it may be."""
+    problem, _, place = error.partition(" - at ")
+    name = place.strip("`").removeprefix("$.")
+    hint: Any = Settings
+    for step in name.split("."):
+        hint = get_type_hints(hint).get(step) if isinstance(hint, type) else None
+    allowed = [str(word) for word in get_args(hint) if isinstance(word, str)]
+    why = " ('ones' diverges: see decisions/0001)" if "ones-diverges" in allowed else ""
+    return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
 
 
 def dump(settings: Settings) -> str:

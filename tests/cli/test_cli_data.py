@@ -11,6 +11,8 @@ from prirec.cli.main import app
 from prirec.data.city import CityPlan
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
+from prirec.evaluate.experiment import set_up
+from prirec.settings import Settings
 
 
 def call(*words):
@@ -109,6 +111,32 @@ def test_describe_speaks_json_and_counts_after_the_filter(city):
     assert kept["features"] > 40
     assert any("filter kept" in text for text in kept["notes"])
     assert "people_ids" not in kept
+
+
+def test_describe_counts_the_features_that_training_would_have(city):
+    told = json.loads(call("data", "describe", city, "--json").stdout)
+    assert told["features"] == len(set_up(read_folder(city).dataset, Settings()).encoding.names())
+
+
+def test_describe_lets_no_id_move_the_cursor(tmp_path):
+    (tmp_path / "visits.csv").write_text("user,poi\na\x1b[2Jb,p\n")
+    found = call("data", "describe", tmp_path, "--filter", "none", "--people", 1)
+    assert "people: a [2Jb\n" in found.stdout
+    assert "\x1b" not in found.stdout
+
+
+@pytest.mark.parametrize("header", ["user,poi", "user,poi,time", "user,poi,label"])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("keep", ["none", "paper"])
+def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
+    extra = ",1" if header.count(",") == 2 else ""
+    (tmp_path / "visits.csv").write_text("\n".join([header, *[f"u,p{n}{extra}" for n in range(rows)]]) + "\n")
+    found = call("data", "describe", tmp_path, "--json", "--filter", keep)
+    assert found.exit_code == 0
+    told = json.loads(found.stdout)
+    assert told["records"] == (rows if keep == "none" else 0)
+    assert any("--filter none" in text for text in told["notes"]) == (keep == "paper")
+    assert call("data", "describe", tmp_path, "--filter", keep).exit_code == 0
 
 
 BAD = {

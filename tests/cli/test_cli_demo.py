@@ -87,6 +87,36 @@ def test_a_folder_that_is_no_earlier_demo_is_left_alone(tmp_path, name):
     assert (tmp_path / name).read_text() == "years of work"
 
 
+def earlier_demo(folder):
+    for inside in ("run", "data"):
+        (folder / inside).mkdir(parents=True)
+    (folder / "report.html").touch()
+    (folder / "run" / "run.json").touch()
+    return folder
+
+
+def refused_here(*words):
+    found = call("demo", "--quick", *words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "the folder you are in" in found.stderr
+
+
+def test_the_folder_one_is_in_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # empty: any other empty folder would be taken
+    refused_here("--out", ".")
+    refused_here("--out", tmp_path)
+    refused_here("--out", "/")
+
+
+def test_an_earlier_demo_is_not_replaced_under_ones_feet(tmp_path, monkeypatch):
+    held = earlier_demo(tmp_path / "demo")
+    monkeypatch.chdir(held)
+    refused_here("--out", ".")
+    monkeypatch.chdir(held / "data")
+    refused_here("--out", "..")
+    assert (held / "run" / "run.json").is_file()
+
+
 def test_quick_and_people_together_are_refused(tmp_path):
     assert call("demo", "--out", tmp_path / "d", "--quick", "--people", 300).exit_code == 2
 

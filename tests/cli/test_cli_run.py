@@ -244,4 +244,4 @@ def test_data_that_a_run_was_not_trained_on_are_refused(run, tmp_path):
     write_folder(other, tmp_path / "other")
     found = call("evaluate", run, tmp_path / "other")
     assert found.exit_code == 5
-    assert "other data" in found.stderr
+    assert "other records" in found.stderr

@@ -58,6 +58,47 @@ def test_a_column_named_twice_or_not_at_all_is_refused(tmp_path):
     assert place(refusal(tmp_path, visits="user,poi,\n1,1,1\n")) == ("visits.csv", 1, None)
 
 
+@pytest.mark.parametrize("text", ["1,ann,secret-clinic\n", "ann,ann,secret-clinic\n", "user1,poi1\nuser2,poi2\n"])
+@pytest.mark.parametrize(
+    ("table", "needed"), [("visits", "'user' and 'poi'"), ("pois", "name 'poi'"), ("users", "name 'user'")]
+)
+def test_a_first_line_that_names_nothing_is_not_shown(tmp_path, text, table, needed):
+    (tmp_path / "schema.toml").write_text(f"[{table}.usual]\nkind = 'category'\n")
+    error = refusal(tmp_path, **{"visits": GOOD, table: text})
+    assert place(error) == (f"{table}.csv", 1, None)
+    assert "first line does not name the columns" in str(error)
+    assert needed in str(error)
+    assert not any(cell in str(error) for cell in ("ann", "clinic", "user1", "poi1"))
+
+
+def test_names_in_capitals_are_still_names(tmp_path):
+    assert "did you mean 'User'" in str(refusal(tmp_path, visits="User,POI\nann,bar\n"))
+
+
+@pytest.mark.parametrize("name", ["user", '"user"'])
+@pytest.mark.parametrize(("separator", "told"), [(";", "';'"), ("\t", "tabs")])
+def test_other_separators_than_commas_are_told(tmp_path, name, separator, told):
+    error = refusal(tmp_path, visits=f"{name}{separator}poi\nann{separator}bar\n")
+    assert place(error) == ("visits.csv", 1, None)
+    assert f"separated by {told}: use commas" in str(error)
+
+
+def test_columns_of_parquet_without_a_known_name_are_not_shown(tmp_path):
+    pl.DataFrame({"ann": ["bob"], "clinic": ["bar"]}).write_parquet(tmp_path / "visits.parquet")
+    error = refusal_of_missing(tmp_path)
+    assert "user and poi" in str(error)
+    assert "ann" not in str(error)
+    assert "clinic" not in str(error)
+
+
+@pytest.mark.parametrize("column", ["lat", "lon"])
+def test_coordinates_among_the_visits_are_refused_with_where_they_belong(tmp_path, column):
+    error = refusal(tmp_path, visits=f"user,poi,{column}\nann,bar,35.5\n")
+    assert place(error) == ("visits.csv", None, column)
+    assert "in pois" in str(error)
+    assert "in users" in str(error)
+
+
 def test_a_row_with_too_many_cells_is_found(tmp_path):
     error = refusal(tmp_path, visits="user,poi\n1,1\n\n2,2\n3,3,3\n")
     assert place(error) == ("visits.csv", 5, None)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.data.dataset import Places, Visits
-from prirec.data.negatives import NOWHERE, blind_anchor, draw_negatives, nearby, uniform
+from prirec.data.negatives import NOWHERE, blind_anchor, draw_negatives, nearby, someone_known, uniform
 from prirec.errors import UsageError
 
 
@@ -92,7 +92,14 @@ def test_a_blind_anchor_never_looks_at_an_unknown_positive() -> None:
     known = np.array([True, True, False, False, True])
     of = np.repeat(np.arange(5), 200)
     anchor = blind_anchor(positives, of, known=known, rng=np.random.default_rng(0)).reshape(5, 200)
-    assert [set(row) for row in anchor] == [{1}, {2}, {1, 2}, {NOWHERE}, {5}]
+    assert [set(row) for row in anchor] == [{0}, {1}, {0, 1}, {-1}, {4}]
+
+
+def test_whoever_has_no_anchor_gets_a_known_one_of_anyone() -> None:
+    known, rng = np.array([True, False, False, True]), np.random.default_rng(0)
+    anchor = someone_known(np.repeat(np.array([0, -1, 3]), 200), known=known, rng=rng).reshape(3, 200)
+    assert [set(row) for row in anchor] == [{0}, {0, 3}, {3}]
+    assert set(someone_known(np.array([-1]), known=np.zeros(4, dtype=np.bool_), rng=rng)) == {-1}
 
 
 def test_the_same_seed_gives_the_same_negatives() -> None:

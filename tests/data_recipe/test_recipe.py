@@ -68,14 +68,26 @@ class TestBlindness:
         assert np.array_equal(done.train.place, after.train.place)
         assert not np.array_equal(done.test.place, after.test.place)
 
-    def test_a_negative_copies_the_moment_of_its_positive(self, recipe: Recipe) -> None:
+    def test_a_negative_has_a_moment_of_its_person_and_in_training_never_that_of_a_test_positive(
+        self, recipe: Recipe
+    ) -> None:
         done = prepared(recipe)
         for part in (done.train, done.test):
             assert np.array_equal(part.time, part.context["at"].values)
         owner = dict(zip(dense().visits.time.tolist(), dense().visits.person.tolist(), strict=True))
         assert all(owner[t] == p for t, p in zip(done.train.time.tolist(), done.train.person.tolist(), strict=True))
-        times = np.concatenate([done.train.time, done.test.time])
-        assert set(np.unique(times, return_counts=True)[1]) == {2}
+        assert not set(done.train.time) & set(done.test.time[done.test.label > 0])
+
+    def test_training_does_not_change_when_only_the_test_moments_do(self, recipe: Recipe) -> None:
+        done = prepared(recipe)
+        time = dense().visits.time
+        later = np.where(np.isin(time, done.test.time[done.test.label > 0]), time + 10_000, time)
+        moved = replace(dense().visits, time=later, context={"at": Numbers(-later.astype(np.float64))})
+        after = prepare(dense().with_visits(moved), recipe, np.random.default_rng(0))
+        for name in ("person", "place", "label", "time"):
+            assert np.array_equal(getattr(done.train, name), getattr(after.train, name))
+        assert np.array_equal(done.train.context["at"].values, -after.train.context["at"].values)
+        assert set(after.test.time[after.test.label > 0]) <= set(later[later >= 10_000])
 
     def test_rows_are_ordered_by_person_and_time(self, recipe: Recipe) -> None:
         done = prepared(recipe)
@@ -95,6 +107,53 @@ def test_by_record_positives_and_negatives_fall_independently_and_exactly() -> N
     assert len(done.test) == 144
     together = set(done.train.take(done.train.label > 0).time) == set(done.train.take(done.train.label < 0).time)
     assert not together
+
+
+def test_by_record_a_negative_keeps_the_moment_of_its_positive_unless_that_is_kept_from_it() -> None:
+    done = prepared(Recipe())
+    trained, drawn = (done.train.time[done.train.label == label].tolist() for label in (1, -1))
+    tested, kept = (done.test.time[done.test.label == label].tolist() for label in (1, -1))
+    assert len(set(kept)) == len(kept)
+    assert set(kept) & set(tested)
+    own = [t for t in trained if t not in set(kept)]  # their negatives are in training too
+    assert set(own) <= set(drawn)
+    assert len(drawn) > len(own)
+
+
+def test_whoever_has_no_training_positive_gets_the_moments_of_others() -> None:
+    done = prepare(dense(people=60, each=1), Recipe(train_share=0.5), np.random.default_rng(0))
+    learnt, tested = (part.take(part.label > 0) for part in (done.train, done.test))
+    alone = np.isin(done.train.person, tested.person) & (done.train.label < 0)
+    assert alone.sum() > 5
+    assert np.isin(done.train.time[alone], learnt.time).all()
+    assert np.array_equal(done.train.time, done.train.context["at"].values)
+
+
+@pytest.mark.parametrize("negatives", ["uniform", "nearby"])
+def test_moments_of_others_do_not_depend_on_where_the_test_visits_were(negatives: str) -> None:
+    dataset, recipe = dense(people=60, places=3, each=1), Recipe(train_share=0.5, negatives=negatives, pool=2)
+    done = prepare(dataset, recipe, np.random.default_rng(0))
+    tested = np.isin(dataset.visits.person, done.test.person[done.test.label > 0])
+    for place in range(3):
+        there = replace(dataset.visits, place=np.where(tested, np.int32(place), dataset.visits.place))
+        after = prepare(dataset.with_visits(there), recipe, np.random.default_rng(0))
+        assert np.array_equal(after.train.place, done.train.place)
+        assert np.array_equal(after.train.time, done.train.time)
+
+
+def test_negatives_without_any_training_positive_are_no_training_set() -> None:
+    alone = dense(people=1, each=1)
+    seeds = (np.random.default_rng(seed) for seed in range(20))
+    refused = [rng for rng in seeds if _is_refused(alone, rng)]
+    assert 0 < len(refused) < 20  # the visit or its negative falls into training
+
+
+def _is_refused(dataset: Dataset, rng: np.random.Generator) -> bool:
+    try:
+        prepare(dataset, Recipe(train_share=0.5), rng)
+    except DataError as refused:
+        return "training set is empty" in str(refused)
+    return False
 
 
 def test_by_time_a_negative_goes_with_its_positive_and_the_test_is_later() -> None:

@@ -7,10 +7,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.data.dataset import Dataset
+from prirec.data.dataset import Dataset, take
 from prirec.engines.run_folder import FILES, Run, load_run, rows_of, save_run
 from prirec.errors import StateError, UsageError
-from prirec.evaluate.experiment import Outcome, quality, run, set_up, set_up_again, to_run
+from prirec.evaluate.experiment import Outcome, quality, run, set_up, set_up_again, set_up_later, to_run
 from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
@@ -49,7 +49,7 @@ def test_a_run_that_came_back_scores_as_before(folder):
 def test_a_run_is_refused_for_other_people(folder):
     order = np.random.default_rng(0).permutation(60)
     renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
-    with pytest.raises(StateError, match="other data"):
+    with pytest.raises(StateError, match="other records"):
         set_up_again(renamed, load_run(folder))
     set_up_again(in_another_order(CITY, order), load_run(folder))  # the same people; Z-order puts them back in place
 
@@ -57,8 +57,44 @@ def test_a_run_is_refused_for_other_people(folder):
 def test_a_run_is_refused_for_other_records_of_the_same_people(folder):
     """With other records the split differs, and the test would hold records that the model has learnt from."""
     fewer = CITY.with_visits(CITY.visits.take(np.arange(len(CITY.visits)) % 10 != 0))
-    with pytest.raises(StateError, match="other data"):
+    with pytest.raises(StateError, match="other records"):
         set_up_again(fewer, load_run(folder))
+
+
+def test_a_run_serves_data_that_have_grown():
+    """A visit more, a person more: everyone keeps the own model, and the newcomer starts from the mean."""
+    people = CITY.people
+    grown = replace(
+        CITY,
+        people=replace(
+            people,
+            ids=("newcomer", *people.ids),
+            location=None if people.location is None else np.vstack([people.location[:1], people.location]),
+            columns={name: take(column, np.r_[0, 0:60]) for name, column in people.columns.items()},
+        ),
+        visits=replace(CITY.visits, person=CITY.visits.person + np.int32(1)),
+    )
+    setup, linear = set_up_later(grown, SAVED)
+    for person in people.ids:
+        before, after = (s.ids.index(person) for s in (OUTCOME.setup.samples, setup.samples))
+        assert same_bits(linear[after], SAVED.linear[before])
+    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(SAVED.linear.mean(axis=0))
+
+
+def test_a_run_does_not_serve_other_people():
+    renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
+    with pytest.raises(StateError, match="other people"):
+        set_up_later(renamed, SAVED)
+
+
+@pytest.mark.parametrize("part", ["linear", "interaction"])
+@pytest.mark.parametrize("wrong", ["rows", "kind", "nan"])
+def test_models_of_another_size_or_kind_are_refused(part, wrong):
+    array = getattr(SAVED, part)
+    spoilt = {"rows": array[:3].copy(), "kind": array.astype(np.float32), "nan": np.full_like(array, np.nan)}[wrong]
+    for open_again in (set_up_again, set_up_later):
+        with pytest.raises(StateError, match=r"size or kind|as many as"):
+            open_again(CITY, replace(SAVED, **{part: spoilt}))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,5 +1,4 @@
 import math
-import time
 
 import numpy as np
 import pytest
@@ -68,22 +67,6 @@ def test_auc_does_not_see_a_monotone_change_of_scores(drawn):
     assert auc(y, s) == pytest.approx(auc(y, 2 * s + 1), abs=0, nan_ok=True)
 
 
-def best_of_three(function) -> float:
-    times = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def test_auc_is_faster_than_scikit_learn():
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(200_000) < 0.5, 1, -1).astype(np.int8)
-    s = rng.normal(size=200_000)
-    assert 2 * best_of_three(lambda: auc(y, s)) < best_of_three(lambda: peer.roc_auc_score(y, s))
-
-
 @given(st.lists(st.tuples(st.sampled_from([1, -1]), st.floats(-15, 15)), min_size=1, max_size=40))
 def test_log_loss_equals_scikit_learn_on_probabilities(drawn):
     y, s = labels(*[r[0] for r in drawn]), reals(*[r[1] for r in drawn])
@@ -139,15 +122,6 @@ def test_no_figure_depends_on_the_order_of_records(drawn, shuffler):
     one = measure(y, s, person=person, training_records=counts)
     other = measure(y[order], s[order], person=person[order], training_records=counts)
     assert one.as_dict() == pytest.approx(other.as_dict(), nan_ok=True)
-
-
-def test_gauc_is_much_faster_than_a_loop_over_people():
-    rng = np.random.default_rng(1)
-    person = np.sort(rng.integers(0, 5_000, 20_000)).astype(np.int32)
-    y, s = np.where(rng.random(20_000) < 0.5, 1, -1).astype(np.int8), rng.normal(size=20_000)
-    cuts = np.flatnonzero(np.diff(person)) + 1
-    own = list(zip(np.split(y, cuts), np.split(s, cuts), strict=True))
-    assert 5 * best_of_three(lambda: gauc(y, s, person=person)) < best_of_three(lambda: [auc(*each) for each in own])
 
 
 def test_auc_of_few_looks_at_the_quarter_with_fewest_training_records():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.graph.cohorts import NO_CELL, coarse_cells, cohorts, order_for_locality
+from prirec.graph.cohorts import NO_CELL, coarse_cells, cohorts
 from prirec.keyed import person_keys
 
 PHOENIX, TOKYO, LIMA = (h3.latlng_to_cell(*at, 6) for at in ((33.45, -112.07), (35.68, 139.65), (-12.05, -77.04)))
@@ -149,14 +149,3 @@ def test_coarse_cells_are_h3_cells_and_zero_without_a_location():
 def test_a_resolution_h3_does_not_have_is_refused(resolution):
     with pytest.raises(UsageError, match="from 0"):
         coarse_cells(np.zeros((1, 2)), resolution)
-
-
-def test_order_for_locality_goes_by_cohort_then_along_the_map_then_the_unlocated():
-    location = np.array([[np.nan, np.nan], [10.0, 10.0], [-10.0, -10.0], [10.0, 10.01], [0.0, 0.0]])
-    cohort = np.array([0, 0, 0, 0, 1], dtype=np.int32)
-    order = order_for_locality(location, cohort)
-    assert order.dtype == np.int32
-    assert order.tolist() == [2, 1, 3, 0, 4]
-    assert order_for_locality(None, np.array([1, 0, 1], dtype=np.int32)).tolist() == [1, 0, 2]
-    with pytest.raises(UsageError, match="one for each"):
-        order_for_locality(location, cohort[:3])

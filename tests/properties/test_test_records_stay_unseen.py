@@ -68,6 +68,27 @@ def test_the_whole_set_up_is_blind_to_labels_places_and_context_of_the_test(seed
     assert same_to_learn_from(other.samples, SETUP.samples)
 
 
+@FEW
+@given(st.integers(0, 2**32))
+def test_without_labels_the_set_up_is_blind_to_time_and_context_of_the_test(seed):
+    rng, positive = np.random.default_rng(seed), CITY.visits.take(CITY.visits.label > 0)
+    moments = np.arange(len(positive), dtype=np.int64) * 5_000  # each its own, over some weeks
+    bare = replace(CITY, labelled=False, visits=replace(positive, time=moments))
+    one = set_up(bare, SMALL_ROUNDS)
+    hidden = np.isin(moments, one.prepared.test.time[one.prepared.test.label > 0])
+    mood = np.where(hidden, rng.normal(size=len(positive)), positive.context["mood"].values)
+    moved = replace(
+        bare.visits,
+        time=np.where(hidden, rng.integers(10**9, size=len(positive)), moments),
+        context={"mood": replace(positive.context["mood"], values=mood)},
+    )
+    other = set_up(bare.with_visits(moved), SMALL_ROUNDS)
+    assert hidden.any()
+    assert not np.isin(one.prepared.train.time, moments[hidden]).any()
+    assert other.encoding == one.encoding
+    assert same_to_learn_from(other.samples, one.samples)
+
+
 def test_training_records_do_show():
     visits = CITY.visits
     flipped = set_up(CITY.with_visits(replace(visits, label=-visits.label)), SMALL_ROUNDS)

@@ -140,8 +140,9 @@ def test_the_opening_tells_the_size_and_that_it_is_a_simulation(html: str, city:
 def test_data_from_a_folder_are_not_called_synthetic(
     tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]
 ) -> None:  # fmt: skip
-    for other in (replace(city, name="my-town"), replace(city, declared={})):
-        assert "synthetic" not in written(tmp_path, other, entries, None)
+    """Even if the folder has the name and the columns of the generator's city."""
+    assert "synthetic" in written(tmp_path, city, entries, None)
+    assert "synthetic" not in written(tmp_path, replace(city, made_up=False), entries, None)
 
 
 def test_advice_shows_places_odds_distances_and_reasons(html: str) -> None:

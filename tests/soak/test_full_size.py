@@ -23,10 +23,10 @@ from prirec.data.city import CityPlan, make_city
 from prirec.evaluate.experiment import run, set_up
 plan = CityPlan(**json.loads(sys.argv[1]))
 city = make_city(plan, np.random.Generator(np.random.PCG64(0)))
-made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 settings = settings_file.load(changes={"data.keep": "all", "features.words": 64, "iterations": 1})
 outcome = run(set_up(city, settings))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 print(json.dumps({"city": made, "run": peak, "features": outcome.setup.samples.features, "auc": outcome.quality.auc}))
 """
 

@@ -17,6 +17,8 @@ from prirec.features.blocks import Clock
 from prirec.geography import haversine_km
 from prirec.protocols.reasons import in_words
 
+FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
+WHY = "why (+) and why not (-)"
 _POINT = re.compile(r"\s*([+-]?[0-9.]+)\s*,\s*([+-]?[0-9.]+)\s*")
 
 
@@ -45,9 +47,17 @@ def _wall_clock(text: str) -> int:
     return int(told.replace(tzinfo=UTC).timestamp())
 
 
-def refuse_unplaced(advisor: Advisor, moment: Moment) -> None:
-    if moment.here is not None and advisor.index is None:
+def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None:
+    """Someone who says where they are wants places near there; the point is not repeated."""
+    if moment.here is None:
+        return
+    location = advisor.setup.prepared.dataset.places.location
+    if location is None or np.isnan(location).any(axis=1).all():
         raise UsageError("these places have no coordinates, so --near has no meaning; leave it out")
+    if np.nanmin(haversine_km(np.array(moment.here), location)) > max(FAR_KM, radius_km):
+        raise UsageError(
+            f"no place is within {max(FAR_KM, radius_km):g} km of that point; --near takes latitude, then longitude"
+        )
 
 
 def remarks(advisor: Advisor, moment: Moment) -> list[str]:
@@ -75,6 +85,20 @@ def advise(
     return tuple(lines)
 
 
+def beyond(
+    advisor: Advisor, person: int, lines: Sequence[AdviceLine], *, moment: Moment, k: int, radius_km: float
+) -> list[str]:
+    """That places outside the radius are shown, and why; for the person's own eyes."""
+    here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location
+    if here is None or location is None or all((line.distance_km or 0.0) <= radius_km for line in lines):
+        return []
+    new = np.delete(haversine_km(np.array(here), location), advisor.visited(person))
+    if (within := int((new <= radius_km).sum())) >= k:
+        return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
+    places = "1 new place is" if within == 1 else f"{within or 'no'} new places are"
+    return [f"only {places} within {radius_km:g} km; the nearest beyond are shown too".replace("only no", "no")]
+
+
 def worded(places: Places) -> list[str]:
     """The public columns that hold words."""
     return [name for name, column in places.columns.items() if not isinstance(column, Numbers)]
@@ -86,7 +110,7 @@ def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | Non
     return float(haversine_km(np.array(moment.here), places.location[row]))
 
 
-def show_advice(lines: Sequence[AdviceLine], *, origin: str, title: str | None = None) -> None:
+def show_advice(lines: Sequence[AdviceLine], *, origin: str, title: str | None = None, recent_days: int = 30) -> None:
     """One line a place, best first; origin is what distances are from."""
     if not lines:
         typer.echo("there is nothing to recommend: every place that matches has been visited")
@@ -97,12 +121,25 @@ def show_advice(lines: Sequence[AdviceLine], *, origin: str, title: str | None =
         "about": [line.about for line in lines],
         ">km": ["" if line.distance_km is None else f"{line.distance_km:.1f}" for line in lines],
         ">chance": [f"{100 * line.probability:.0f} %" for line in lines],
-        "why it stands out": [", ".join(in_words(reason) for reason in line.reasons) for line in lines],
+        WHY: [", ".join(in_words(reason) for reason in line.reasons) for line in lines],
     }
     known = {name: cells for name, cells in columns.items() if any(cells)}
     show_table(tuple(known), zip(*known.values(), strict=True), title=title)
     far = f"km: from {origin}; " if ">km" in known else ""
-    typer.echo(f"{far}figures: how far a reason lifts a place above the mean nearby")
+    typer.echo(f"{far}figures: how far a reason lifts (+) or lowers (-) a place against the mean nearby")
+    if counts := _counts_in(lines, recent_days=recent_days):
+        typer.echo(f"{counts}; all without your own")
+
+
+def _counts_in(lines: Sequence[AdviceLine], *, recent_days: int) -> str:
+    """What the popularity among the reasons counts; empty where no reason is a count."""
+    shown = {reason.name.removesuffix(" (popularity)") for line in lines for reason in line.reasons}
+    meaning = {
+        "visitors": "how many people came",
+        "visits": "how often",
+        "recent visits": f"how often in the last {recent_days} days of the data",
+    }
+    return "; ".join(f"{name}: {words}" for name, words in meaning.items() if name in shown)
 
 
 def as_dict(line: AdviceLine) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from prirec.cli.options import DataFolder, Json, Strict, examples
 
 if TYPE_CHECKING:
     from prirec.data.dataset import Dataset
-    from prirec.data.recipe import Prepared
 
 EPILOG = examples("prirec data describe city", "prirec data describe city --filter none --json")
 
@@ -25,16 +24,16 @@ def describe(
     json: Json = False,
 ) -> None:
     """Count people, places, records and features (Table 2)."""
-    from prirec.cli.output import notes, show_json, show_table
+    from prirec.cli.output import notes, printable, show_json, show_table
     from prirec.cli.progress import busy
     from prirec.data.describe import describe as count
     from prirec.data.folder import read_folder
 
     with busy("counting"):
         loaded = read_folder(data, strict=strict)
-        prepared = _prepared(loaded.dataset, keep=keep)
-        description, features = count(prepared.dataset), _features(prepared)
-    told, ids = (*loaded.notes, *prepared.notes), prepared.dataset.people.ids[:people]
+        kept, left_out = _kept(loaded.dataset, keep=keep)
+        description, features = count(kept), _features(kept)
+    told, ids = (*loaded.notes, *left_out), kept.people.ids[:people]
     if json:
         listed = {"people_ids": ids} if people else {}
         show_json({**description.as_dict(), "features": features, "filter": keep, "notes": told, **listed})
@@ -43,23 +42,26 @@ def describe(
     rows.insert(3, ("#feature", f"{features:,}"))
     show_table((str(data), ""), rows)
     notes(told)
-    typer.echo("people: " + ", ".join(ids) if people else "ids of people are private and not shown; --people 3 lists 3")
+    listing = "people: " + ", ".join(printable(name) for name in ids)
+    typer.echo(listing if people else "ids of people are private and not shown; --people 3 lists 3")
 
 
-def _prepared(dataset: "Dataset", *, keep: Literal["paper", "none"]) -> "Prepared":
-    from prirec.data.recipe import prepare
-    from prirec.engines.randomness import generator
+def _kept(dataset: "Dataset", *, keep: Literal["paper", "none"]) -> tuple["Dataset", list[str]]:
+    from prirec.data.recipe import filtered
     from prirec.evaluate.experiment import recipe
     from prirec.settings import Data
 
     data = Data(keep="paper" if keep == "paper" else "all")
-    return prepare(dataset, recipe(data, labelled=dataset.labelled), generator(0, "data"))
+    kept, told = filtered(dataset, recipe(data, labelled=dataset.labelled))
+    return kept, told if len(kept.visits) else [*told, "nothing is left to describe; --filter none describes all"]
 
 
-def _features(prepared: "Prepared") -> int:
-    """D, as the default settings would encode these data."""
-    from prirec.evaluate.experiment import count
+def _features(dataset: "Dataset") -> int:
+    """D, as the default settings would encode these data if all of them were learnt from."""
     from prirec.features.planning import plan
+    from prirec.features.popularity import plain_counts
     from prirec.settings import Features
 
-    return len(plan(prepared.dataset, count(prepared, Features()), Features()).names())
+    settings = Features()
+    counts = plain_counts(dataset.visits, places=len(dataset.places), recent_days=settings.recent_days)
+    return len(plan(dataset, counts, settings).names())

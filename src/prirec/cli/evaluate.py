@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import DataFolder, Json, Radius, RunFolder, examples
+from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, examples
 
 EPILOG = examples(
     "prirec evaluate runs/first city",
@@ -12,25 +12,29 @@ EPILOG = examples(
 )
 
 
+RANKING_ONLY = {"k": "-k", "radius_km": "--radius-km", "candidates": "--candidates", "people": "--people"}
+
+
 def evaluate(
+    context: typer.Context,
     run: RunFolder,
     data: DataFolder,
     *,
     ranking: Annotated[bool, typer.Option("--ranking", help="Also ask for the top k of a sample of people.")] = False,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="K", help="Length of the list.")] = 10,
+    k: ListLength = 10,
     radius_km: Radius = 5.0,
     candidates: Annotated[
         Literal["matched", "all"], typer.Option(help="Rank the places near home, or the whole catalogue.")
     ] = "matched",
     people: Annotated[
-        int, typer.Option(min=1, metavar="N", help="People in the sample, drawn by the run's seed.")
+        int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
     json: Json = False,
 ) -> None:
     """Measure a saved run on its test records."""
-    from prirec.cli.output import SIMULATION, show_json
+    from prirec.cli.output import SIMULATION, notes, show_json
     from prirec.cli.progress import busy
-    from prirec.cli.quality import show_quality, show_ranking
+    from prirec.cli.quality import doubts, show_quality, show_ranking
     from prirec.cli.ranking import Question, rank
     from prirec.cli.saved import reopen
     from prirec.evaluate.experiment import quality
@@ -40,15 +44,29 @@ def evaluate(
     question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
     with busy("ranking"):
         ranked = rank(opened, question) if ranking else None
+    told = [*doubts(figures, opened.setup), *([] if ranking else _idle(context))]
     if json:
         answer: dict[str, Any] = {"run": str(run), "source": opened.run.source, "quality": figures.as_dict()}
+        answer["notes"] = told
         if ranked is not None:
             answer["ranking"] = {**ranked.as_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
         show_json(answer)
         return
+    notes(told)
     show_quality(figures)
     if ranked is not None:
         located = opened.setup.prepared.dataset.places.location is not None
         near = f"the places within {radius_km:g} km of home" if candidates == "matched" and located else "all places"
         show_ranking(ranked, k=k, among=near)
     typer.echo(SIMULATION)
+
+
+def _idle(context: typer.Context) -> list[str]:
+    """What was asked for and makes no difference."""
+    given = [flag for name, flag in RANKING_ONLY.items() if _by_hand(context, name)]
+    return [f"{', '.join(given)} made no difference: there is a list only with --ranking"] if given else []
+
+
+def _by_hand(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

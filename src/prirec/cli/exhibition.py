@@ -38,7 +38,9 @@ def require_tools() -> None:
 
 
 def refuse_foreign(out: Path) -> None:
-    """An earlier demo may be replaced; anything else is left alone."""
+    """An earlier demo may be replaced, unless someone stands in it; anything else is left alone."""
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise UsageError(f"{out} is the folder you are in, or holds it; name a new folder with --out")
     if not out.exists():
         return
     found = {entry.name for entry in out.iterdir()} if out.is_dir() else {""}
@@ -104,6 +106,7 @@ def _advised(entry: Entry) -> tuple[str, Advice]:
 @contextmanager
 def _replacing(out: Path) -> Iterator[Path]:
     """A folder beside the target that takes its place when all is written."""
+    out = out.resolve()
     beside = out.with_name(f".{out.name}.{os.getpid()}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)

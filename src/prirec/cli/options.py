@@ -16,7 +16,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse repeated visits instead of leaving them out.")]
 Tables = Annotated[TableFormat, typer.Option("--format", help="Kind of files to write.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed; the same seed gives the same answer.")]
-Radius = Annotated[float, typer.Option(min=0.0, metavar="KM", help="Places within so many kilometres are considered.")]
+ListLength = Annotated[int, typer.Option("--k", "-k", min=1, max=100_000, metavar="K", help="How many places.")]
+Radius = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        metavar="KM",
+        help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
+    ),
+]
 Preset = Annotated[
     PresetName | None,
     typer.Option(

@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SIMULATION = "simulation: all data on one machine; nothing here is private to anyone"
+
+
+def program() -> tuple[str, ...]:
+    """The words that call this program: its name, or the way it was called where a shell would not find the name."""
+    if shutil.which("prirec") is not None:
+        return ("prirec",)
+    called = sys.argv[0]
+    return (sys.executable, "-m", "prirec.cli.main") if called.endswith(".py") else (called,)
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prirec.cli.options import DataFolder, Json, Radius, RunFolder, examples
+from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, examples
 
 EPILOG = examples(
     "prirec recommend runs/first city --person u0042",
@@ -24,28 +24,29 @@ def recommend(
         str | None,
         typer.Option(metavar="TIME", show_default="no particular time", help="Local time, such as 2024-05-04T19:30."),
     ] = None,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="K", help="How many places.")] = 10,
+    k: ListLength = 10,
     radius_km: Radius = 5.0,
     json: Json = False,
 ) -> None:
     """Recommend places to one person, with reasons.
 
     Places that the person has visited are left out."""
-    from prirec.cli.advice import advise, as_dict, moment_of, refuse_unplaced, remarks, show_advice
+    from prirec.cli.advice import advise, as_dict, beyond, moment_of, refuse_remote, remarks, show_advice
     from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.cli.saved import reopen
+    from prirec.cli.saved import reopen_later
     from prirec.evaluate.person import Advisor
 
     moment = moment_of(near, at)
-    opened = reopen(run, data)
+    opened = reopen_later(run, data)
     advisor = Advisor.of(opened.setup, opened.run.linear, opened.run.interaction)
-    refuse_unplaced(advisor, moment)
-    lines = advise(advisor, advisor.row(person), moment=moment, k=k, radius_km=radius_km)
-    told = remarks(advisor, moment)
+    refuse_remote(advisor, moment, radius_km=radius_km)
+    row = advisor.row(person)
+    lines = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)
+    told = [*remarks(advisor, moment), *beyond(advisor, row, lines, moment=moment, k=k, radius_km=radius_km)]
     origin = "home" if moment.here is None else "here"
     if json:
         show_json({"places": [as_dict(line) for line in lines], "distance_from": origin, "notes": told})
         return
     notes(told)
-    show_advice(lines, origin=origin)
+    show_advice(lines, origin=origin, recent_days=opened.setup.settings.features.recent_days)
     typer.echo(SIMULATION)

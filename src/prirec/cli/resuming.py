@@ -53,7 +53,7 @@ def _is_checkpoint(path: Path) -> bool:
 def tell_stopped(checkpoint: Path, kept: int, *, iterations: int) -> None:
     """After Ctrl-C: what is kept, and how to go on."""
     if not checkpoint.exists():
-        note("stopped before the first checkpoint; nothing is kept")
+        note("stopped before the first checkpoint; nothing was saved yet")
         return
     work = f"the work after iteration {kept} of {iterations}" if kept else "what was done before"
     note(f"stopped; {work} is kept in {checkpoint}; run the same command again to go on")

@@ -1,5 +1,8 @@
 """prirec train: from a data folder to a saved run."""
 
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -8,7 +11,7 @@ import typer
 from prirec.cli.options import Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
 
 if TYPE_CHECKING:
-    from prirec.cli.training import Finished
+    from prirec.cli.training import Finished, Job
 
 EPILOG = examples(
     "prirec train city --out runs/first",
@@ -31,7 +34,8 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; the same seed gives the same bits.")] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", show_default="one a core", help="Any number gives the same bits.")
+        int | None,
+        typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same bits."),
     ] = None,
     engine: Annotated[
         Literal["local", "plain"], typer.Option(help="local is fast; plain is the readable one it is tested against.")
@@ -48,26 +52,40 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
-    from prirec.cli.choosing import choose
-    from prirec.cli.training import Job, refuse_idle, work
+    with _nothing_saved_yet():
+        from prirec.cli.choosing import choose
+        from prirec.cli.training import Job, refuse_idle, refuse_nameless, work
 
-    flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
-    around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
-    settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
-    refuse_idle(settings, neighbours=neighbours)
-    job = Job(
-        data=data,
-        out=out,
-        settings=settings,
-        engine=engine,
-        threads=threads,
-        checkpoint=checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint"),
-        every=checkpoint_every,
-        resume=resume,
-        overwrite=overwrite,
-        strict=strict,
-    )
+        refuse_nameless(out)
+        flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
+        around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
+        settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
+        refuse_idle(settings, neighbours=neighbours)
+        job = Job(
+            data=data,
+            out=out,
+            settings=settings,
+            engine=engine,
+            threads=threads,
+            checkpoint=checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint"),
+            every=checkpoint_every,
+            resume=resume,
+            overwrite=overwrite,
+            strict=strict,
+        )
     _show(work(job), json=json)
+
+
+@contextmanager
+def _nothing_saved_yet() -> Iterator[None]:
+    """Loading the program takes a second or two, and Ctrl-C may come then too."""
+    from prirec.cli.output import note
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("stopped before training began; nothing was saved yet")
+        raise
 
 
 def _show(finished: "Finished", *, json: bool) -> None:
@@ -81,5 +99,11 @@ def _show(finished: "Finished", *, json: bool) -> None:
     notes(finished.notes)
     show_quality(finished.outcome.quality)
     typer.echo(f"{len(trained.history)} iterations; saved to {job.out}")
-    typer.echo(f"next: prirec recommend {job.out} {job.data} --person ID")
+    typer.echo(f"next: {_next(job)}")
     typer.echo(SIMULATION)
+
+
+def _next(job: "Job") -> str:
+    from prirec.cli.output import program
+
+    return shlex.join((*program(), "recommend", str(job.out), str(job.data), "--person", "ID"))

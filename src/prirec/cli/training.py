@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from prirec.cli.progress import bar, bars, busy
+from prirec.cli.quality import doubts
 from prirec.cli.resuming import iterations_kept, tell_stopped
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import save_run
@@ -61,6 +62,12 @@ class Finished:
         }
 
 
+def refuse_nameless(out: Path) -> None:
+    """Paths such as '.', '/' and the empty one name no folder that could be made."""
+    if not out.name:
+        raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
+
+
 def refuse_idle(settings: Settings, *, neighbours: int | None) -> None:
     """A flag that would change nothing is a mistake."""
     if neighbours is not None and settings.schedule == "centralised":
@@ -73,10 +80,10 @@ def work(job: Job) -> Finished:
     done: list[Passed] = []
     try:
         finished = _trained(job, done)
+        save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
     except KeyboardInterrupt:
         tell_stopped(job.checkpoint, _last_kept(done, every=job.every), iterations=job.settings.iterations)
         raise typer.Exit(STOPPED) from None
-    save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
     job.checkpoint.unlink(missing_ok=True)
     return finished
 
@@ -99,7 +106,8 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         threads = job.threads if job.threads is not None else os.cpu_count() or 1
         outcome = run(setup, engine=job.engine, threads=threads, keeping=keeping, tell=tell)
         progress.finish(len(done))
-    told = (*loaded.notes, *setup.prepared.notes, *flagged(done, floor=settings.floor, schedule=settings.schedule))
+    events = flagged(done, floor=settings.floor, schedule=settings.schedule)
+    told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
     return Finished(job, outcome, told, resumed_at)
 
 

@@ -108,6 +108,7 @@ class Dataset:
     visits: Visits
     labelled: bool  # False: only positives are known, and negatives are sampled on the device
     declared: Mapping[str, Declared] = field(default_factory=dict)  # "users.gender" -> Declared(...)
+    made_up: bool = False  # nobody in it exists
 
     def with_visits(self, visits: Visits) -> "Dataset":
         return replace(self, visits=visits)

@@ -1,5 +1,6 @@
 """One table of a data folder as it stands in its file, and the way from a row back to its line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prirec.data.folder_names import suggest
-from prirec.data.folder_records import check_header, line_of_record, malformed
+from prirec.data.folder_records import check_header, line_of_record, malformed, names_columns
 from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, OffsetArray
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Origin = Literal["csv", "parquet", "memory"]
+IDS = {"visits": ("user", "poi"), "pois": ("poi",), "users": ("user",)}
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 NEEDS = (
     "a data folder needs visits.csv, visits.csv.gz or visits.parquet with the columns 'user' and 'poi'; "
@@ -83,9 +85,10 @@ def find_table(folder: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
-def read_table(name: str, file: Path) -> Table:
-    """Every cell of one CSV or Parquet file, checked for shape only."""
-    table = _read_parquet(name, file) if file.suffix == ".parquet" else _read_csv(name, file)
+def read_table(name: str, file: Path, *, needed: Sequence[str] = ()) -> Table:
+    """Every cell of one CSV or Parquet file, checked for shape only; needed: other columns than this table's ids."""
+    read = _read_parquet if file.suffix == ".parquet" else _read_csv
+    table = read(name, file, needed=needed or IDS[name])
     if table.frame.height == 0:
         raise table.error("holds no rows; leave the file out if there is nothing to say")
     return table
@@ -96,20 +99,22 @@ def memory_table(name: str, frame: "pl.DataFrame") -> Table:
     return Table(name=name, frame=_without_blanks(frame))
 
 
-def _read_parquet(name: str, file: Path) -> Table:
+def _read_parquet(name: str, file: Path, *, needed: Sequence[str]) -> Table:
     import polars as pl
 
     try:
         frame = pl.read_parquet(file)
     except (pl.exceptions.PolarsError, OSError):
         raise DataError("cannot be read as Parquet; write it again", file=file) from None  # a cause could show cells
+    if not names_columns(frame.columns, needed=needed):
+        raise DataError(f"no column has a known name; there must be {' and '.join(needed)}", file=file)
     return Table(name=name, frame=_without_blanks(frame), origin="parquet", file=file)
 
 
-def _read_csv(name: str, file: Path) -> Table:
+def _read_csv(name: str, file: Path, *, needed: Sequence[str]) -> Table:
     import polars as pl
 
-    header = check_header(file)
+    header = check_header(file, needed=needed)
     try:
         frame = pl.read_csv(file, infer_schema=False, new_columns=header)  # polars leaves doubled quotes in names
     except (pl.exceptions.PolarsError, OSError):

@@ -24,6 +24,7 @@ def read_visits(
     table: Table, schema: Schema, *, person: IndexArray, place: IndexArray, strict: bool
 ) -> tuple[Visits, list[str]]:
     """The visits in file order, the first of each kind, and a note on how many others were left out."""
+    _refuse_coordinates(table)
     label, time = read_label(table), read_time(table)
     kept, notes = _without_repeats(table, person=person, place=place, time=time, strict=strict)
     context_table = table.take(kept)
@@ -36,6 +37,13 @@ def read_visits(
         context=context,
     )
     return visits, notes + mixed_notes(context_table, context, schema)
+
+
+def _refuse_coordinates(table: Table) -> None:
+    for column in ("lat", "lon"):
+        if column in table.frame.columns:
+            problem = "coordinates of a place belong in pois, those of a person's home in users; a visit has none"
+            raise table.error(problem, column=column)
 
 
 def read_label(table: Table) -> LabelArray:

@@ -67,19 +67,28 @@ def draw_negatives(
     return chosen
 
 
-def blind_anchor(positives: Visits, of: np.ndarray, *, known: BoolArray, rng: np.random.Generator) -> IndexArray:
-    """Where to look for a negative of each of these positives without looking at any that is not known.
+def blind_anchor(positives: Visits, of: np.ndarray, *, known: BoolArray, rng: np.random.Generator) -> OffsetArray:
+    """Which positive a negative of each of these goes by, for place and moment, when only known ones may be looked at.
 
-    The positive's place if it is known, else that of a known positive of the same person, else nowhere.
+    Its own if that is known, else a known one of the same person, else none (-1).
     """
     rows = np.flatnonzero(known)
     rows = rows[np.argsort(positives.person[rows], kind="stable")]
     count = np.bincount(positives.person[rows], minlength=int(positives.person.max(initial=0)) + 1)
     start = np.cumsum(count) - count
-    anchor = np.where(known[of], positives.place[of], NOWHERE)
+    anchor = np.where(known[of], of, -1)
     hidden = np.flatnonzero(~known[of] & (count[positives.person[of]] > 0))
     person = positives.person[of[hidden]]
-    anchor[hidden] = positives.place[rows[start[person] + rng.integers(count[person])]]
+    anchor[hidden] = rows[start[person] + rng.integers(count[person])]
+    return anchor
+
+
+def someone_known(anchor: OffsetArray, *, known: BoolArray, rng: np.random.Generator) -> OffsetArray:
+    """The anchors, with any known positive, whoever it belongs to, where there was none."""
+    rows, none = np.flatnonzero(known), np.flatnonzero(anchor < 0)
+    anchor = anchor.copy()
+    if len(rows):
+        anchor[none] = rows[rng.integers(len(rows), size=len(none))]
     return anchor
 
 

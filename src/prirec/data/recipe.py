@@ -7,10 +7,10 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Visits
 from prirec.data.filters import people_and_places_with_records, places_with_visitors, thin_ignored
-from prirec.data.negatives import NOWHERE, POOL, Draw, blind_anchor, draw_negatives, nearby, uniform
+from prirec.data.negatives import NOWHERE, POOL, Draw, blind_anchor, draw_negatives, nearby, someone_known, uniform
 from prirec.data.splits import by_record, by_time, check_share, person_then_time
 from prirec.errors import DataError, UsageError
-from prirec.types import BoolArray, IndexArray
+from prirec.types import BoolArray, IndexArray, OffsetArray
 
 Filter = Literal["visitors", "records", "none"]
 Split = Literal["record", "time"]
@@ -55,37 +55,40 @@ def prepare(dataset: Dataset, recipe: Recipe, rng: np.random.Generator) -> Prepa
     """Filter, then thin and split what is labelled, or split and draw negatives for what is not."""
     if recipe.thin is not None and not dataset.labelled:
         raise UsageError("thin is for data with ignored places; for visits alone set ratio instead")
-    notes: list[str] = []
-    filtered = _filtered(dataset, recipe, notes)
-    if filtered.labelled:
-        filtered = _thinned(filtered, recipe, notes, rng)
-        rows, train = filtered.visits, _split(filtered.visits, recipe, rng)
+    kept, notes = filtered(dataset, recipe)
+    _refuse_nothing_left(dataset, kept, recipe)
+    if kept.labelled:
+        kept = _thinned(kept, recipe, notes, rng)
+        rows, train = kept.visits, _split(kept.visits, recipe, rng)
     else:
-        rows, train = _with_negatives(filtered, recipe, notes, rng)
+        rows, train = _with_negatives(kept, recipe, notes, rng)
     parts = [_ordered(rows.take(mask)) for mask in (train, ~train)]
     _refuse_empty(parts[0], parts[1])
-    return Prepared(filtered, parts[0], parts[1], tuple(notes))
+    return Prepared(kept, parts[0], parts[1], tuple(notes))
 
 
-def _filtered(dataset: Dataset, recipe: Recipe, notes: list[str]) -> Dataset:
+def filtered(dataset: Dataset, recipe: Recipe) -> tuple[Dataset, list[str]]:
+    """What the recipe's filter leaves, perhaps nothing, and how much that is."""
     if recipe.filter == "none":
-        kept = dataset
-    elif recipe.filter == "visitors":
+        return dataset, []
+    if recipe.filter == "visitors":
         kept = places_with_visitors(dataset, recipe.at_least)
     else:
         kept = people_and_places_with_records(dataset, recipe.at_least)
+    note = (
+        f"the filter kept {len(kept.people):,} of {len(dataset.people):,} people, {len(kept.places):,} of"
+        f" {len(dataset.places):,} places and {len(kept.visits):,} of {len(dataset.visits):,} records"
+    )
+    return kept, [note]
+
+
+def _refuse_nothing_left(dataset: Dataset, kept: Dataset, recipe: Recipe) -> None:
+    if not len(dataset.visits):
+        raise DataError("the data set has no records")
     if not len(kept.visits):
         raise DataError(
-            "the data set has no records"
-            if not len(dataset.visits)
-            else f"no record is left after the filter '{recipe.filter}' with at_least = {recipe.at_least}; lower it"
+            f"no record is left after the filter '{recipe.filter}' with at_least = {recipe.at_least}; lower it"
         )
-    if recipe.filter != "none":
-        notes.append(
-            f"the filter kept {len(kept.people):,} of {len(dataset.people):,} people, {len(kept.places):,} of"
-            f" {len(dataset.places):,} places and {len(kept.visits):,} of {len(dataset.visits):,} records"
-        )
-    return kept
 
 
 def _thinned(dataset: Dataset, recipe: Recipe, notes: list[str], rng: np.random.Generator) -> Dataset:
@@ -110,7 +113,8 @@ def _with_negatives(
     """Each positive and its negatives, in file order, and which of them are for training.
 
     Split by record: positives and negatives fall independently, as in the paper. By time: a negative goes with its
-    positive. Either way places are drawn after the split, so that training negatives are blind to the test set.
+    positive. Either way places and moments are drawn after the split, so that training negatives are blind to the
+    test set: one whose positive is tested has the moment of a training positive (decisions/0009).
     """
     positives, width = dataset.visits, 1 + recipe.ratio
     of = np.repeat(np.arange(len(positives)), width)  # row -> its positive
@@ -120,30 +124,38 @@ def _with_negatives(
     else:
         train = by_record(len(of), train_share=recipe.train_share, rng=rng)
     draw = nearby(dataset.places, pool=recipe.pool) if recipe.negatives == "nearby" else uniform(dataset.places)
-    chosen = np.full(len(of), NOWHERE)
-    for side in (True, False):
+    known = train[::width]
+    chosen, moment = np.full(len(of), NOWHERE), of.copy()
+    for side in (True, False):  # training first: how much is drawn for the test depends on its visits
         rows = np.flatnonzero(negative & (train == side))
-        chosen[rows] = _draw_side(dataset, of[rows], known=train[::width] if side else None, draw=draw, rng=rng)
-    keep = ~negative | (chosen != NOWHERE)
+        chosen[rows], moment[rows] = _draw_side(dataset, of[rows], known=known if side else None, draw=draw, rng=rng)
+    keep = ~negative | ((chosen != NOWHERE) & (moment >= 0))  # no moment: nothing but negatives is in training
     if dropped := np.count_nonzero(~keep):
         notes.append(f"{dropped:,} of {np.count_nonzero(negative):,} negatives left out: no unvisited place was found")
-    records = positives.take(of)
-    place = np.where(negative, chosen, records.place)
-    label = np.where(negative, np.int8(-1), records.label)
-    return replace(records, place=place, label=label).take(keep), train[keep]
+    records = replace(
+        positives.take(moment),
+        person=positives.person[of],
+        place=np.where(negative, chosen, positives.place[of]),
+        label=np.where(negative, np.int8(-1), positives.label[of]),
+    )
+    return records.take(keep), train[keep]
 
 
 def _draw_side(
     dataset: Dataset, of: np.ndarray, *, known: BoolArray | None, draw: Draw, rng: np.random.Generator
-) -> IndexArray:
-    """Places for the negatives of these positives; known: mask of the positives that may be looked at (None: all)."""
+) -> tuple[IndexArray, OffsetArray]:
+    """Places for the negatives of these positives, and the positives whose moments they have (-1: there is none).
+
+    known: mask of the positives that may be looked at (None: all).
+    """
     positives = dataset.visits
-    if known is None:
-        seen, anchor = positives, positives.place[of]
-    else:
-        seen, anchor = positives.take(known), blind_anchor(positives, of, known=known, rng=rng)
+    seen, near, moment = positives, positives.place[of], of
+    if known is not None:
+        anchor = blind_anchor(positives, of, known=known, rng=rng)
+        seen, near = positives.take(known), np.where(anchor < 0, NOWHERE, positives.place[anchor])
+        moment = someone_known(anchor, known=known, rng=rng)
     person = positives.person[of]
-    return draw_negatives(person, anchor, known=seen, places=len(dataset.places), draw=draw, rng=rng)
+    return draw_negatives(person, near, known=seen, places=len(dataset.places), draw=draw, rng=rng), moment
 
 
 def _ordered(visits: Visits) -> Visits:

@@ -31,7 +31,11 @@ KINDS: tuple[str, ...] = get_args(Kind)
 FILE = "schema.toml"
 BARE = re.compile("[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
 KEYS = {"users": ("values", "low", "high", "kind"), "visits": ("values", "low", "high", "kind"), "pois": ("kind",)}
-RESERVED = {"users": ("user", "lat", "lon"), "visits": ("user", "poi", "label", "time"), "pois": ("poi", "lat", "lon")}
+RESERVED = {
+    "users": ("user", "lat", "lon"),
+    "visits": ("user", "poi", "label", "time", "lat", "lon"),  # coordinates are refused there, not read
+    "pois": ("poi", "lat", "lon"),
+}
 
 
 @dataclass(frozen=True, slots=True)

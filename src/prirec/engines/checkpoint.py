@@ -19,7 +19,17 @@ from prirec.settings import Settings
 
 VERSION = 1
 # whatever a zip file with some bytes changed makes its readers say
-DAMAGE = (OSError, EOFError, ValueError, LookupError, TypeError, RuntimeError, BadZipFile, msgspec.MsgspecError)
+DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    RuntimeError,
+    BadZipFile,
+    MemoryError,
+    msgspec.MsgspecError,
+)
 
 
 @dataclass(slots=True)
@@ -43,12 +53,13 @@ class Checkpoint:
         return patience > 0 and self.best is not None and self.state.iteration - self.best.iteration >= patience
 
 
-class _Header(msgspec.Struct, frozen=True):
+class _Header(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     whose: str
     iterations: list[int]  # of the state, and of the best one if there is one
     steps: list[int]
     history: list[Passed]
+    arrays: str  # what the arrays must hash to
 
 
 def identity(samples: Samples, settings: Settings) -> str:
@@ -65,13 +76,16 @@ def identity(samples: Samples, settings: Settings) -> str:
 def save(path: Path, run: Checkpoint, whose: str) -> None:
     """Written beside, made durable, then moved over the old one: a crash leaves one or the other, whole."""
     states = [run.state] + ([run.best] if run.best is not None else [])
+    arrays = {name: array for at, s in enumerate(states) for name, array in _arrays(s, at).items()}
     header = _Header(
-        VERSION, whose, [s.iteration for s in states], [s.moments.steps for s in states], run.history
-    )  # fmt: skip
-    arrays: dict[str, Any] = {"header": np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)}
-    for at, s in enumerate(states):
-        arrays |= {f"linear{at}": s.linear, f"interaction{at}": s.interaction}
-        arrays |= {f"first{at}": s.moments.first, f"second{at}": s.moments.second}
+        version=VERSION,
+        whose=whose,
+        iterations=[s.iteration for s in states],
+        steps=[s.moments.steps for s in states],
+        history=run.history,
+        arrays=_hash(arrays),
+    )
+    arrays["header"] = np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
@@ -100,9 +114,31 @@ def load(path: Path, whose: str) -> Checkpoint:
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
             states = [_state(file, at, header) for at in range(len(header.iterations))]
+            if (
+                _hash({name: array for at, s in enumerate(states) for name, array in _arrays(s, at).items()})
+                != header.arrays
+            ):
+                raise ValueError("altered")
     except DAMAGE:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
     return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
+
+
+def _arrays(state: State, at: int) -> dict[str, Any]:
+    return {
+        f"linear{at}": state.linear,
+        f"interaction{at}": state.interaction,
+        f"first{at}": state.moments.first,
+        f"second{at}": state.moments.second,
+    }
+
+
+def _hash(arrays: dict[str, Any]) -> str:
+    digest = blake2b(digest_size=32)
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.shape} {array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:

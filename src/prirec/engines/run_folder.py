@@ -1,7 +1,7 @@
 """A finished run: one folder, written whole or not at all, and checked when it is read.
 
-settings.toml, encoding.json and interaction.npy (V) are public. linear.npy holds every simulated device's model; in a
-deployment no such file exists.
+settings.toml, encoding.json and interaction.npy (V) are public. linear.npy holds every simulated device's model, and
+people.npy whose it is, by keys made from ids; in a deployment no such files exist.
 """
 
 import os
@@ -23,10 +23,10 @@ from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.samples import Samples
 from prirec.settings import Settings
-from prirec.types import RealArray
+from prirec.types import KeyArray, RealArray
 
 VERSION = 1
-FILES = ("settings.toml", "encoding.json", "interaction.npy", "linear.npy", "history.jsonl")
+FILES = ("settings.toml", "encoding.json", "interaction.npy", "linear.npy", "people.npy", "history.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Run:
     encoding: Encoding
     interaction: RealArray = field(repr=False)  # V (D, K)
     linear: RealArray = field(repr=False)  # W (I, D + 1)
+    people: KeyArray = field(repr=False)  # (I,): whose models these are
     history: tuple[Passed, ...] = field(repr=False)
     source: str  # where the data came from, as it was named
     rows: str  # who stands in which row: see `rows_of`
@@ -88,7 +89,7 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
 
 
 def _move_in(beside: Path, path: Path) -> None:
-    """Puts a whole folder in the place of another, which is there until the new one is."""
+    """Puts a whole folder in the place of another; if that fails, the other is put back."""
     earlier = beside.with_name(f"{beside.name}.earlier")
     if path.exists():
         path.rename(earlier)
@@ -114,11 +115,12 @@ def load_run(path: Path) -> Run:
             encoding=from_json(contents["encoding.json"]),
             interaction=_array(contents["interaction.npy"]),
             linear=_array(contents["linear.npy"]),
+            people=np.load(BytesIO(contents["people.npy"]), allow_pickle=False),
             history=history,
             source=card.source,
             rows=card.rows,
         )
-    except (UsageError, DataError, PolicyError, ValueError, msgspec.MsgspecError) as error:
+    except (UsageError, DataError, PolicyError, ValueError, MemoryError, msgspec.MsgspecError) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
 
 
@@ -128,6 +130,7 @@ def _contents(run: Run) -> dict[str, bytes]:
         "encoding.json": run.encoding.to_json(),
         "interaction.npy": _bytes(run.interaction),
         "linear.npy": _bytes(run.linear),
+        "people.npy": _bytes(run.people),
         "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
     }
 
@@ -172,7 +175,7 @@ def _hash(data: bytes) -> str:
     return blake2b(data, digest_size=32).hexdigest()
 
 
-def _bytes(array: RealArray) -> bytes:
+def _bytes(array: RealArray | KeyArray) -> bytes:
     buffer = BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()

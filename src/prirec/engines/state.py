@@ -35,6 +35,19 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+def fits(linear: RealArray, interaction: RealArray, samples: Samples, settings: Settings) -> bool:
+    """Whether these are models of these samples under these settings; kernels do not check the size of an array."""
+    D, K = samples.features, settings.model.dimension
+    models = 1 if settings.schedule == "centralised" else len(samples.ids)
+    return all(
+        array.shape == shape
+        and array.dtype == np.float64
+        and array.flags.c_contiguous
+        and bool(np.isfinite(array).all())
+        for array, shape in ((linear, (models, D + 1)), (interaction, (D, K)))
+    )
+
+
 def start(samples: Samples, settings: Settings) -> State:
     """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero."""
     shape = (samples.features, settings.model.dimension)

@@ -13,7 +13,7 @@ import numpy as np
 from prirec.engines import centralised, local, plain
 from prirec.engines.checkpoint import Checkpoint, identity, load, save
 from prirec.engines.randomness import run_key
-from prirec.engines.state import Passed, State, start
+from prirec.engines.state import Passed, State, fits, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.keyed import shuffle
@@ -68,6 +68,8 @@ def train(
     whose = identity(seen, settings)
     kept = load(keeping.path, whose) if keeping is not None and keeping.path.exists() else None
     run = kept if kept is not None else Checkpoint(state=start(seen, settings))
+    if not fits(run.state.linear, run.state.interaction, seen, settings):
+        raise StateError("the models in the checkpoint have not the size or kind that these settings and data call for")
     if run.state.iteration > settings.iterations:
         raise StateError(
             f"the checkpoint is at iteration {run.state.iteration}, past the {settings.iterations} asked for"

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from prirec.data.dataset import Dataset
 from prirec.data.recipe import Prepared, Recipe, prepare
 from prirec.engines.randomness import generator
 from prirec.engines.run_folder import Run, rows_of
-from prirec.engines.state import Passed
+from prirec.engines.state import Passed, fits
 from prirec.engines.training import Keeping, Trained, train
-from prirec.errors import StateError
+from prirec.errors import DataError, StateError
 from prirec.evaluate.metrics import Quality, measure
 from prirec.features.encoding import Encoding
 from prirec.features.planning import plan
@@ -69,7 +71,7 @@ def set_up(dataset: Dataset, settings: Settings, *, encoding: Encoding | None = 
     how = recipe(settings.data, labelled=dataset.labelled)
     prepared = prepare(dataset, how, generator(settings.seed, "data"))
     counts = count(prepared, settings.features)
-    chosen = encoding if encoding is not None else plan(prepared.dataset, counts, settings.features)
+    chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts
     )  # fmt: skip
@@ -109,6 +111,7 @@ def to_run(outcome: Outcome, source: str) -> Run:
         encoding=outcome.setup.encoding,
         interaction=state.interaction,
         linear=state.linear,
+        people=outcome.setup.samples.keys,
         history=outcome.trained.history,
         source=source,
         rows=rows_of(outcome.setup.samples),
@@ -116,8 +119,42 @@ def to_run(outcome: Outcome, source: str) -> Run:
 
 
 def set_up_again(dataset: Dataset, saved: Run) -> Setup:
-    """The set-up of a saved run, on the same data; other data are refused, because their rows are other people."""
-    setup = set_up(dataset, saved.settings, encoding=saved.encoding)
+    """The set-up of a saved run on the same data, to test it: with other records it may have learnt from the test."""
+    setup = _with_encoding_of(saved, dataset)
     if rows_of(setup.samples) != saved.rows:
-        raise StateError("this run was trained on other data than these: its rows are other people or places")
+        raise StateError(
+            "this run was trained on other records than these, so it cannot be tested on them; train again"
+        )
+    if not fits(saved.linear, saved.interaction, setup.samples, saved.settings):
+        raise StateError("the models of this run have not the size or kind that its settings and data call for")
     return setup
+
+
+def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, RealArray]:
+    """A saved run on data that have grown since, to recommend from: everyone's own model, found by key.
+
+    Whoever is new starts from the mean of all models; a centralised model serves everyone as it is.
+    """
+    setup = _with_encoding_of(saved, dataset)
+    samples, shared = setup.samples, len(saved.linear) == 1
+    if not shared and len(saved.people) != len(saved.linear):
+        raise StateError("the models of this run are not as many as its people")
+    order = np.argsort(saved.people)
+    place = np.minimum(np.searchsorted(saved.people, samples.keys, sorter=order), len(order) - 1)
+    known = saved.people[order[place]] == samples.keys
+    if not known.any():
+        raise StateError("nobody of this run is in these data; it was trained on other people")
+    models = (
+        np.where(known[:, None], saved.linear[order[place]], saved.linear.mean(axis=0)) if not shared else saved.linear
+    )
+    aligned = np.ascontiguousarray(models)
+    if not fits(aligned, saved.interaction, samples, saved.settings):
+        raise StateError("the models of this run have not the size or kind that its settings and data call for")
+    return setup, aligned
+
+
+def _with_encoding_of(saved: Run, dataset: Dataset) -> Setup:
+    try:
+        return set_up(dataset, saved.settings, encoding=saved.encoding)
+    except DataError as error:
+        raise StateError(f"this run does not fit these data: {error}") from None

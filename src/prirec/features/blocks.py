@@ -1,6 +1,7 @@
 """Blocks of features: each turns one column into numbers by public constants, and can be saved and read back.
 
-A constant may come from the public catalogue, from a declaration, or from this file; never from private values.
+A constant may come from the public catalogue, from a declaration, from released popularity, or from this file; never
+from private values.
 """
 
 from hashlib import blake2b

@@ -14,7 +14,6 @@ from h3.api import basic_int as h3
 from prirec.errors import UsageError
 from prirec.geography import located, unit_vectors
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
-from prirec.zorder import morton
 
 NO_CELL = np.uint64(0)  # not a cell in h3: the person gives no location
 _SPREAD = -1
@@ -49,15 +48,6 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     strays = np.flatnonzero(group == _SPREAD)
     cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % max(parts.sum(), 1)
     return cohort.astype(np.int32)
-
-
-def order_for_locality(location: RealArray | None, cohort: IndexArray) -> IndexArray:
-    """The permutation that puts people of a cohort together and, within it, neighbours near each other in memory."""
-    if location is None:
-        return np.argsort(cohort, kind="stable").astype(np.int32)
-    if len(location) != len(cohort):
-        raise UsageError(f"{len(location)} locations for {len(cohort)} people: give one for each")
-    return np.lexsort((morton(location), cohort)).astype(np.int32)
 
 
 def _check(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> None:

@@ -5,8 +5,6 @@ The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they
 
 from typing import NamedTuple
 
-from numpy import rint
-
 from prirec.compiled import inlined, kernel
 from prirec.graph.random_draw import draw_neighbours
 from prirec.keyed import Word, mix
@@ -14,7 +12,7 @@ from prirec.model.kernels import interaction_gradient_of, linear_gradient, loss,
 from prirec.model.public_half import PlaceRows
 from prirec.model.round_steps import Encoder, Everyone
 from prirec.model.sparse import linear_score_of, load_present, pairs_of
-from prirec.sharing.fixed_point import add_encoded, encode_into, encoded
+from prirec.sharing.fixed_point import add_encoded, encode_into, encoded, rounded
 from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray
 
 
@@ -121,7 +119,7 @@ def step_interaction(
         for d in range(D):
             value = interaction_gradient_of(v[d], x[d], pull[k], r, lambda_v)
             fine &= bool(abs(value) <= code.bound)
-            v[d] -= alpha * (rint(value * code.scale) * unit)
+            v[d] -= alpha * (rounded(value, code.scale) * unit)
     return fine
 
 

@@ -70,9 +70,15 @@ def outside(bound: float) -> UsageError:
 
 
 @inlined
+def rounded(value: float, scale: float) -> float:
+    """The whole number that stands for one real in the ring, to nearest, half to even."""
+    return float(np.rint(value * scale))
+
+
+@inlined
 def encoded(value: float, scale: float, like: RingArray) -> np.uint64:
-    """One real in the ring of `like`, rounded to nearest, half to even."""
-    return like.dtype.type(np.int64(np.rint(value * scale)))
+    """One real in the ring of `like`."""
+    return like.dtype.type(np.int64(rounded(value, scale)))
 
 
 @inlined

@@ -31,7 +31,10 @@ def city_and_truth(plan: CityPlan, rng: np.random.Generator) -> tuple[Dataset, R
     probability = expit(logits + intercept_for(logits, plan.click_share))
     clicked = rng.random(len(person)) < probability
     visits = Visits(person, place, np.where(clicked, np.int8(1), np.int8(-1)), time)
-    city = Dataset("city", residents.people, venues.places, visits, labelled=True, declared=declared(plan))
+    columns = declared(plan)
+    city = Dataset(
+        "city", residents.people, venues.places, visits, labelled=True, declared=columns, made_up=True
+    )  # fmt: skip
     return city, probability
 
 

@@ -91,7 +91,7 @@ def unlike(file: Path, columns: Sequence[str]) -> DataError:
 
 def read_named(file: Path, columns: Sequence[str]) -> "pl.DataFrame":
     """These columns of a CSV file with a header, as text."""
-    table = read_table("visits", file)
+    table = read_table("visits", file, needed=columns)
     for column in columns:
         if column not in table.frame.columns:
             raise table.missing(column)

@@ -58,8 +58,8 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
     chance = "" if sure_difference(scored[ours], scored[theirs]) else " The difference may be chance."
     return paragraph(
-        f"AUC {number(quality[ours])} with the data left where they are ({entries[ours].contender.name}); "
-        f"{number(quality[theirs])} with all data collected ({entries[theirs].contender.name}).{chance}",
+        f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
+        f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}",
         kind="short",
     )
 

@@ -5,28 +5,21 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from prirec import __version__
-from prirec.data.city.plan import CityPlan
-from prirec.data.city.residents import declared
 from prirec.data.dataset import Dataset
 from prirec.evaluate.comparison import Entry
 from prirec.evaluate.reporting.page import beside, items, packaged, paragraph, section, text
 from prirec.settings_file import dump
 
 
-def is_synthetic(city: Dataset) -> bool:
-    """Whether this is the generator's city: its name, and exactly the private columns that the generator declares."""
-    return city.name == "city" and set(city.declared) == set(declared(CityPlan()))
-
-
 def title_of(city: Dataset) -> str:
-    return "PriRec on a synthetic city" if is_synthetic(city) else f"PriRec on “{city.name}”"
+    return "PriRec on a synthetic city" if city.made_up else f"PriRec on “{city.name}”"
 
 
 def opening(city: Dataset) -> str:
     """What this is, how large the city is, and what it is not."""
     origin = (
         "Its data are synthetic: nobody in it exists."
-        if is_synthetic(city)
+        if city.made_up
         else f"Its data were read from the folder “{city.name}”; if they are about real people, so is this page."
     )
     tiles = [("people", len(city.people)), ("places", len(city.places)), ("records", len(city.visits))]
@@ -58,7 +51,10 @@ def who_holds_what() -> str:
         ),
     )
     words = [f"<h3>{text(title)}</h3>\n{items(entries)}" for title, entries in lists]
-    aside = "This is how PriRec is laid out. A centralised model, compared below, collects everything instead."
+    aside = (
+        "This is how PriRec is laid out. In this release nothing is shared or masked yet: the sums are taken in the "
+        "clear, inside the simulation. A centralised model, compared below, collects everything instead."
+    )
     drawing = beside(packaged("who_holds_what.svg"), *words, paragraph(aside))
     return section("who-holds-what", "Who holds what", drawing)
 
