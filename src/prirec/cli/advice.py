@@ -95,8 +95,8 @@ def beyond(
     new = np.delete(haversine_km(np.array(here), location), advisor.visited(person))
     if (within := int((new <= radius_km).sum())) >= k:
         return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
-    places = "1 new place is" if within == 1 else f"{within or 'no'} new places are"
-    return [f"only {places} within {radius_km:g} km; the nearest beyond are shown too".replace("only no", "no")]
+    few = {0: "no new place is", 1: "only 1 new place is"}.get(within, f"only {within} new places are")
+    return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
 
 
 def worded(places: Places) -> list[str]:
@@ -128,7 +128,7 @@ def show_advice(lines: Sequence[AdviceLine], *, origin: str, title: str | None =
     far = f"km: from {origin}; " if ">km" in known else ""
     typer.echo(f"{far}figures: how far a reason lifts (+) or lowers (-) a place against the mean nearby")
     if counts := _counts_in(lines, recent_days=recent_days):
-        typer.echo(f"{counts}; all without your own")
+        typer.echo(f"{counts}; without your own")
 
 
 def _counts_in(lines: Sequence[AdviceLine], *, recent_days: int) -> str:
@@ -136,7 +136,7 @@ def _counts_in(lines: Sequence[AdviceLine], *, recent_days: int) -> str:
     shown = {reason.name.removesuffix(" (popularity)") for line in lines for reason in line.reasons}
     meaning = {
         "visitors": "how many people came",
-        "visits": "how often",
+        "visits": "how often people came",
         "recent visits": f"how often in the last {recent_days} days of the data",
     }
     return "; ".join(f"{name}: {words}" for name, words in meaning.items() if name in shown)

@@ -1,5 +1,6 @@
 """prirec data make: a synthetic city as a data folder."""
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ def make(
     table_format: Tables = "csv",
 ) -> None:
     """Make up a city and write it as a data folder."""
+    from prirec.cli.output import program
     from prirec.cli.progress import busy
     from prirec.data.city import CityPlan, make_city
     from prirec.data.writing import refuse_occupied, write_folder
@@ -33,4 +35,4 @@ def make(
     with busy("making the city"):
         write_folder(make_city(plan, generator(seed, "city")), target, table_format=table_format)
     typer.echo(f"wrote {people:,} people, {places:,} places and {records:,} records to {target}")
-    typer.echo(f"next: prirec train {target} --out RUN")
+    typer.echo(f"next: {shlex.join((*program(), 'train', str(target), '--out', 'RUN'))}")

@@ -1,6 +1,7 @@
 """The work behind prirec demo. Everything is written beside the target and moved there at the end."""
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import typer
 
 from prirec.cli.advice import advise, show_advice
 from prirec.cli.contenders import CHOSEN, contenders
-from prirec.cli.output import SIMULATION, figure, show_table
+from prirec.cli.output import SIMULATION, figure, program, show_table
 from prirec.cli.progress import bar, bars
 from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Dataset
@@ -124,4 +125,5 @@ def _say_where(out: Path, person_id: str) -> None:
     typer.echo(f"report  {out / REPORT}")
     typer.echo(f"run     {out / RUN}  ({CHOSEN})")
     typer.echo(f"data    {out / DATA}")
-    typer.echo(f"next: prirec recommend {out / RUN} {out / DATA} --person {person_id} --at 2024-05-04T19:30")
+    words = ("recommend", str(out / RUN), str(out / DATA), "--person", person_id, "--at", "2024-05-04T19:30")
+    typer.echo(f"next: {shlex.join((*program(), *words))}")

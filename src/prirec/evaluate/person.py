@@ -91,7 +91,11 @@ class Advisor:
         here = moment.here if moment.here is not None else self.home(person)
         if self.index is None or here is None:
             return np.arange(len(self.setup.samples.places), dtype=np.int32)
-        return self.index.near(here, radius_km, at_least=k + len(self.visited(person)))
+        known = self.visited(person)
+        within = self.index.near(here, radius_km)
+        if len(np.setdiff1d(within, known)) >= k:
+            return within
+        return self.index.near(here, radius_km, at_least=k + len(known))
 
     def home(self, person: int) -> tuple[float, float] | None:
         home = self.setup.samples.home

@@ -1,0 +1,237 @@
+"""What a newcomer tries: slips that are told in plain words, and answers that say what they are not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from prirec.cli import advice
+from prirec.cli.main import app
+from prirec.cli.output import program
+from prirec.cli.quality import KNOWING_NOTHING
+from prirec.data.city import CityPlan, make_city
+from prirec.data.folder import read_folder
+from prirec.data.writing import write_folder
+from prirec.evaluate.report import AdviceLine
+from prirec.geography import haversine_km
+from prirec.protocols.reasons import Reason
+
+SCRIPT = Path(sys.executable).with_name("prirec")
+WORSE = "worse than knowing nothing"
+
+
+def call(*words, columns=200):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("newcomer") / "city"
+    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(city):
+    assert call("train", city, "--out", city.parent / "run", "--iterations", 12).exit_code == 0
+    return city.parent / "run"
+
+
+@pytest.fixture(scope="module")
+def someone(city):
+    return read_folder(city).dataset.people.ids[7]
+
+
+@pytest.mark.parametrize("out", [".", "", "/", "./"])
+def test_a_run_folder_without_a_name_is_refused_before_anything_is_read(tmp_path, out):
+    found = call("train", tmp_path / "no such data", "--out", out, "--settings", tmp_path / "no such file")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: --out takes the name of a folder")
+
+
+def near_place(city, row=4):
+    lat, lon = read_folder(city).dataset.places.location[row]
+    return f"{lat},{lon}"
+
+
+def test_places_beyond_the_radius_are_announced_with_how_few_are_within(run, city, someone):
+    dataset = read_folder(city).dataset
+    here = dataset.places.location[4]
+    nearest = np.sort(haversine_km(here, dataset.places.location))
+    words = ("recommend", run, city, "--person", someone, "--near", near_place(city), "-k", 80)
+    radius = f"{nearest[9]:.3f}"
+    answer = json.loads(call(*words, "--radius-km", radius, "--json").stdout)
+    within = sum(place["distance_km"] <= float(radius) for place in answer["places"])
+    assert 1 < within < len(answer["places"])  # k is the whole catalogue: every new place is in the answer
+    told = f"only {within} new places are within {float(radius):g} km; the nearest beyond are shown too"
+    assert told in answer["notes"]
+    assert f"note: {told}\n" in call(*words, "--radius-km", radius).stderr
+
+
+def test_nothing_is_announced_when_all_lie_within_the_radius(run, city, someone):
+    words = ("recommend", run, city, "--person", someone, "--near", near_place(city), "-k", 3, "--radius-km", 1000)
+    answer = json.loads(call(*words, "--json").stdout)
+    assert (len(answer["places"]), answer["notes"]) == (3, [])
+
+
+def test_a_radius_without_any_new_place_is_announced_from_home_too(run, city, someone):
+    answer = json.loads(call("recommend", run, city, "--person", someone, "--radius-km", 0, "--json").stdout)
+    assert any(text.startswith("no new place is within 0 km") for text in answer["notes"])
+
+
+def test_a_point_far_from_every_place_is_refused_and_not_repeated(run, city, someone):
+    words = ("recommend", run, city, "--person", someone, "--near", "-41.2875,12.625")
+    found = call(*words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "no place is within 100 km of that point; --near takes latitude, then longitude" in found.stderr
+    assert "41.2875" not in found.stderr
+    assert "12.625" not in found.stderr
+    assert call(*words, "--radius-km", 20000).exit_code == 0  # who asks for so wide a circle means it
+
+
+def unlabelled(folder, *, timed):
+    """Visits to random places: nothing can be learnt but how many records a person has."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"u{u},p{p}" + (f",2024-01-{1 + at % 28:02d}T10:00:00" if timed else "")
+        for u in range(200)
+        for at, p in enumerate(rng.choice(40, size=8, replace=False))
+    ]
+    folder.mkdir()
+    (folder / "visits.csv").write_text("\n".join(["user,poi,time" if timed else "user,poi", *rows]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(("timed", "split", "why", "way_out"), [
+    (True, "record", True, True),
+    (False, "record", True, False),
+    (True, "time", False, False),
+])  # fmt: skip
+def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_is_one(
+    tmp_path, timed, split, why, way_out
+):
+    data, out = unlabelled(tmp_path / "data", timed=timed), tmp_path / "r"
+    words = ("--preset", "fm", "--iterations", 20, "--set", "linear.alpha=0.3", "--set", f"data.split={split}")
+    trained = json.loads(call("train", data, "--out", out, *words, "--json").stdout)
+    measured = json.loads(call("evaluate", out, data, "--json").stdout)
+    assert trained["quality"]["log_loss"] > KNOWING_NOTHING
+    for told in (" ".join(answer["notes"]) for answer in (trained, measured)):
+        assert WORSE in told
+        assert ("decisions/0009" in told, "--set data.split=time" in told) == (why, way_out)
+    assert WORSE in call("evaluate", out, data).stderr
+
+
+def test_a_model_that_knows_something_is_not_doubted(run, city):
+    answer = json.loads(call("evaluate", run, city, "--json").stdout)
+    assert answer["quality"]["log_loss"] < KNOWING_NOTHING
+    assert answer["notes"] == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
+@pytest.mark.parametrize("words", [["settings"], ["--help"], ["--version"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [SCRIPT, *words],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert found.returncode == 5
+    assert found.stderr == "error: the output could not be written whole: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
+def test_a_full_device_for_answers_and_errors_alike_still_gives_the_exit_code():
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run([SCRIPT, "settings"], check=False, stdout=full, stderr=full).returncode == 5
+
+
+HUGE = 99999999999999999999
+
+
+@pytest.mark.parametrize("words", [
+    ("evaluate", "r", "d", "--ranking", "-k", HUGE),
+    ("evaluate", "r", "d", "--ranking", "--people", HUGE),
+    ("recommend", "r", "d", "--person", "u", "-k", 100_001),
+    ("train", "d", "--out", "r", "--threads", HUGE),
+    ("train", "d", "--out", "r", "--threads", 257),
+])  # fmt: skip
+def test_numbers_out_of_all_reason_are_usage_errors_in_plain_words(words):
+    found = call(*words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "Invalid value for" in found.stderr
+
+
+def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, city):
+    found = call("evaluate", run, city, "-k", 5, "--people", 9)
+    assert found.exit_code == 0
+    assert "note: -k, --people made no difference: there is a list only with --ranking\n" in found.stderr
+    assert "no difference" not in call("evaluate", run, city, "--ranking", "-k", 5).stderr
+    assert "no difference" not in call("evaluate", run, city).stderr
+
+
+@pytest.mark.parametrize("where", ["prirec.cli.choosing.choose", "prirec.cli.training.read_folder"])
+def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(city, tmp_path, monkeypatch, where):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    import prirec.cli.choosing
+    import prirec.cli.training  # noqa: F401  # the names that are replaced must be there
+
+    monkeypatch.setattr(where, stopped)
+    found = call("train", city, "--out", tmp_path / "r")
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert found.stderr.startswith("note: stopped before")
+    assert found.stderr.endswith("nothing was saved yet\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/opt/my tools/prirec", "train"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = call("train", city, "--out", tmp_path / "my run", "--iterations", 1)
+    assert f"next: '/opt/my tools/prirec' recommend '{tmp_path / 'my run'}' {city} --person ID\n" in found.stdout
+    monkeypatch.setattr(sys, "argv", ["/somewhere/prirec/cli/main.py", "train"])
+    assert program() == (sys.executable, "-m", "prirec.cli.main")
+    (tmp_path / "prirec").touch(mode=0o755)
+    assert program() == ("prirec",)
+
+
+def line(*pulls):
+    reasons = tuple(Reason(name, pull) for name, pull in pulls)
+    return AdviceLine(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
+
+
+def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):
+    advice.show_advice([line(("visitors", -0.3), ("distance", -0.1))], origin="home")
+    said = capsys.readouterr().out
+    assert "why (+) and why not (-)" in " ".join(said.split())
+    assert "visitors: how many people came; without your own" in said
+    assert "recent visits" not in said
+
+
+def test_every_count_among_the_reasons_is_explained(capsys):
+    lines = [line(("visits", 0.3), ("recent visits (popularity)", -0.2)), line(("visitors", 0.1))]
+    advice.show_advice(lines, origin="home", recent_days=7)
+    assert (
+        "visitors: how many people came; visits: how often people came; "
+        "recent visits: how often in the last 7 days of the data; without your own"
+    ) in capsys.readouterr().out
+    advice.show_advice([line(("distance", 0.3))], origin="home")
+    assert "without your own" not in capsys.readouterr().out
+
+
+def test_reasons_that_lift_a_place_come_before_those_against(run, city, someone):
+    places = json.loads(call("recommend", run, city, "--person", someone, "--json").stdout)["places"]
+    against = [[reason["pull"] < 0 for reason in place["reasons"]] for place in places]
+    assert any(len(set(signs)) == 2 for signs in against)
+    assert all(signs == sorted(signs) for signs in against)
