@@ -22,7 +22,7 @@ def seconds(preset: str, records: int) -> tuple[int, float]:
     samples = set_up(city(plan), settings).samples
     engine, state = make_engine("local", samples, settings, threads=1), start(samples, settings)
     engine.advance(state)
-    return len(samples.train), best(lambda: engine.advance(state), 3)
+    return len(samples.train), best(lambda: engine.advance(state), 7)
 
 
 def fit(points: list[tuple[int, float]]) -> dict[str, object]:

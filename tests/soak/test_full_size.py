@@ -24,7 +24,7 @@ from prirec.evaluate.experiment import run, set_up
 plan = CityPlan(**json.loads(sys.argv[1]))
 city = make_city(plan, np.random.Generator(np.random.PCG64(0)))
 made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-settings = settings_file.load(changes={"data.keep": "all", "features.words": 64, "iterations": 1})
+settings = settings_file.load(changes={"data.keep": "all", "features.words": 64, "iterations": 8})
 outcome = run(set_up(city, settings))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 print(json.dumps({"city": made, "run": peak, "features": outcome.setup.samples.features, "auc": outcome.quality.auc}))
