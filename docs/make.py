@@ -3,7 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+
+from protocol_parts import filled
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
@@ -92,9 +95,11 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+PARTLY = [ROOT / "docs" / name for name in ("protocols.md", "who-learns-what.md")]
 PAGES = {
     ROOT / "docs" / "paper-map.md": paper_map,
     ROOT / "docs" / "reference" / "settings.md": settings_page,
+    **{page: partial(filled, page) for page in PARTLY},
 }
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Whose fault it is, and the exit code that says so. No text here ever echoes a private value."""
 
+from enum import StrEnum
 from pathlib import Path
 
 
@@ -46,5 +47,20 @@ class ProtocolError(PrirecError):
     exit_code = 6
 
 
+class Fault(StrEnum):
+    """What the other side did; the words are the same whoever is on the other side."""
+
+    AUTH = "AUTH"  # unknown party, bad signature, bad key, a box that does not open
+    PARAMS_MISMATCH = "PARAMS_MISMATCH"  # other terms, another roster or another V than ours
+    DECODE = "DECODE"  # not exactly one message
+    EQUIVOCATION = "EQUIVOCATION"  # two different messages where there may be one
+    ORDER = "ORDER"  # not now, not from this party, or of another round
+    ABORTED = "ABORTED"  # too few are left, or what they sent does not fit together
+
+
 class PeerError(ProtocolError):
-    """The other side did not follow the protocol."""
+    """The other side did not follow the protocol. Its message is refused, and nothing has changed by it."""
+
+    def __init__(self, fault: Fault, problem: str):
+        super().__init__(f"{fault}: {problem}")
+        self.fault = fault

@@ -82,6 +82,13 @@ class Participation(Section, frozen=True):
     dropout: float = 0.0  # rounds: share of those online that is lost on the way
 
 
+class Sums(Section, frozen=True):
+    """How sums over devices are protected, see docs/decisions/0011-mask-graph.md."""
+
+    lost: float = 0.2  # rounds: the share of a roster that may be lost before its sum is given up
+    corrupt: float = 0.05  # the share of devices that may work for the server
+
+
 class Ring(Section, frozen=True):
     """Fixed point, see sharing/fixed_point.py."""
 
@@ -113,6 +120,7 @@ class Settings(Section, frozen=True):
     interaction: Interaction = Interaction()
     neighbours: Neighbours = Neighbours()
     participation: Participation = Participation()
+    sums: Sums = Sums()
     ring: Ring = Ring()
     stopping: Stopping = Stopping()
 

@@ -38,6 +38,8 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (0 <= s.neighbours.resolution <= 9, "neighbours.resolution must be between 0 and 9"),
         (0 < s.participation.online <= 1, "participation.online must be above 0 and at most 1"),
         (0 <= s.participation.dropout < 1, "participation.dropout must be at least 0 and below 1"),
+        (0 <= s.sums.lost < 0.5, "sums.lost must be at least 0 and below 1/2"),
+        (0 <= s.sums.corrupt < 1 / 3, "sums.corrupt must be at least 0 and below 1/3"),
         (s.ring.bits in (32, 64), "ring.bits must be 32 or 64"),
         (1 <= s.ring.fraction_bits <= 40, "ring.fraction_bits must be between 1 and 40"),
         (0 < s.ring.bound < inf, "ring.bound must be positive and finite"),
@@ -66,6 +68,7 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
             s.schedule != "samples" or s.linear.mixing == "fixed",
             "the paper's schedule has one linear.gamma for all: set linear.mixing to 'fixed'",
         ),
+        (s.sums.corrupt + 2 * s.sums.lost < 1, "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe"),
         (
             rounds or s.participation.dropout == 0,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",

@@ -15,7 +15,7 @@ from prirec.cli.group import Commands
 from prirec.cli.main import app
 from prirec.cli.output import finite, printable
 from prirec.cli.reference import reference
-from prirec.errors import DataError, PeerError, PolicyError, ProtocolError, StateError, UsageError
+from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 PATHS = [
@@ -85,13 +85,18 @@ def test_a_misspelt_command_and_a_missing_argument_are_usage_errors():
     assert CliRunner().invoke(app, ["train"]).exit_code == 2
 
 
-KINDS = [(UsageError, 2), (DataError, 3), (PolicyError, 4), (StateError, 5), (ProtocolError, 6), (PeerError, 6)]
+KINDS = [(UsageError, 2), (DataError, 3), (PolicyError, 4), (StateError, 5), (ProtocolError, 6)]
 
 
 @pytest.mark.parametrize(("kind", "code"), KINDS)
 def test_a_refusal_is_one_line_on_stderr_with_its_own_exit_code(kind, code):
     found = CliRunner().invoke(_failing(kind("no")), ["fail"])
     assert (found.exit_code, found.stdout, found.stderr) == (code, "", "error: no\n")
+
+
+def test_a_peer_at_fault_is_one_line_with_the_name_of_the_fault():
+    found = CliRunner().invoke(_failing(PeerError(Fault.AUTH, "no")), ["fail"])
+    assert (found.exit_code, found.stderr) == (6, "error: AUTH: no\n")
 
 
 def test_a_file_that_the_system_refuses_is_one_line_too():

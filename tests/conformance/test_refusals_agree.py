@@ -95,7 +95,7 @@ def test_engines_agree_when_only_a_weighted_model_is_inside_the_bound():
 
 def test_engines_have_names_and_need_threads():
     samples = samples_of(CITY, SMALL_ROUNDS)
-    with pytest.raises(UsageError, match="no engine is called 'fast'; there are local and plain"):
+    with pytest.raises(UsageError, match="no engine is called 'fast'; there are local, plain and protocol"):
         make_engine("fast", samples, SMALL_ROUNDS)
     with pytest.raises(UsageError, match="at least one thread"):
         make_engine("local", samples, SMALL_ROUNDS, threads=0)

@@ -12,7 +12,8 @@ from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, s
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
-ONE_COHORT = change(SMALL_ROUNDS, neighbours={"size": 40})
+ANY_LOSS = {"lost": 0.9}
+ONE_COHORT = change(SMALL_ROUNDS, neighbours={"size": 40}, sums=ANY_LOSS)
 LOSSES = {"online": 0.8, "dropout": 0.5}
 
 
@@ -66,6 +67,22 @@ def test_a_sum_opens_at_the_floor_exactly(engine):
 
 
 @BOTH
+def test_a_sum_that_lost_more_of_its_roster_than_is_tolerated_stays_closed(engine):
+    settings = change(ONE_COHORT, participation=LOSSES)
+    samples, state = begun(settings)
+    there = standing(samples.keys, 0, settings)
+    online, present, counted = (int(who.sum()) for who in there)
+    assert settings.floor < counted < present < online
+    outcomes = set()
+    for percent in range(60):
+        moved, passed = advanced(engine, samples, state, change(settings, sums={"lost": percent / 100}))
+        mixes, moves = (100 * (was - left) <= percent * was for was, left in ((online, present), (present, counted)))
+        assert (passed.cohorts_opened, passed.opened, moved.moments.steps) == (int(mixes), moves, int(moves))
+        outcomes.add((mixes, moves))
+    assert len(outcomes) == 3
+
+
+@BOTH
 def test_who_is_lost_before_the_mixing_keeps_the_model(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
@@ -93,7 +110,7 @@ def test_who_is_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
 @BOTH
 @pytest.mark.parametrize("long", [0.1, 10.0], ids=["not clipped", "clipped"])
 def test_without_records_a_person_takes_the_cohorts_mean_which_includes_the_person(engine, long):
-    settings = change(SMALL_ROUNDS, floor=5, neighbours={"size": 15}, participation=LOSSES)
+    settings = change(SMALL_ROUNDS, floor=5, neighbours={"size": 15}, participation=LOSSES, sums=ANY_LOSS)
     samples, state = begun(settings, long=long)
     there, cohort = standing(samples.keys, 0, settings), cohort_numbers(samples, settings)
     moved, passed = advanced(engine, samples, state, settings)

@@ -83,8 +83,9 @@ def one_round(samples: Samples, s: Settings, state: State, moments: list[np.ndar
     there, cohort = standing(samples.keys, state.iteration, s), cohort_numbers(samples, s)
     before, counts, total, in_sum = state.linear.copy(), samples.train.counts(), np.zeros(state.interaction.shape), 0
     for i in np.flatnonzero(there.present):
-        members = np.flatnonzero(there.present & (cohort == cohort[i]))
-        if len(members) >= s.floor:
+        mates = cohort == cohort[i]
+        members = np.flatnonzero(there.present & mates)
+        if len(members) >= max(s.floor, (1 - s.sums.lost) * (there.online & mates).sum()):
             mean = np.mean([clipped(before[f], s.linear.clip) for f in members], axis=0)
             gamma = s.linear.kappa / (s.linear.kappa + counts[i])
             state.linear[i] = (1 - gamma) * before[i] + gamma * mean
@@ -92,7 +93,7 @@ def one_round(samples: Samples, s: Settings, state: State, moments: list[np.ndar
         if there.counted[i]:
             total, in_sum = total + contribution, in_sum + 1
     state.iteration += 1
-    if in_sum >= s.floor:
+    if in_sum >= max(s.floor, (1 - s.sums.lost) * there.present.sum()):
         g = total / in_sum + 2 * s.model.lambda_v * state.interaction
         t = len(moments) + 1
         moments.append(g)

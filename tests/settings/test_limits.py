@@ -43,6 +43,8 @@ BEYOND: dict[str, list[Any]] = {
     "neighbours.resolution": [-1, 10],
     "participation.online": [0.0, -0.1, 1.1, NAN],
     "participation.dropout": [-0.1, 1.0, NAN],
+    "sums.lost": [-0.1, 0.5, NAN],
+    "sums.corrupt": [-0.1, 0.34, NAN],
     "ring.bits": [16, 48, 128],
     "ring.fraction_bits": [0, 41],
     "ring.bound": POSITIVE,
@@ -62,6 +64,8 @@ WITHIN: dict[str, list[Any]] = {
     "neighbours.resolution": [0, 9],
     "participation.online": [1e-9, 1.0],
     "participation.dropout": [0.0, 0.999],
+    "sums.lost": [0.0, 0.47],
+    "sums.corrupt": [0.0, 0.33],
     "stopping.patience": [0],
     "floor": [50],
 }

@@ -38,7 +38,11 @@ def train(
         typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same bits."),
     ] = None,
     engine: Annotated[
-        Literal["local", "plain"], typer.Option(help="local is fast; plain is the readable one it is tested against.")
+        Literal["local", "plain", "protocol"],
+        typer.Option(
+            help="local is fast; plain is the readable one it is tested against; protocol takes every sum by the real "
+            "protocols between simulated devices, which is slow, and counts their bytes."
+        ),
     ] = "local",
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="RUN.checkpoint", help="Where unfinished work is kept.")

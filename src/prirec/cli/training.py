@@ -106,7 +106,7 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         threads = job.threads if job.threads is not None else os.cpu_count() or 1
         outcome = run(setup, engine=job.engine, threads=threads, keeping=keeping, tell=tell)
         progress.finish(len(done))
-    events = flagged(done, floor=settings.floor, schedule=settings.schedule)
+    events = flagged(done, settings=settings)
     told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
     return Finished(job, outcome, told, resumed_at)
 
@@ -124,13 +124,17 @@ def _last_kept(done: Sequence[Passed], *, every: int) -> int:
     return max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
 
 
-def flagged(history: Sequence[Passed], *, floor: int, schedule: str) -> Iterator[str]:
+def flagged(history: Sequence[Passed], *, settings: Settings) -> Iterator[str]:
     """What did not go as a reader would assume."""
     if alone := max((passed.alone for passed in history), default=0):
         yield f"up to {alone:,} people had no neighbours online and learnt alone"
-    if schedule != "rounds":
+    if octets := sum(passed.octets or 0 for passed in history):
+        each = octets / max(sum(passed.took_part for passed in history), 1)
+        yield f"{octets / 1e6:,.1f} MB crossed between the parties, {each / 1e3:,.1f} kB a person and iteration"
+    if settings.schedule != "rounds":
         return
-    if still := sum(passed.in_sum < floor for passed in history):
-        yield f"in {still} of {len(history)} rounds fewer than {floor} people were left in the sum, and V did not move"
+    few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
+    if still := sum(not passed.opened for passed in history):
+        yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and V did not move"
     if closed := sum(passed.cohorts_opened == 0 for passed in history):
-        yield f"in {closed} of {len(history)} rounds no cohort had {floor} people present, and nobody mixed models"
+        yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"

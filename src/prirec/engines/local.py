@@ -14,7 +14,7 @@ import numpy as np
 from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
 from prirec.engines.codes import codes
 from prirec.engines.ordering import sample_order
-from prirec.engines.participation import Standing, standing
+from prirec.engines.participation import Standing, opens, standing
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State
 from prirec.features.samples import Samples
@@ -22,20 +22,14 @@ from prirec.model import adam
 from prirec.model.local_step import Rates, work
 from prirec.model.public_half import PlaceRows, Public, place_rows, public
 from prirec.model.round_steps import Encoder, Everyone, Mixing, contribute_models, step_people
-from prirec.model.sample_pass import Circle, Descent, Scratch, sample_pass
+from prirec.model.sample_pass import Circle, Descent, Reached, Scratch, sample_pass
+from prirec.model.table import Table, narrow, table
 from prirec.settings import Settings
 from prirec.sharing.fixed_point import FixedPoint, outside
-from prirec.types import RealArray, RingArray
+from prirec.types import RealArray
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
-
-
-_ROWS = 4096  # models encoded at a time
-
-
-def _padded(width: int) -> int:
-    return -(-width // 8) * 8
 
 
 def everyone(samples: Samples) -> tuple[Everyone, PlaceRows]:
@@ -72,7 +66,8 @@ class Rounds:
         mixing = self.mixed_models(state.linear, there)
         gradient, losses = self.step_everyone(state, there, mixing, shared)
         in_sum = int(there.counted.sum())
-        if in_sum >= self.settings.floor:
+        opened = opens(in_sum, rostered=int(there.present.sum()), settings=self.settings)
+        if opened:
             state.interaction, state.moments = adam.move(
                 state.interaction,
                 gradient / in_sum,
@@ -88,6 +83,7 @@ class Rounds:
             took_part=int(there.present.sum()),
             in_sum=in_sum,
             cohorts_opened=int(mixing.opened.sum()),
+            opened=opened,
         )
 
     def mixed_models(self, W: RealArray, there: Standing) -> Mixing:
@@ -108,7 +104,9 @@ class Rounds:
         total = parts[0][0]
         for part in parts[1:]:
             total += part[0]
-        opened = members >= self.settings.floor
+        rostered = np.bincount(self.cohort[there.online], minlength=cohorts)
+        pairs = zip(members.tolist(), rostered.tolist(), strict=True)
+        opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs])
         return Mixing(self.cohort, code.decode(total) / np.maximum(members, 1)[:, None], opened, self.gamma)
 
     def step_everyone(
@@ -158,6 +156,7 @@ class Samplewise:
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
+        self.narrow = narrow(self.codes.linear)  # None once a model did not fit
         self.everyone, self.rows = everyone(samples)
         self.circle: Circle | None = None
 
@@ -186,31 +185,40 @@ class Samplewise:
         return self.circle
 
     def run_pass(self, state: State, around: Circle, order: np.ndarray) -> float:
-        s, T = self.settings, np.ascontiguousarray(state.interaction.T)
+        """The narrow ring as far as it goes, then the wide one: the same sums. Returns the summed loss."""
+        T, room, uniform = np.ascontiguousarray(state.interaction.T), self.scratch(), len(around.weights) == 0
+        reached = Reached(samples=0, losses=0.0, fine=True)
+        for code in (self.narrow if uniform else None, self.codes.linear):
+            if code is None:
+                continue
+            models = table(state.linear if uniform else state.linear[:0], code)
+            reached = reached._replace(fine=models is not None)
+            if models is not None:
+                reached = self.walk(state, T, models, around=around, order=order, reached=reached, room=room)
+            if reached.fine or isnan(reached.losses):
+                break
+            self.narrow = None
+        if not reached.fine or isnan(reached.losses):
+            raise outside(self.codes.linear.bound)
+        state.interaction = np.ascontiguousarray(T.T)
+        return reached.losses
+
+    def walk(
+        self, state: State, T: RealArray, models: Table, *,
+        around: Circle, order: np.ndarray, reached: Reached, room: Scratch,
+    ) -> Reached:  # fmt: skip
+        s = self.settings
         rates = Descent(
             s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v, s.linear.gamma, s.interaction.batch
         )
-        ring = self.encoded(state.linear if len(around.weights) == 0 else state.linear[:0])
-        losses = sample_pass(
-            state.linear, ring, T, self.everyone, self.samples.train.person, self.rows, around, order,
-            iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.linear),
-            _encoder(self.codes.interaction), self.scratch(),
+        return sample_pass(
+            state.linear, models, T, self.everyone, self.samples.train.person, self.rows, around, order, reached,
+            iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.interaction), room,
         )  # fmt: skip
-        if isnan(losses):
-            raise outside(self.codes.linear.bound)
-        state.interaction = np.ascontiguousarray(T.T)
-        return losses
-
-    def encoded(self, W: RealArray) -> RingArray:
-        """All models in the ring, each row padded with zeros to whole vectors of the processor."""
-        ring = self.codes.linear.zeros((len(W), _padded(W.shape[1])))
-        for i in range(0, len(W), _ROWS):
-            ring[i : i + _ROWS, : W.shape[1]] = self.codes.linear.encode(W[i : i + _ROWS])
-        return ring
 
     def scratch(self) -> Scratch:
         D, K = self.samples.features, self.settings.model.dimension
-        total, pending = self.codes.linear.zeros(_padded(D + 1)), self.codes.interaction.zeros(K * D)
+        pending = self.codes.interaction.zeros(K * D)
         return Scratch(
             x=np.empty(D),
             present=np.empty(D + 1, dtype=np.int32),
@@ -218,8 +226,6 @@ class Samplewise:
             gradient=np.empty(D + 1),
             weighted=np.empty(D + 1),
             drawn=np.empty(self.settings.neighbours.count, dtype=np.int32),
-            total=total,
-            signed=self.codes.linear.signed(total),
             pending=pending,
             pending_signed=self.codes.interaction.signed(pending),
         )

@@ -7,14 +7,16 @@ import numpy as np
 from prirec.compiled import kernel
 from prirec.engines.randomness import iteration_key
 from prirec.keyed import Word, mix, uniform
+from prirec.protocols.mask_graph import least_survivors
 from prirec.settings import Settings
 from prirec.types import BoolArray, KeyArray, RealArray
 
 
 class Standing(NamedTuple):
     """A device lost before the mixing keeps its model; one lost after its local step has moved its model, but its
-    gradient is in no sum."""
+    gradient is in no sum. Those online make the roster of the mixing, those present the roster of the sum over all."""
 
+    online: BoolArray  # (I,): enters the round
     present: BoolArray  # (I,): takes part in the mixing and learns
     counted: BoolArray  # (I,): and is in the sum of gradients of V
 
@@ -32,5 +34,11 @@ def standing(keys: KeyArray, iteration: int, settings: Settings) -> Standing:
     online, lost = settings.participation.online, settings.participation.dropout
     chance = _uniforms(iteration_key(settings.seed, "participation", iteration), keys)
     fate = _uniforms(iteration_key(settings.seed, "drop-out", iteration), keys)
-    present = (chance < online) & (fate >= lost / 2)
-    return Standing(present, present & (fate >= lost))
+    there = chance < online
+    present = there & (fate >= lost / 2)
+    return Standing(there, present, present & (fate >= lost))
+
+
+def opens(survivors: int, *, rostered: int, settings: Settings) -> bool:
+    """Whether a sum over this roster is opened with so many survivors; devices and the recommender ask the same."""
+    return survivors >= least_survivors(rostered, floor=settings.floor, lost=settings.sums.lost)

@@ -9,9 +9,10 @@ import numpy as np
 from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
 from prirec.engines.codes import codes
 from prirec.engines.ordering import sample_order
-from prirec.engines.participation import standing
+from prirec.engines.participation import Standing, standing
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State
+from prirec.engines.sums import InTheClear, Sums
 from prirec.features.samples import Samples
 from prirec.graph.random_draw import draw
 from prirec.keyed import Word, mix, shuffle
@@ -28,8 +29,8 @@ from prirec.types import IndexArray, RealArray
 class Rounds:
     """The schedule of the presets `rounds` and `private`: all devices step together."""
 
-    def __init__(self, samples: Samples, settings: Settings):
-        self.samples, self.settings = samples, settings
+    def __init__(self, samples: Samples, settings: Settings, sums: Sums):
+        self.samples, self.settings, self.sums = samples, settings, sums
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.rows = place_rows(samples.places)
@@ -37,23 +38,23 @@ class Rounds:
 
     def advance(self, state: State) -> Passed:
         """One round t; the letters are those of the round's definition in docs/rounds.md."""
-        there = standing(self.samples.keys, state.iteration, self.settings)
-        present = np.flatnonzero(there.present).astype(np.int32)
-        shared = public(state.interaction, self.rows, first=self.samples.people.shape[1])  # (a)
-        means = self.mixed_models(state.linear, present)
-        losses, total, in_sum = np.zeros(len(self.samples.ids)), self.codes.interaction.zeros(state.interaction.size), 0
+        there, V = standing(self.samples.keys, state.iteration, self.settings), state.interaction
+        present = np.flatnonzero(there.present)
+        shared = public(V, self.rows, first=self.samples.people.shape[1])  # (a)
+        means = self.mixed_models(state, there)
+        losses, values = np.zeros(len(self.samples.ids)), {}
         for i in present:
             w = state.linear[i]
             if self.cohort[i] in means:
                 mix_model(w, means[self.cohort[i]], self.gamma[i])  # (c)
             contribution, losses[i] = self.learn(w, shared, int(i), state.iteration)  # (d)
-            if there.counted[i]:
-                total += self.codes.interaction.encode(contribution)  # (e)
-                in_sum += 1
-        if in_sum >= self.settings.floor:
+            values[int(i)] = self.codes.interaction.encode(contribution)
+        counted = np.flatnonzero(there.counted).tolist()
+        total = self.sums.over_everyone(values, survivors=counted, V=V, iteration=state.iteration)  # (e)
+        if total is not None:
             state.interaction, state.moments = adam.move(
-                state.interaction,
-                self.codes.interaction.decode(total) / in_sum,
+                V,
+                self.codes.interaction.decode(total) / len(counted),
                 state.moments,
                 alpha=self.settings.interaction.alpha,
                 lambda_v=self.settings.model.lambda_v,
@@ -64,24 +65,30 @@ class Rounds:
             iteration=state.iteration,
             loss=float(losses.sum()) / max(records, 1),
             took_part=len(present),
-            in_sum=in_sum,
+            in_sum=len(counted),
             cohorts_opened=len(means),
+            opened=total is not None,
         )
 
-    def mixed_models(self, W: RealArray, present: IndexArray) -> dict[int, RealArray]:
+    def mixed_models(self, state: State, there: Standing) -> dict[int, RealArray]:
         """Step (b): the mean of the clipped models of each cohort with enough survivors, opened to its members."""
-        means = {}
+        means, code = {}, self.codes.linear
         for cohort in range(int(self.cohort.max()) + 1):
-            members = present[self.cohort[present] == cohort]
-            if len(members) < self.settings.floor:
-                continue  # abandoned: nothing is opened
-            total = self.codes.linear.zeros(W.shape[1])
-            for i in members:
-                clipped = np.empty(W.shape[1])
-                shrink(W[i], self.settings.linear.clip, clipped)
-                total += self.codes.linear.encode(clipped)
-            means[cohort] = self.codes.linear.decode(total) / len(members)
+            roster = np.flatnonzero(there.online & (self.cohort == cohort)).tolist()
+            values = {i: code.encode(self.clipped(state.linear[i])) for i in roster}
+            members = [i for i in roster if there.present[i]]
+            total = self.sums.over_cohort(
+                cohort, values, survivors=members, V=state.interaction, iteration=state.iteration
+            )
+            if total is not None:
+                means[cohort] = code.decode(total) / len(members)
         return means
+
+    def clipped(self, w: RealArray) -> RealArray:
+        """clip(W_i); W_i itself stays as it is."""
+        out = np.empty_like(w)
+        shrink(w, self.settings.linear.clip, out)
+        return out
 
     def learn(self, w: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
         """Step (d), on device i: moves w; the clipped mean gradient of V, and the loss."""
@@ -100,8 +107,8 @@ class Rounds:
 class Samplewise:
     """Algorithm 2: sample after sample."""
 
-    def __init__(self, samples: Samples, settings: Settings):
-        self.samples, self.settings = samples, settings
+    def __init__(self, samples: Samples, settings: Settings, sums: Sums):
+        self.samples, self.settings, self.sums = samples, settings, sums
         self.codes = codes(samples, settings)
 
     def advance(self, state: State) -> Passed:
@@ -116,7 +123,7 @@ class Samplewise:
             i, x = samples.train.person[row], self.sample(row)
             neighbours = self.neighbours(around, i, mix(draws, row))
             losses += self.learn_linear(state.linear, T, x, row, neighbours, around)
-            waiting.append(self.gradient_of_interaction(state.linear[i], T, x, row))
+            waiting.append((int(i), self.gradient_of_interaction(state.linear[i], T, x, row)))
             if len(waiting) == settings.interaction.batch:
                 self.move_interaction(T, waiting)
                 waiting = []
@@ -153,10 +160,12 @@ class Samplewise:
         i, y, code = self.samples.train.person[row], float(self.samples.train.label[row]), self.codes.linear
         gradient, guess = np.empty(W.shape[1]), score(W[i], T, x, np.empty(len(T)))
         linear_gradient(W[i], x, residual(y, guess), self.settings.model.lambda_w, gradient)
-        total = code.zeros(W.shape[1])
+        total, values = code.zeros(W.shape[1]), {}
         for e, f in enumerate(neighbours):
             weight = around.weights[around.offsets[i] + e] if len(around.weights) else 1.0
-            total += code.encode(weight * W[f])
+            values[int(f)] = code.encode(weight * W[f])
+        if values:
+            total = self.sums.over_neighbours(int(i), values, V=T)
         share = 1.0 / (code.scale * (1 if len(around.weights) else max(len(neighbours), 1)))
         gamma = self.settings.linear.gamma if len(neighbours) else 0.0
         decentralised_step(W[i], code.signed(total), gradient, share, around.own[i], gamma, self.settings.linear.alpha)
@@ -171,15 +180,15 @@ class Samplewise:
         interaction_gradient(T, x, pull, r, self.settings.model.lambda_v, gradient)
         return gradient.ravel()
 
-    def move_interaction(self, T: RealArray, gradients: list[RealArray]) -> None:
+    def move_interaction(self, T: RealArray, gradients: list[tuple[int, RealArray]]) -> None:
         """Lines 14 and 15: secure aggregation, then Eq. (9)."""
         code = self.codes.interaction
-        total = code.zeros(T.size)
-        for gradient in gradients:
-            total += code.encode(gradient)
+        total = self.sums.over_batch([(i, code.encode(gradient)) for i, gradient in gradients], V=T)
         T -= self.settings.interaction.alpha * code.decode(total).reshape(T.shape)
 
 
-def engine(samples: Samples, settings: Settings) -> Rounds | Samplewise:
-    """The oracle for a schedule."""
-    return Rounds(samples, settings) if settings.schedule == "rounds" else Samplewise(samples, settings)
+def engine(samples: Samples, settings: Settings, sums: Sums | None = None) -> Rounds | Samplewise:
+    """The oracle for a schedule; with other sums than those in the clear, a carrier that must come to the same."""
+    taken = sums if sums is not None else InTheClear(settings)
+    schedule = Rounds if settings.schedule == "rounds" else Samplewise
+    return schedule(samples, settings, taken)

@@ -30,7 +30,9 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     took_part: int  # devices that learnt
     in_sum: int  # devices whose gradient of V was summed
     cohorts_opened: int = 0
+    opened: bool = True  # whether the sum over everyone was opened, and V moved
     alone: int = 0  # devices that learnt without neighbours
+    octets: int | None = None  # bytes that crossed between parties, where the protocols were run
     held_out_loss: float | None = None
     seconds: float | None = None
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from prirec.engines import centralised, local, plain
+from prirec.engines import centralised, local, plain, protocol
 from prirec.engines.checkpoint import Checkpoint, identity, load, save
 from prirec.engines.randomness import run_key
 from prirec.engines.state import Passed, State, fits, start
@@ -51,7 +51,9 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
         return plain.engine(samples, settings)
     if name == "local":
         return local.engine(samples, settings, threads=threads)
-    raise UsageError(f"no engine is called '{name}'; there are local and plain")
+    if name == "protocol":
+        return protocol.Carried(samples, settings)
+    raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
 
 
 def train(

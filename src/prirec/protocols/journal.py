@@ -1,0 +1,87 @@
+"""The life of a round, as rules: a pad is used once, whatever crashes.
+
+Keys live in memory only, so a crash ends the round for this party; what it had already sent it may send again, bit for
+bit. What must be remembered is written before it is used, and these rules say what may be written:
+
+- A number is never gone back to: a new round of a kind has a higher number than any before, and a new attempt is one at
+  the last number.
+- A new attempt at a number is possible only while nothing was masked at it. So each number takes one vector from a
+  device, ever: once a sum may have been opened, there is no second one with a member fewer to subtract from it.
+- A stage is settled once. The same again is the same; something else is a conflict, which burns the round.
+- A stage that is behind is not written again, not even in the same way: what it led to was done.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from prirec.errors import StateError
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.messages import Round
+
+LIFE = {
+    # a collector masks nothing, and where nobody may be missing it has no list of survivors to settle
+    Stage.ENTERED: (Stage.MASKED, Stage.AGREED, Stage.OPENED, Stage.BURNT),
+    Stage.MASKED: (Stage.AGREED, Stage.BURNT),
+    Stage.AGREED: (Stage.REVEALED, Stage.OPENED, Stage.BURNT),  # a collector reveals nothing
+    Stage.REVEALED: (Stage.OPENED, Stage.BURNT),
+    Stage.OPENED: (),
+    Stage.BURNT: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the journal holds of a number: its last attempt, how far that came, and what was settled on the way."""
+
+    round: Round
+    stage: Stage
+    digest: bytes
+    payload: bytes = field(default=b"", repr=False)
+    masked: bool = False  # whether a vector was masked at this number, by this party or for all that a collector knows
+
+
+class Verdict(StrEnum):
+    WRITE = "write"  # new: write it, then go on
+    KNOWN = "known"  # settled already, in the same way: go on
+
+
+class ConflictError(StateError):
+    """A stage was settled in another way before. Whoever keeps the journal burns the round, then passes this on."""
+
+    def __init__(self, of: Round, stage: Stage):
+        super().__init__(f"this round has settled its stage {stage.name} in another way; it is given up")
+        self.round = of
+
+
+def admit(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
+    """Whether this may be written, given what is held for its number and the last number of its kind."""
+    if held is None or held.round != wanted.round:
+        return _begin(wanted, held=held, last=last)
+    if wanted.stage == held.stage:
+        if wanted.digest != held.digest and wanted.stage is not Stage.BURNT:  # given up twice is given up
+            raise ConflictError(wanted.round, wanted.stage)
+        return Verdict.KNOWN
+    if wanted.stage not in LIFE[held.stage]:
+        raise StateError(f"a round at stage {held.stage.name} does not go to {wanted.stage.name}")
+    return Verdict.WRITE
+
+
+def _begin(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
+    number = wanted.round.number
+    if wanted.stage is not Stage.ENTERED:
+        raise StateError(f"a round that was never entered, or was begun anew, does not go to {wanted.stage.name}")
+    if held is None and last is not None and number <= last:
+        raise StateError(f"round {number} is not after {last}, the last one that this party entered")
+    if held is not None and (held.masked or wanted.round.attempt <= held.round.attempt):
+        raise StateError(f"round {number} was entered before; nobody takes part in a round twice")
+    if last is not None and number < last:
+        raise StateError(f"round {number} is not begun anew after {last}, the last one that this party entered")
+    return Verdict.WRITE
+
+
+def entry(wanted: Persist, *, held: Entry | None) -> Entry:
+    """What is then held. Once there is a list of survivors a vector has arrived or never will: it is not kept."""
+    same = held is not None and held.round == wanted.round
+    masked = wanted.stage not in (Stage.ENTERED, Stage.BURNT) or (same and held is not None and held.masked)
+    payload = wanted.payload if wanted.stage is Stage.MASKED else b""
+    return Entry(wanted.round, wanted.stage, wanted.digest, payload, masked)

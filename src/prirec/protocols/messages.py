@@ -1,0 +1,232 @@
+"""Everything that parties say to one another. Each message has a version, a round, a sender and a receiver; its step is
+the name that leads it on the wire. What each reveals, and to whom, stands in docs/who-learns-what.md.
+
+A party is named by its Ed25519 public key, so that a signature can be checked without a directory. `position` is a
+place in the round's roster, which is sorted by name. Bitmaps say which positions of a roster are meant.
+"""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+VERSION: Final = 1
+
+Name: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Digest: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Key: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Signature: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
+ShareBytes: TypeAlias = Annotated[bytes, Meta(min_length=36, max_length=36)]
+Natural: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
+PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Something that travels inside messages."""
+
+
+class Quiet(Part, frozen=True):
+    """A part that does not print what it holds."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
+class Round(Part, frozen=True):
+    """Which sum is meant. A number is never gone back to; an attempt is a new one at the same number."""
+
+    deployment: Annotated[bytes, Meta(min_length=16, max_length=16)]
+    kind: Annotated[str, Meta(min_length=1, max_length=32)]  # what is summed: "linear", "interaction"
+    number: Natural
+    group: Natural = 0  # the cohort, or whose neighbourhood; 0 where everyone is in one sum
+    attempt: Natural = 0
+
+
+class Terms(Part, frozen=True):
+    """What everyone in a round must hold to be the same; signed, and bound into every mask."""
+
+    method: Literal["shares", "pads", "double"]  # Algorithm 1; one-time pads; double masks, which survive drop-outs
+    opening: Literal["collector", "members"]
+    length: Annotated[int, Meta(ge=1, lt=2**31)]
+    ring_bits: Literal[32, 64]
+    fraction_bits: Annotated[int, Meta(ge=1, le=40)]
+    bound: Annotated[int, Meta(ge=1, le=2**62)]  # the largest entry, in units of the last fraction bit
+    floor: Natural = 2  # the fewest people that an opened sum may hold
+    corrupt: PerMille = 50  # the share of devices that may work for the server, in thousandths
+    lost: PerMille = 200  # the share that may be lost after the roster
+
+
+class Box(Quiet, frozen=True):
+    """Sealed end to end; whoever carries it sees who, to whom and how long."""
+
+    position: Natural  # the receiver's on the way in, the sender's on the way out
+    sealed: bytes
+
+
+class Signed(Quiet, frozen=True):
+    position: Natural
+    signature: Signature
+
+
+class Share(Quiet, frozen=True):
+    position: Natural  # whose secret this is a share of
+    share: ShareBytes
+
+
+class Message(Quiet, frozen=True):
+    """What every message begins with."""
+
+    version: Literal[1]
+    round: Round
+    sender: Name
+    receiver: Name
+
+
+def step(kind: type[Message]) -> str:
+    """The name that leads a kind of message on the wire."""
+    return str(kind.__struct_config__.tag)
+
+
+class Invitation(Message, frozen=True, tag="invitation"):
+    """Collector to member: what is to be summed, under which V."""
+
+    terms: Terms
+    model: Digest  # H(V)
+    box_key: Key
+    signature: Signature
+
+
+class Keys(Message, frozen=True, tag="keys"):
+    """Member to collector: the keys of this round, signed by the identity."""
+
+    mask_key: Key
+    box_key: Key
+    signing_key: Key
+    signature: Signature
+
+
+class Listed(Part, frozen=True):
+    """One line of a roster."""
+
+    position: Natural
+    name: Name
+    mask_key: Key
+    box_key: Key
+    signing_key: Key
+    signature: Signature
+
+
+class Roster(Message, frozen=True, tag="roster"):
+    """Collector to member: who is in, as far as the member has to do with them, with a proof for the rest."""
+
+    size: Natural
+    degree: Natural
+    threshold: Natural
+    root: Digest
+    listed: tuple[Listed, ...]
+    proof: tuple[Digest, ...]
+
+
+class Boxes(Message, frozen=True, tag="boxes"):
+    """Member to collector: a sealed share of its two secrets for each neighbour, and its signature on the statement."""
+
+    signature: Signature
+    boxes: tuple[Box, ...]
+
+
+class Delivery(Message, frozen=True, tag="delivery"):
+    """Collector to member: who sealed boxes, and those that are for this member."""
+
+    sharing: bytes  # bitmap
+    boxes: tuple[Box, ...]
+    signatures: tuple[Signed, ...]
+
+
+class Masked(Message, frozen=True, tag="masked"):
+    """Member to collector: the masked vector, sealed, and a signature on whose boxes the sender believes delivered."""
+
+    sealed: bytes
+    signature: Signature
+
+
+class Survivors(Message, frozen=True, tag="survivors"):
+    """Collector to member: whose vectors arrived. All others that sealed boxes are lost."""
+
+    survivors: bytes  # bitmap
+    signatures: tuple[Signed, ...]  # what the neighbours among them signed with their vectors
+
+
+class Agreement(Message, frozen=True, tag="agreement"):
+    """Member to collector: its signature on the list of survivors."""
+
+    signature: Signature
+
+
+class Agreements(Message, frozen=True, tag="agreements"):
+    """Collector to member: what its neighbours signed."""
+
+    signatures: tuple[Signed, ...]
+
+
+class Reveal(Message, frozen=True, tag="reveal"):
+    """Member to collector: for each neighbour one share of one of its two secrets, sealed."""
+
+    sealed: bytes
+
+
+class Opened(Message, frozen=True, tag="opened"):
+    """Collector to member, where the members open: the sum, still under the pads that only members hold."""
+
+    total: bytes
+
+
+class ShareOf(Message, frozen=True, tag="share"):
+    """Algorithm 1, line 4: neighbour to neighbour, one share of the weighted model, sealed."""
+
+    sealed: bytes
+
+
+class Partial(Message, frozen=True, tag="partial"):
+    """Algorithm 1, line 8: neighbour to user i, the sum of the shares it holds, sealed."""
+
+    sealed: bytes
+
+
+class Secrets(Quiet, frozen=True, tag="secrets"):
+    """Inside a box of `Boxes`: shares of the sender's seed and mask key, and its part of the members' key."""
+
+    seed: ShareBytes
+    mask_key: ShareBytes
+    members: bytes  # 32 bytes where the members open, else none
+
+
+class Vector(Quiet, frozen=True, tag="vector"):
+    """Inside `Masked`, `ShareOf` and `Partial`: ring elements, and the commitment to the seed under double masks."""
+
+    values: bytes
+    commitment: bytes = b""
+
+
+class Revealed(Quiet, frozen=True, tag="revealed"):
+    """Inside `Reveal`: a share of the seed of each survivor, and of the mask key of each that was lost."""
+
+    seeds: tuple[Share, ...]
+    mask_keys: tuple[Share, ...]
+
+
+AnyMessage: TypeAlias = (
+    Invitation
+    | Keys
+    | Roster
+    | Boxes
+    | Delivery
+    | Masked
+    | Survivors
+    | Agreement
+    | Agreements
+    | Reveal
+    | Opened
+    | ShareOf
+    | Partial
+)
+AnyContent: TypeAlias = Secrets | Vector | Revealed

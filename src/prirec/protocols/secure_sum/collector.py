@@ -1,0 +1,191 @@
+"""The collector's side of a secure sum: the recommender's, or under pads that of user i in Algorithm 1."""
+
+from collections.abc import Callable, Collection
+
+from prirec.errors import Fault, PeerError, UsageError
+from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
+from prirec.protocols.codec import bitmap, decode_content, encode
+from prirec.protocols.convener import Convener
+from prirec.protocols.meeting import Task
+from prirec.protocols.messages import (
+    VERSION,
+    Agreement,
+    Agreements,
+    AnyMessage,
+    Box,
+    Boxes,
+    Delivery,
+    Keys,
+    Masked,
+    Opened,
+    Reveal,
+    Revealed,
+    Signed,
+    Survivors,
+    Vector,
+)
+from prirec.protocols.moves import COLLECTOR, COLLECTOR_STEPS, PAD_STEPS, State
+from prirec.protocols.secure_sum import masking
+from prirec.protocols.secure_sum.recovery import Recovery
+from prirec.protocols.statements import Delivered, Settled, digest
+from prirec.sharing.keys import SigningKey, verify
+from prirec.types import RingArray
+
+
+class Collector(Convener):
+    """Gathers vectors that it cannot read, and opens their sum."""
+
+    moves = COLLECTOR
+
+    def __init__(self, task: Task, *, identity: SigningKey, entropy: bytes) -> None:
+        super().__init__(task, identity=identity, entropy=entropy)
+        if task.terms.method == "shares":
+            raise UsageError("shares are collected by Algorithm 1's receiver")
+        self._double = task.terms.method == "double"
+        self.steps = COLLECTOR_STEPS if self._double else PAD_STEPS
+        self._total = masking.nothing(task.terms)
+        self._boxes: dict[int, Boxes] = {}
+        self._commitments: dict[int, bytes] = {}
+        self._delivered: dict[int, Signed] = {}
+        self._agreements: dict[int, bytes] = {}
+        self._reveals: dict[int, Revealed] = {}
+        self._sharing: frozenset[int] = frozenset()
+        self._survivors: frozenset[int] = frozenset()
+        self._settled = b""
+
+    def handle(self, message: AnyMessage) -> list[Action]:
+        match message:
+            case Keys():
+                return self.take_keys(message)
+            case Boxes():
+                return self._take_boxes(message)
+            case Masked():
+                return self._take_vector(message)
+            case Agreement():
+                return self._take_agreement(message)
+            case Reveal():
+                return self._take_reveal(message)
+        raise PeerError(Fault.ORDER, "a collector has nothing to do with this")
+
+    def go_on(self) -> list[Action]:
+        going_on: dict[State, Callable[[], list[Action]]] = {
+            State.KEYS: self._convene,
+            State.BOXES: self._deliver,
+            State.VECTORS: self._settle if self._double else self._add_up,
+            State.AGREEMENTS: self._pass_agreements,
+            State.REVEALS: self._open,
+        }
+        return going_on[self.state]()
+
+    def expected(self) -> tuple[Collection[int], Collection[int]]:
+        expected: dict[State, tuple[Collection[int], Collection[int]]] = {
+            State.BOXES: (range(self.size), self._boxes),
+            State.VECTORS: (self._sharing, self._commitments),
+            State.AGREEMENTS: (self._survivors, self._agreements),
+            State.REVEALS: (self._agreements, self._reveals),
+        }
+        return expected.get(self.state, ((), ()))
+
+    def _convene(self) -> list[Action]:
+        actions = self.convene()
+        self._sharing = frozenset(range(self.size))  # under pads everyone goes on
+        return actions
+
+    def _take_boxes(self, message: Boxes) -> list[Action]:
+        at = self.place(message.sender, range(self.size))
+        if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
+            raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
+        statement = encode(self._meeting.statement)
+        verify(self._roster[at].signing_key, signature=message.signature, message=statement)
+        self._boxes[at] = message
+        return []
+
+    def _deliver(self) -> list[Action]:
+        """To everyone who sealed boxes, the boxes for them."""
+        self._sharing = frozenset(self._boxes)
+        self.enough(len(self._sharing), "sealed their boxes")
+        sealed: dict[int, list[Box]] = {at: [] for at in sorted(self._sharing)}
+        for sender in sorted(self._sharing):
+            for box in self._boxes[sender].boxes:
+                if box.position in sealed:
+                    sealed[box.position].append(Box(sender, box.sealed))
+        signed = {at: Signed(at, message.signature) for at, message in self._boxes.items()}
+        self._boxes = {}
+        return [Send(self._delivery(at, boxes, signed)) for at, boxes in sealed.items()]
+
+    def _delivery(self, at: int, boxes: list[Box], signed: dict[int, Signed]) -> Delivery:
+        sharing, to = bitmap(self._sharing, size=self.size), self._roster[at].name
+        signatures = tuple(signed[box.position] for box in boxes)
+        return Delivery(VERSION, self.round, self.name, to, sharing, tuple(boxes), signatures)
+
+    def _take_vector(self, message: Masked) -> list[Action]:
+        at = self.place(message.sender, self._sharing)
+        content = decode_content(Vector, self.unsealed(at, Masked, message.sealed))
+        if len(content.commitment) != (32 if self._double else 0):
+            raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitment that belongs to it")
+        delivered = encode(Delivered(self._meeting.mark, bitmap(self._sharing, size=self.size)))
+        verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
+        self._total += masking.vector(content.values, self.task.terms)
+        self._commitments[at], self._delivered[at] = content.commitment, Signed(at, message.signature)
+        return []
+
+    def _settle(self) -> list[Action]:
+        """The list of survivors, settled for good."""
+        self._survivors = frozenset(self._commitments)
+        self.enough(len(self._survivors), "sent their vectors")
+        sharing, survivors = (bitmap(who, size=self.size) for who in (self._sharing, self._survivors))
+        settled = Settled(self._meeting.mark, sharing, survivors)
+        self._settled = encode(settled)
+        sends: list[Action] = []
+        for at in sorted(self._survivors):
+            signed = tuple(self._delivered[one] for one in sorted(self._near[at] & self._survivors))
+            sends.append(Send(Survivors(VERSION, self.round, self.name, self._roster[at].name, survivors, signed)))
+        return [Persist(self.round, Stage.AGREED, digest(settled)), *sends]
+
+    def _take_agreement(self, message: Agreement) -> list[Action]:
+        at = self.place(message.sender, self._survivors)
+        verify(self._roster[at].signing_key, signature=message.signature, message=self._settled)
+        self._agreements[at] = message.signature
+        return []
+
+    def _pass_agreements(self) -> list[Action]:
+        """To everyone who agreed, what its neighbours signed."""
+        sends: list[Action] = []
+        for at in sorted(self._agreements):
+            near = sorted(self._near[at] & self._agreements.keys())
+            signatures = tuple(Signed(one, self._agreements[one]) for one in near)
+            sends.append(Send(Agreements(VERSION, self.round, self.name, self._roster[at].name, signatures)))
+        return sends
+
+    def _take_reveal(self, message: Reveal) -> list[Action]:
+        at = self.place(message.sender, self._agreements)
+        content = decode_content(Revealed, self.unsealed(at, Reveal, message.sealed))
+        near = self._near[at] & self._sharing
+        seeds, mask_keys = sorted((near & self._survivors) | {at}), sorted(near - self._survivors)
+        given = [sorted(share.position for share in shares) for shares in (content.seeds, content.mask_keys)]
+        if given != [seeds, mask_keys]:
+            raise PeerError(Fault.PARAMS_MISMATCH, "shares of other secrets than the survivors call for")
+        self._reveals[at] = content
+        return []
+
+    def _open(self) -> list[Action]:
+        """The sum without the pads of survivors and of the lost; where the members open, theirs are still on it."""
+        recovery = Recovery(self._meeting, self._roster, self._near, sharing=self._sharing, survivors=self._survivors)
+        total = recovery.without_pads(self._total, self._reveals, self._commitments)
+        self._reveals = {}  # shares are not kept after use
+        return self._opened(total)
+
+    def _add_up(self) -> list[Action]:
+        """Under pads alone nobody may be missing: then the pads have cancelled."""
+        self._survivors = frozenset(self._commitments)
+        self.enough(len(self._survivors), "sent their vectors")
+        return self._opened(self._total)
+
+    def _opened(self, total: RingArray) -> list[Action]:
+        opened = Persist(
+            self.round, Stage.OPENED, self._meeting.mark
+        )  # no hash of a sum: a guess could be tested on it
+        if self.task.terms.opening == "collector":
+            return [opened, Finished(total, len(self._survivors))]
+        names, shown = [self._roster[at].name for at in sorted(self._survivors)], total.tobytes()
+        return [opened, *(Send(Opened(VERSION, self.round, self.name, name, shown)) for name in names)]

@@ -1,0 +1,40 @@
+"""From settings and V, which everyone has, to what a round is agreed on."""
+
+from hashlib import sha256
+from math import ceil
+from typing import Literal
+
+import numpy as np
+
+from prirec.protocols.messages import Terms
+from prirec.settings import Sums
+from prirec.sharing.fixed_point import FixedPoint
+from prirec.types import RealArray
+
+
+def model_hash(interaction: RealArray) -> bytes:
+    """H(V): of its shape and of every bit. A device takes it of the V that it holds."""
+    shape = np.array(interaction.shape, dtype="<u8").tobytes()
+    return sha256(b"prirec V" + shape + interaction.astype("<f8").tobytes()).digest()
+
+
+def double_masks(
+    code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums
+) -> Terms:
+    """A sum that survives drop-outs: the default."""
+    shares = {"corrupt": round(1000 * sums.corrupt), "lost": round(1000 * sums.lost)}
+    return _terms(code, "double", opening, length=length, floor=floor, **shares)
+
+
+def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, length: int, people: int) -> Terms:
+    """A sum as in the paper, by shares or under pads: nobody may be missing."""
+    return _terms(code, method, "collector", length=length, floor=people, corrupt=0, lost=0)
+
+
+def _terms(
+    code: FixedPoint, method: Literal["shares", "pads", "double"], opening: Literal["collector", "members"], *,
+    length: int, floor: int, corrupt: int, lost: int,
+) -> Terms:  # fmt: skip
+    bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
+    bound = ceil(code.bound * 2**code.fraction_bits)
+    return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost)

@@ -1,0 +1,89 @@
+"""A binary hash tree: one short root stands for a long list, and a part of the list is proved to be part of it.
+
+Nodes are paired level by level; one that is left over at the end of a level moves up as it is. The size is hashed into
+the root, so the shape of the tree, and with it what a proof has to hold, follows from the root.
+Correct: whoever holds the same list computes the same root. Binding: leaves, nodes and root are hashed under different
+first bytes, and of a node's two hashes `check` works out at least one itself, so that a proof cannot shift bytes
+between them: two lists, or two sizes, with one root are a collision of SHA-256.
+Private: nothing here hides a leaf; proofs hold plain hashes of what they leave out.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from itertools import zip_longest
+
+from prirec.errors import Fault, PeerError, UsageError
+
+_LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
+
+
+class Tree:
+    """A list that is proved part by part, many times over: hashed once."""
+
+    __slots__ = ("_levels", "root")
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        if not leaves:
+            raise UsageError("a hash tree needs at least one leaf")
+        self._levels = [[_leaf(leaf) for leaf in leaves]]
+        while len(below := self._levels[-1]) > 1:
+            self._levels.append([_node(*pair) for pair in zip_longest(below[::2], below[1::2])])
+        self.root = _root(self._levels[-1][0], len(leaves))
+
+    def prove(self, positions: Collection[int]) -> tuple[bytes, ...]:
+        """The hashes that `check` cannot work out from these leaves: level by level, from left to right."""
+        known = set(positions)
+        if not known or min(known) < 0 or max(known) >= len(self._levels[0]):
+            raise UsageError(f"a proof is about at least one of the positions 0 .. {len(self._levels[0]) - 1}")
+        proof: list[bytes] = []
+        for level in self._levels[:-1]:
+            proof += [level[at] for at in _missing(known, len(level))]
+            known = {at >> 1 for at in known}
+        return tuple(proof)
+
+
+def root(leaves: Sequence[bytes]) -> bytes:
+    """The 32 bytes that stand for exactly this list, in this order."""
+    return Tree(leaves).root
+
+
+def prove(leaves: Sequence[bytes], positions: Collection[int]) -> tuple[bytes, ...]:
+    """The fewest hashes with which the leaves at these positions give the root; none if these are all."""
+    return Tree(leaves).prove(positions)
+
+
+def check(root: bytes, *, size: int, known: Mapping[int, bytes], proof: Sequence[bytes]) -> None:
+    """Silent if the list of this size with this root has these leaves at these positions; otherwise PeerError."""
+    if not known or min(known) < 0 or max(known) >= size:
+        raise _refused()
+    hashes, rest, width = {at: _leaf(leaf) for at, leaf in known.items()}, iter(proof), size
+    while width > 1:
+        # the missing come first: zip would otherwise take one hash too many from the proof
+        hashes |= dict(zip(_missing(hashes.keys(), width), rest, strict=False))
+        if _missing(hashes.keys(), width):
+            raise _refused()
+        hashes = {at >> 1: _node(hashes[at], hashes.get(at + 1)) for at in hashes if not at & 1}
+        width = (width + 1) >> 1
+    if next(rest, None) is not None or _root(hashes[0], size) != root:
+        raise _refused()
+
+
+def _missing(known: Collection[int], width: int) -> list[int]:
+    """The siblings that a level of this width lacks before its parents can be hashed."""
+    return sorted(at for one in known if (at := one ^ 1) < width and at not in known)
+
+
+def _leaf(leaf: bytes) -> bytes:
+    return sha256(_LEAF + leaf).digest()
+
+
+def _node(left: bytes, right: bytes | None) -> bytes:
+    return left if right is None else sha256(_NODE + left + right).digest()
+
+
+def _root(top: bytes, size: int) -> bytes:
+    return sha256(_ROOT + size.to_bytes(8, "big") + top).digest()
+
+
+def _refused() -> PeerError:
+    return PeerError(Fault.PARAMS_MISMATCH, "this is not part of the list with this root")

@@ -1,0 +1,100 @@
+"""Whole trainings with every sum taken by the protocols equal the oracle and the fast engine, bit for bit."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Dataset
+from prirec.engines.protocol import Carried
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.errors import UsageError
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, with_idle_people
+
+ROUNDS = {
+    "everyone stays": {},
+    "some offline, some lost": {"participation": {"online": 0.9, "dropout": 0.3}},
+    "too many lost": {"participation": {"dropout": 0.9}},
+    "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}, "participation": {"dropout": 0.2}},
+    "no loss borne": {"participation": {"dropout": 0.1}, "sums": {"lost": 0.0}},
+}
+PAPER = {
+    "a batch of one": {},
+    "a batch of 7": {"interaction": {"batch": 7}},
+    "weights by distance": {"neighbours": {"weights": "exponential"}},
+    "32 bits, random neighbours": {
+        "ring": {"bits": 32, "fraction_bits": 16},
+        "neighbours": {"kind": "random", "count": 3},
+        "interaction": {"batch": 3},
+    },
+}
+
+
+def tiny_city() -> Dataset:
+    return with_idle_people(small_city(people=24, places=8, records=70), every=6)
+
+
+def assert_equal_runs(samples: Samples, settings: Settings, carried: Carried, *, iterations: int) -> None:
+    states = [start(samples, settings) for _ in range(3)]
+    others = [make_engine(name, samples, settings) for name in ("plain", "local")]
+    for _ in range(iterations):
+        passed = carried.advance(states[0])
+        assert passed.octets is not None
+        said = msgspec.structs.replace(passed, octets=None)
+        assert [said, said] == [engine.advance(state) for engine, state in zip(others, states[1:], strict=True)]
+        assert same_state(states[0], states[1])
+        assert same_state(states[0], states[2])
+
+
+@pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
+def test_rounds(changes):
+    settings = change(SMALL_ROUNDS, **{"floor": 4, "neighbours": {"size": 8}, **changes})
+    samples = samples_of(tiny_city(), settings)
+    assert_equal_runs(samples, settings, Carried(samples, settings), iterations=2)
+
+
+@pytest.mark.parametrize("method", ["shares", "pads"])
+@pytest.mark.parametrize("changes", PAPER.values(), ids=PAPER)
+def test_samples(changes, method):
+    settings = change(SMALL_PAPER, **{"neighbours": {"count": 3}, **changes})
+    samples = samples_of(tiny_city(), settings)
+    assert_equal_runs(samples, settings, Carried(samples, settings, method=method), iterations=1)
+
+
+def test_the_rounds_of_this_suite_open_some_sums_and_close_others():
+    opened = set()
+    for changes in ROUNDS.values():
+        settings = change(SMALL_ROUNDS, **{"floor": 4, "neighbours": {"size": 8}, **changes})
+        samples = samples_of(tiny_city(), settings)
+        state, engine = start(samples, settings), make_engine("plain", samples, settings)
+        for passed in (engine.advance(state), engine.advance(state)):
+            opened.add((passed.opened, min(passed.cohorts_opened, 1), passed.in_sum < passed.took_part))
+    assert {(True, 1, False), (True, 1, True)} <= opened
+    assert any(not everyone for everyone, _, _ in opened)
+    assert any(cohorts == 0 for _, cohorts, _ in opened)
+
+
+@pytest.mark.soak
+def test_a_longer_run_on_a_sparse_mask_graph():
+    settings = change(SMALL_ROUNDS, floor=10, participation={"dropout": 0.2}, neighbours={"size": 20})
+    samples = samples_of(small_city(people=150, places=20, records=400), settings)
+    assert_equal_runs(samples, settings, Carried(samples, settings), iterations=3)
+
+
+def test_a_single_neighbour_is_refused():
+    settings = change(SMALL_PAPER, neighbours={"count": 1})
+    samples = samples_of(tiny_city(), settings)
+    with pytest.raises(UsageError, match="give at least two"):
+        make_engine("protocol", samples, settings).advance(start(samples, settings))
+
+
+def test_the_result_does_not_depend_on_keys_and_pads():
+    settings = change(SMALL_ROUNDS, floor=4, neighbours={"size": 8})
+    samples = samples_of(tiny_city(), settings)
+    states = [start(samples, settings) for _ in range(2)]
+    for state in states:
+        make_engine("protocol", samples, settings).advance(state)
+    assert same_state(*states)
+    assert not np.array_equal(states[0].linear, start(samples, settings).linear)

@@ -1,0 +1,331 @@
+"""The codec: exactly one message or a typed error, in one spelling only, and nothing of the input in any text."""
+
+import random
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prirec.errors import Fault, PeerError
+from prirec.protocols.codec import LIMIT, bitmap, decode, decode_content, encode, positions
+from prirec.protocols.messages import (
+    AnyContent,
+    AnyMessage,
+    Keys,
+    Message,
+    Opened,
+    Quiet,
+    Revealed,
+    Round,
+    Secrets,
+    Vector,
+    step,
+)
+from support.patience import PATIENT
+from support.rounds import OUTSIDER, RECOMMENDER
+
+MESSAGES: tuple[type[Message], ...] = typing.get_args(AnyMessage)
+CONTENTS: tuple[type[Any], ...] = typing.get_args(AnyContent)
+
+
+def strategy(kind: msgspec.inspect.Type) -> st.SearchStrategy[Any]:
+    """Anything that a type of the messages allows, its ends included."""
+    match kind:
+        case msgspec.inspect.StructType():
+            return st.builds(kind.cls, *(strategy(field.type) for field in kind.fields))
+        case msgspec.inspect.BytesType():
+            return st.binary(min_size=kind.min_length or 0, max_size=kind.max_length or 40)
+        case msgspec.inspect.StrType():
+            return st.text(min_size=kind.min_length or 0, max_size=kind.max_length)
+        case msgspec.inspect.IntType():
+            most = kind.le if kind.le is not None else (kind.lt or 2**63) - 1
+            return st.sampled_from([kind.ge or 0, most]) | st.integers(kind.ge or 0, most)
+        case msgspec.inspect.LiteralType():
+            return st.sampled_from(kind.values)
+        case msgspec.inspect.VarTupleType():
+            return st.lists(strategy(kind.item_type), max_size=3).map(tuple)
+        case msgspec.inspect.UnionType():
+            return st.one_of([strategy(one) for one in kind.types])
+    raise NotImplementedError(kind)
+
+
+def result(read: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What came out, or the fault."""
+    try:
+        return read(*given, **named)
+    except PeerError as fault:
+        return fault.fault
+
+
+def any_of(kind: Any) -> st.SearchStrategy[Any]:
+    return strategy(msgspec.inspect.type_info(kind))
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[bytes]:
+    """One valid message of each kind, and one with everything at length."""
+    of = Round(bytes(16), "linear", 1)
+    names = (RECOMMENDER.public, OUTSIDER.public)
+    made = []
+    for kind in MESSAGES:
+        for size in (0, 2):
+            fields = msgspec.inspect.type_info(kind).fields[4:]
+            made.append(encode(kind(1, of, *names, *(sample(field.type, size=size) for field in fields))))
+    return made
+
+
+def sample(kind: msgspec.inspect.Type, *, size: int) -> Any:
+    match kind:
+        case msgspec.inspect.StructType():
+            return kind.cls(*(sample(field.type, size=size) for field in kind.fields))
+        case msgspec.inspect.BytesType():
+            return bytes(kind.min_length or 20 * size)
+        case msgspec.inspect.IntType():
+            return kind.ge or 0
+        case msgspec.inspect.LiteralType():
+            return kind.values[-1]
+        case msgspec.inspect.VarTupleType():
+            return tuple(sample(kind.item_type, size=size) for _ in range(size))
+    raise NotImplementedError(kind)
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_every_message_comes_back_as_it_was(kind: type[AnyMessage]) -> None:
+    @given(any_of(kind))
+    @PATIENT
+    def comes_back(message: AnyMessage) -> None:
+        data = encode(message)
+        assert decode(data) == message
+        assert type(decode(data)) is kind
+        assert encode(decode(data)) == data
+
+    comes_back()
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_every_content_comes_back_as_it_was(kind: type[Any]) -> None:
+    @given(any_of(kind))
+    @PATIENT
+    def comes_back(content: Any) -> None:
+        assert decode_content(kind, encode(content)) == content
+
+    comes_back()
+
+
+def test_every_kind_has_a_step_of_its_own() -> None:
+    steps = [step(kind) for kind in (*MESSAGES, *CONTENTS)]
+    assert len(set(steps)) == len(steps)
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_every_message_begins_with_version_round_sender_and_receiver(kind: type[Message]) -> None:
+    assert kind.__struct_fields__[:4] == ("version", "round", "sender", "receiver")
+
+
+def mutated(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
+    """A small change to valid bytes, of a kind that an enemy or a bad line would make."""
+    at, how = chance.randrange(len(data)), chance.randrange(9)
+    if how == 0:
+        return data[:at]
+    if how == 1:
+        return data + chance.randbytes(chance.randrange(1, 9))
+    if how == 2:
+        return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+    if how == 3:
+        return data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+    if how == 4:
+        return data[:at] + chance.randbytes(chance.randrange(1, 5)) + data[at:]
+    if how == 5:
+        return data[:at] + data[at + chance.randrange(1, 40) :]
+    if how == 6:
+        other = chance.choice(others)
+        return data[:at] + other[chance.randrange(len(other)) :]
+    if how == 7:  # another length, type or number in the place of this one
+        head = chance.choice([0xC0, 0xC2, 0xC4, 0xC5, 0xC6, 0xCA, 0xCC, 0xCF, 0xD3, 0xDB, 0xDD, 0xDF, 0xC7, 0x90, 0xFF])
+        return data[:at] + bytes([head]) + chance.randbytes(chance.randrange(9)) + data[at + 1 :]
+    return chance.randbytes(at)
+
+
+def fuzzed(samples: list[bytes], *, seed: int, many: int) -> Iterator[bytes]:
+    chance = random.Random(seed)  # noqa: S311
+    for _ in range(many):
+        data = mutated(chance.choice(samples), chance, samples)
+        yield data if chance.random() < 0.8 else mutated(data or b"\0", chance, samples)
+
+
+def survive(samples: list[bytes], *, seed: int, many: int) -> int:
+    """How many of the inputs were messages all the same; every other one met a DECODE in fixed words."""
+    taken, texts, faults = 0, set(), set()
+    for data in fuzzed(samples, seed=seed, many=many):
+        try:
+            message = decode(data)
+        except PeerError as fault:
+            texts.add(str(fault))
+            faults.add(fault.fault)
+        else:
+            assert encode(message) == data
+            taken += 1
+    assert faults == {Fault.DECODE}
+    assert texts == {
+        "DECODE: these bytes are not exactly one message of this version",
+        "DECODE: these bytes are not the canonical form of a message",
+    }
+    return taken
+
+
+def test_a_hundred_thousand_bad_inputs_meet_a_typed_error(samples: list[bytes]) -> None:
+    many = 100_000
+    assert 0 < survive(samples, seed=1, many=many) < many / 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_a_million_bad_inputs_meet_a_typed_error(samples: list[bytes], seed: int) -> None:
+    survive(samples, seed=seed, many=100_000)
+
+
+@given(st.binary(max_size=200))
+@PATIENT
+def test_any_bytes_meet_a_typed_error_or_are_canonical(data: bytes) -> None:
+    for read in (decode, lambda found: decode_content(Vector, found)):
+        found = result(read, data)
+        assert found is Fault.DECODE or encode(found) == data
+
+
+def test_every_cut_and_every_extension_is_refused(samples: list[bytes]) -> None:
+    for data in samples:
+        for at in range(len(data)):
+            with pytest.raises(PeerError, match="DECODE"):
+                decode(data[:at])
+        for more in (b"\0", b"\xc0", data):
+            with pytest.raises(PeerError, match="DECODE"):
+                decode(data + more)
+
+
+@pytest.mark.parametrize("opening", [b"\x91", b"\x81\x00", b"\x81\xa1a", b"\xdc\x00\x01", b"\xdd\x00\x00\x00\x01"])
+def test_deep_nests_are_refused(samples: list[bytes], opening: bytes) -> None:
+    for inside in (b"", samples[0]):
+        for depth in (50, 2_000, 500_000):
+            with pytest.raises(PeerError, match="DECODE"):
+                decode(opening * depth + inside)
+    head = encode(Keys(1, Round(bytes(16), "k", 1), *[bytes(32)] * 5, bytes(64)))
+    with pytest.raises(PeerError, match="DECODE"):
+        decode(head[:-66] + opening * 100_000)
+
+
+def test_a_length_that_is_only_promised_takes_no_memory() -> None:
+    head = encode(Revealed((), ()))[:-2]
+    for promise in (b"\xdd\xff\xff\xff\xff", b"\xdc\xff\xff", b"\xc6\xff\xff\xff\xff"):
+        with pytest.raises(PeerError, match="DECODE"):
+            decode_content(Revealed, head + promise)
+
+
+def test_text_that_is_no_text_is_refused() -> None:
+    data = encode(Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1"))
+    for bad in (data.replace(b"opened", b"ope\xff\xfe\xfd"), data.replace(b"linear", b"\xe2near\xff")):
+        with pytest.raises(PeerError, match="DECODE") as found:
+            decode(bad)
+        assert found.value.__cause__ is None
+
+
+def test_longer_spellings_of_the_same_message_are_refused() -> None:
+    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    data = encode(message)
+    assert data.endswith(b"\xc4\1\1")
+    longer = data[:-3] + b"\xc5\0\1\1"
+    assert msgspec.msgpack.decode(longer, type=Opened) == message  # it is the same, in another spelling
+    with pytest.raises(PeerError, match="canonical"):
+        decode(longer)
+
+
+def test_fields_left_to_their_defaults_are_refused() -> None:
+    content = Vector(b"12345678")
+    assert decode_content(Vector, encode(content)) == content
+    with pytest.raises(PeerError, match="canonical"):
+        decode_content(Vector, msgspec.msgpack.encode(["vector", b"12345678"]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("version", 2),
+        ("version", 0),
+        ("sender", bytes(31)),
+        ("sender", bytes(33)),
+        ("receiver", b""),
+        ("round", Round(bytes(15), "linear", 1)),
+        ("round", Round(bytes(16), "", 1)),
+        ("round", Round(bytes(16), "x" * 33, 1)),
+        ("round", Round(bytes(16), "linear", -1)),
+        ("round", Round(bytes(16), "linear", 2**31)),
+        ("total", "text"),
+        ("total", None),
+    ],
+)
+def test_values_outside_their_bounds_are_refused(field: str, value: Any) -> None:
+    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    with pytest.raises(PeerError, match="DECODE"):
+        decode(encode(msgspec.structs.replace(message, **{field: value})))
+
+
+def test_what_is_over_the_limit_is_not_even_read() -> None:
+    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), bytes(1000))
+    data = encode(message)
+    assert decode(data, limit=len(data)) == message
+    with pytest.raises(PeerError, match=f"{len(data)} bytes is over the limit of {len(data) - 1}"):
+        decode(data, limit=len(data) - 1)
+    with pytest.raises(PeerError, match="over the limit"):
+        decode(bytes(LIMIT + 1))
+    with pytest.raises(PeerError, match="over the limit"):
+        decode_content(Vector, bytes(10), limit=9)
+
+
+def test_a_box_with_the_content_of_another_step_is_refused() -> None:
+    with pytest.raises(PeerError, match="something else than its step calls for"):
+        decode_content(Secrets, encode(Vector(bytes(8))))
+
+
+def test_contents_are_not_messages_and_messages_are_not_contents(samples: list[bytes]) -> None:
+    with pytest.raises(PeerError, match="DECODE"):
+        decode(encode(Vector(bytes(8))))
+    for data in samples:
+        with pytest.raises(PeerError, match="DECODE"):
+            decode_content(Vector, data)
+
+
+@pytest.mark.parametrize("kind", [*MESSAGES, *CONTENTS])
+def test_no_message_prints_what_it_holds(kind: type[Quiet]) -> None:
+    @given(any_of(kind))
+    @PATIENT
+    def is_quiet(message: Quiet) -> None:
+        assert repr(message) == str(message) == f"{kind.__name__}(...)"
+
+    is_quiet()
+
+
+def test_no_text_of_an_error_quotes_the_input() -> None:
+    text = "a secret that somebody sent"
+    for bad in ([text], {"type": text}, ["keys", text], ["keys", 1, [text.encode()]], text):
+        with pytest.raises(PeerError) as found:
+            decode(msgspec.msgpack.encode(bad))
+        assert text not in str(found.value)
+        assert found.value.__suppress_context__
+
+
+@given(st.integers(1, 200), st.data())
+@PATIENT
+def test_bitmaps_come_back_as_they_were(size: int, data: st.DataObject) -> None:
+    chosen = data.draw(st.frozensets(st.integers(0, size - 1)))
+    assert positions(bitmap(chosen, size=size), size=size) == chosen
+
+
+@given(st.integers(1, 70), st.binary(max_size=10))
+@PATIENT
+def test_bits_are_a_bitmap_in_one_spelling_only(size: int, bits: bytes) -> None:
+    found = result(positions, bits, size=size)
+    fits = len(bits) == (size + 7) // 8 and not int.from_bytes(bits, "little") >> size
+    assert bitmap(found, size=size) == bits if fits else found is Fault.DECODE

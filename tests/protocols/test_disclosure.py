@@ -1,0 +1,89 @@
+"""docs/who-learns-what.md is complete: no message, no content, no part and no field goes without words."""
+
+from collections.abc import Iterator
+from typing import get_args, get_origin, get_type_hints
+
+import pytest
+
+from prirec.protocols import messages, moves
+from prirec.protocols.disclosure import CONTENTS, PARTS, Disclosure, Role, Sealed, Sent
+from prirec.protocols.messages import AnyContent, AnyMessage, Boxes, Delivery, Message, Part
+from prirec.protocols.moves import Moves
+from prirec.protocols.seen import SEEN
+
+TABLES: dict[Role, tuple[Moves, ...]] = {
+    Role.MEMBER: (moves.MEMBER, moves.PAD_MEMBER),
+    Role.COLLECTOR: (moves.COLLECTOR,),
+    Role.NEIGHBOUR: (moves.NEIGHBOUR,),
+    Role.USER: (moves.RECEIVER,),
+}
+TOLD: dict[type[Part], Disclosure] = {**SEEN, **CONTENTS}
+
+
+def parts_of(kind: object) -> Iterator[type[Part]]:
+    """The structs that a type is made of, however deep."""
+    for inner in get_args(kind) if get_origin(kind) is not None else ():
+        yield from parts_of(inner)
+    if isinstance(kind, type) and issubclass(kind, Part):
+        yield kind
+        for hint in get_type_hints(kind).values():
+            yield from parts_of(hint)
+
+
+def fields_of(kind: type[Part]) -> list[str]:
+    head = Message.__struct_fields__ if issubclass(kind, Message) and kind is not Message else ()
+    return [name for name in kind.__struct_fields__ if name not in head]
+
+
+def test_every_message_and_every_content_has_words() -> None:
+    assert set(SEEN) == set(get_args(AnyMessage))
+    assert set(CONTENTS) == set(get_args(AnyContent))
+
+
+def test_every_part_that_travels_has_words() -> None:
+    travelling = {part for kind in TOLD for part in parts_of(kind)} - TOLD.keys()
+    assert travelling | {Message} == set(PARTS)
+
+
+def test_every_struct_of_the_messages_module_is_told_of_or_is_a_mere_base() -> None:
+    structs = {one for one in vars(messages).values() if isinstance(one, type) and issubclass(one, Part)}
+    assert structs - {Part, messages.Quiet} == {*TOLD, *PARTS}
+
+
+@pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind.__name__)
+def test_the_words_cover_every_field_of_a_message(kind: type[Part]) -> None:
+    assert list(TOLD[kind].fields) == fields_of(kind)
+
+
+@pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
+def test_the_words_cover_every_field_of_a_part(kind: type[Part]) -> None:
+    assert list(PARTS[kind]) == fields_of(kind)
+
+
+@pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind.__name__)
+def test_no_words_are_empty(kind: type[Part]) -> None:
+    one = TOLD[kind]
+    said = [*one.fields.values(), one.to_receiver, one.to_relay, one.hidden]
+    assert all(text.strip() for text in said)
+    assert not any("|" in text for text in said), "a bar would break the table"
+
+
+@pytest.mark.parametrize("kind", SEEN, ids=lambda kind: kind.__name__)
+def test_who_receives_a_message_is_whose_table_of_moves_takes_it(kind: type[AnyMessage]) -> None:
+    taking = {role for role, tables in TABLES.items() if any(kind in row for table in tables for row in table.values())}
+    told = SEEN[kind]
+    assert isinstance(told, Sent)
+    assert {receiver for _, receiver in told.ways} == taking
+
+
+@pytest.mark.parametrize("kind", CONTENTS, ids=lambda kind: kind.__name__)
+def test_contents_lie_in_messages_that_hold_something_sealed(kind: type[AnyContent]) -> None:
+    told = CONTENTS[kind]
+    assert isinstance(told, Sealed)
+    for message in told.inside:
+        assert "sealed" in fields_of(message) or message in (Boxes, Delivery)
+
+
+def test_every_message_that_holds_something_sealed_says_what() -> None:
+    holding = {kind for kind in SEEN if {"sealed", "boxes"} & set(fields_of(kind))}
+    assert holding == {message for told in CONTENTS.values() for message in told.inside}

@@ -1,0 +1,29 @@
+"""Writes the vectors: `PYTHONPATH=tests python -m vectors.make`. What is right is what the reference says, and where a
+standard has printed an answer, the reference is held to it first."""
+
+import json
+from pathlib import Path
+
+from vectors import cases_keys, cases_ring, cases_shamir
+
+HERE = Path(__file__).parent
+FILES = {
+    "fixed_point.json": cases_ring.fixed_point,
+    "additive.json": cases_ring.additive,
+    "masks.json": cases_ring.masks,
+    "shamir.json": cases_shamir.shamir,
+    "derivation.json": cases_keys.derivation,
+    "agreement.json": cases_keys.agreement,
+    "signatures.json": cases_keys.signatures,
+}
+
+
+def texts() -> dict[str, str]:
+    """What each file must hold, one vector a line."""
+    lines = {name: [json.dumps(entry, ensure_ascii=False) for entry in cases()] for name, cases in FILES.items()}
+    return {name: "[\n" + ",\n".join(entries) + "\n]\n" for name, entries in lines.items()}
+
+
+if __name__ == "__main__":
+    for name, text in texts().items():
+        (HERE / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,129 @@
+"""The sharing layer gives what a reference in plain integers gives, and refuses what that refuses, and as it does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prirec.errors import PeerError, UsageError
+from prirec.sharing import additive, masks, shamir
+from prirec.sharing.fixed_point import FixedPoint
+from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
+from vectors import make
+
+HERE = Path(__file__).parent
+FILES = [HERE / name for name in make.FILES]
+VECTORS = [(file.stem, entry) for file in FILES for entry in json.loads(file.read_text(encoding="utf-8"))]
+BAD = [(stem, entry) for stem, entry in VECTORS if "error" in entry]
+GOOD = [(stem, entry) for stem, entry in VECTORS if "error" not in entry]
+RING = {"64": np.uint64, "32": np.uint32, "16": np.uint16}
+FIELD = {"bytes": bytes.fromhex, "text": str, "number": int, "fraction": float}
+
+
+def named(vectors: list[tuple[str, dict[str, Any]]]) -> list[Any]:
+    return [pytest.param(entry, id=f"{stem}: {entry['claim']}") for stem, entry in vectors]
+
+
+def words(texts: list[Any], dtype: type) -> np.ndarray:
+    return np.array([[int(word) for word in row] if isinstance(row, list) else int(row) for row in texts], dtype=dtype)
+
+
+def rows(texts: list[Any], dtype: type, *, width: int) -> np.ndarray:
+    """Rows of words; where there are none, they are still rows."""
+    return words(texts, dtype) if texts else np.empty((0, width), dtype=dtype)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value.tolist()]
+    return [plain(item) for item in value] if isinstance(value, list) else value if value is None else repr(value)
+
+
+def encode(i: dict[str, Any]) -> np.ndarray:
+    sizes = {name: int(i[name]) for name in ("summands", "fraction_bits", "ring_bits")}
+    return FixedPoint(bound=float(i["bound"]), **sizes).encode(np.array([float(value) for value in i["values"]]))
+
+
+def decode(i: dict[str, Any]) -> np.ndarray:
+    sizes = {name: int(i[name]) for name in ("fraction_bits", "ring_bits")}
+    return FixedPoint(summands=1, bound=1.0, **sizes).decode(words(i["words"], RING[i["ring_bits"]]))
+
+
+def additive_split(i: dict[str, Any]) -> np.ndarray:
+    secret = words(i["secret"], RING[i["ring_bits"]])
+    return additive.split(secret, pads=rows(i["pads"], secret.dtype.type, width=secret.size), own=int(i["own"]))
+
+
+def additive_combine(i: dict[str, Any]) -> np.ndarray:
+    return additive.combine(rows(i["shares"], RING[i["ring_bits"]], width=1))
+
+
+def shamir_split(i: dict[str, Any]) -> np.ndarray:
+    secret, seed = bytes.fromhex(i["secret"]), bytes.fromhex(i["seed"])
+    return shamir.split(secret, threshold=int(i["threshold"]), points=words(i["points"], np.int64), seed=seed)
+
+
+def shamir_combine(i: dict[str, Any]) -> bytes:
+    return shamir.combine(words(i["points"], np.int64), rows(i["shares"], np.uint32, width=9))
+
+
+def stretch(i: dict[str, Any]) -> np.ndarray:
+    return masks.stretch(bytes.fromhex(i["seed"]), int(i["count"]), RING[i["ring_bits"]])
+
+
+def derived(i: dict[str, Any]) -> bytes:
+    return derive(bytes.fromhex(i["secret"]), *(FIELD[kind](text) for kind, text in i["fields"]))
+
+
+def signed(i: dict[str, Any]) -> bytes:
+    return SigningKey(bytes.fromhex(i["secret"])).sign(bytes.fromhex(i["message"]))
+
+
+def verified(i: dict[str, Any]) -> None:
+    public, signature, message = (bytes.fromhex(i[name]) for name in ("public", "signature", "message"))
+    verify(public, signature=signature, message=message)
+
+
+OPERATIONS = {
+    "encode": encode,
+    "decode": decode,
+    "additive_split": additive_split,
+    "additive_combine": additive_combine,
+    "shamir_split": shamir_split,
+    "shamir_combine": shamir_combine,
+    "stretch": stretch,
+    "derive": derived,
+    "agreement_public": lambda i: AgreementKey(bytes.fromhex(i["secret"])).public,
+    "agree": lambda i: AgreementKey(bytes.fromhex(i["secret"])).agree(bytes.fromhex(i["peer"])),
+    "signing_public": lambda i: SigningKey(bytes.fromhex(i["secret"])).public,
+    "sign": signed,
+    "verify": verified,
+}
+
+
+@pytest.mark.parametrize("entry", named(GOOD))
+def test_the_answer_is_that_of_the_reference(entry):
+    assert plain(OPERATIONS[entry["operation"]](entry["inputs"])) == entry["output"]
+
+
+@pytest.mark.parametrize("entry", named(BAD))
+def test_what_the_reference_refuses_is_refused_for_the_same_reason(entry):
+    with pytest.raises((UsageError, PeerError)) as refusal:
+        OPERATIONS[entry["operation"]](entry["inputs"])
+    assert type(refusal.value).__name__ == entry["error"]
+    assert getattr(refusal.value, "fault", None) == entry.get("fault")
+
+
+def test_the_files_are_what_the_reference_writes():
+    assert {file.name: file.read_text(encoding="utf-8") for file in FILES} == make.texts()
+
+
+def test_there_are_enough_vectors_and_enough_bad_ones():
+    assert len(VECTORS) >= 40
+    assert len(BAD) >= 15
+    assert len({(stem, entry["claim"], entry["operation"]) for stem, entry in VECTORS}) == len(VECTORS)
+    assert {entry["operation"] for _, entry in VECTORS} == set(OPERATIONS)
