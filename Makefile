@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 CLEAN  := $(VENV)/.kernels
 PEERS  := .venv-peers/.ready
+FLOWER := .venv-flower/.ready
 SOURCES := $(shell find src -name '*.py')
 
 .PHONY: help setup demo test lint unit soak bench docs lock clean
@@ -46,10 +47,10 @@ unit: setup
 
 test: lint unit
 
-soak: setup $(PEERS)
+soak: setup $(PEERS) $(FLOWER)
 	$(BIN)/python benchmarks/soak.py
 
-bench: setup $(PEERS)
+bench: setup $(PEERS) $(FLOWER)
 	$(BIN)/python benchmarks/run.py
 
 $(PEERS): benchmarks/peers.txt
@@ -57,12 +58,18 @@ $(PEERS): benchmarks/peers.txt
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 	touch $@
 
+$(FLOWER): benchmarks/flower.txt
+	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/flower.txt
+	touch $@
+
 docs: setup
 	$(BIN)/python -m prirec.cli.reference > docs/reference/cli.md
 	$(BIN)/python docs/make.py
+	$(BIN)/python benchmarks/bytes_table.py
 
 lock:
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers demo
+	rm -rf $(VENV) .venv-peers .venv-flower demo

@@ -1,6 +1,7 @@
 """Every benchmark in one run; writes results.json and RESULTS.md beside this file.
 
-`make bench` first makes `.venv-peers` with the libraries to compare with; without it they are left out.
+`make bench` first makes `.venv-peers` and `.venv-flower` with the libraries to compare with; without them these are
+left out.
 """
 
 import json
@@ -14,6 +15,7 @@ import numpy as np
 import figures
 import memory
 import scaling
+import secure
 import speed
 
 HERE = Path(__file__).parent
@@ -21,6 +23,7 @@ ROWS = {
     "speed": speed.measure,
     "memory": memory.measure,
     "scaling": scaling.measure,
+    "secure": secure.measure,
     "figures": figures.measure,
 }
 
@@ -78,7 +81,13 @@ def figure_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-LINES = {"speed": speed_lines, "memory": memory_lines, "scaling": scaling_lines, "figures": figure_lines}
+LINES = {
+    "speed": speed_lines,
+    "memory": memory_lines,
+    "scaling": scaling_lines,
+    "secure": secure.lines,
+    "figures": figure_lines,
+}
 
 
 def page(found: dict[str, Any]) -> str:

@@ -8,6 +8,11 @@ from prirec.settings import Settings
 HARD_FLOOR = 50
 
 
+def _per_mille(share: float, below: int) -> bool:
+    """Terms, which everyone in a sum signs, hold whole numbers only."""
+    return 0 <= 1000 * share < below and abs(1000 * share - round(1000 * share)) < 1e-9
+
+
 def _limits(s: Settings) -> list[tuple[bool, str]]:
     """Every limit on a single number, with the words for whoever oversteps it."""
     return [
@@ -38,8 +43,8 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (0 <= s.neighbours.resolution <= 9, "neighbours.resolution must be between 0 and 9"),
         (0 < s.participation.online <= 1, "participation.online must be above 0 and at most 1"),
         (0 <= s.participation.dropout < 1, "participation.dropout must be at least 0 and below 1"),
-        (0 <= s.sums.lost < 0.5, "sums.lost must be at least 0 and below 1/2"),
-        (0 <= s.sums.corrupt < 1 / 3, "sums.corrupt must be at least 0 and below 1/3"),
+        (_per_mille(s.sums.lost, 500), "sums.lost must be in whole thousandths, at least 0 and below 1/2"),
+        (_per_mille(s.sums.corrupt, 334), "sums.corrupt must be in whole thousandths, at least 0 and below 1/3"),
         (s.ring.bits in (32, 64), "ring.bits must be 32 or 64"),
         (1 <= s.ring.fraction_bits <= 40, "ring.fraction_bits must be between 1 and 40"),
         (0 < s.ring.bound < inf, "ring.bound must be positive and finite"),

@@ -11,7 +11,7 @@ from prirec.protocols import mask_graph
 from prirec.protocols.actions import Aborted, Action, Finished, Persist, Stage
 from prirec.protocols.codec import bitmap, decode_content, encode
 from prirec.protocols.mask_graph import Graph
-from prirec.protocols.meeting import graph_for
+from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import (
     VERSION,
     Agreements,
@@ -21,6 +21,7 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Listed,
+    Masked,
     Opened,
     Reveal,
     Revealed,
@@ -51,6 +52,7 @@ from support.rounds import (
 )
 
 MEMBERS = terms_of("double", "members")
+SPARSE = terms_of("double", "collector", corrupt=0, lost=10, length=1)
 EVERY_METHOD = [terms_of("pads"), terms_of("double"), MEMBERS, terms_of("shares")]
 
 
@@ -150,8 +152,13 @@ def test_the_true_roster_is_taken(terms: Any) -> None:
     assert sends(member.receive(roster_of(gathering, lines)))
 
 
-@pytest.mark.parametrize("terms", EVERY_METHOD)
-@pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key", "signature", "name"])
+WORDS = ["mask_key", "box_key", "signing_key", "signature", "name"]
+ALL_OR_NOTHING = [terms for terms in EVERY_METHOD if terms.method != "double"]
+DOUBLE = [terms for terms in EVERY_METHOD if terms.method == "double"]
+
+
+@pytest.mark.parametrize("terms", ALL_OR_NOTHING)
+@pytest.mark.parametrize("field", WORDS)
 def test_a_false_word_about_a_neighbour_is_refused(terms: Any, field: str) -> None:
     gathering, member, lines = meeting(terms)
     false = getattr(lines[2], field)
@@ -159,9 +166,46 @@ def test_a_false_word_about_a_neighbour_is_refused(terms: Any, field: str) -> No
     assert refusal(member, roster_of(gathering, lines)) is Fault.AUTH
 
 
+def boxed_up(gathering: Gathering, roster: Roster) -> Delivery:
+    """What a collector can deliver that showed a false roster to the first member, and the true one to the others."""
+    others = [sends(one.receive(true)) for one, true in zip(gathering.members[1:], rosters(gathering)[1:], strict=True)]
+    boxes = tuple(
+        Box(at + 1, next(b.sealed for b in sent.boxes if b.position == 0)) for at, (sent,) in enumerate(others)
+    )
+    signed = tuple(Signed(at + 1, sent.signature) for at, (sent,) in enumerate(others))
+    names = (gathering.collector.name, gathering.names[0])
+    return Delivery(VERSION, gathering.task.round, *names, bitmap(range(roster.size), size=roster.size), boxes, signed)
+
+
+def rosters(gathering: Gathering) -> list[Roster]:
+    """The true ones, which were kept back."""
+    lines = list(gathering.collector._roster)
+    return [altered(roster_of(gathering, lines), receiver=name) for name in gathering.names]
+
+
+@pytest.mark.parametrize("terms", DOUBLE)
+@pytest.mark.parametrize("field", [word for word in WORDS if word != "name"])
+def test_a_false_word_about_a_neighbour_ends_the_round_before_a_vector_leaves(terms: Any, field: str) -> None:
+    gathering, member, lines = meeting(terms)
+    false = getattr(lines[2], field)
+    lines[2] = altered(lines[2], **{field: false[:-1] + bytes([false[-1] ^ 1])})
+    roster = roster_of(gathering, lines)
+    assert sends(member.receive(roster))
+    assert refusal(member, boxed_up(gathering, roster)) is Fault.PARAMS_MISMATCH
+    assert member.state is State.BURNT
+
+
+@pytest.mark.parametrize("terms", DOUBLE)
+def test_the_true_roster_and_what_the_others_signed_are_taken(terms: Any) -> None:
+    gathering, member, lines = meeting(terms)
+    roster = roster_of(gathering, lines)
+    member.receive(roster)
+    assert isinstance(sends(member.receive(boxed_up(gathering, roster)))[0], Masked)
+
+
 def test_keys_that_a_neighbour_signed_for_another_round_are_refused() -> None:
-    gathering, member, lines = meeting()
-    other = gather(4, MEMBERS, of=altered(gathering.task.round, number=2), seed=9)
+    gathering, member, lines = meeting(terms_of("pads"))
+    other = gather(4, terms_of("pads"), of=altered(gathering.task.round, number=2), seed=9)
     lines[2] = held_at(other, Roster)[0].listed[2]
     assert refusal(member, roster_of(gathering, lines)) is Fault.AUTH
 
@@ -273,7 +317,7 @@ def test_a_list_that_the_root_does_not_stand_for_is_refused() -> None:
 @pytest.fixture(scope="module")
 def sparse() -> tuple[Gathering, Roster, list[Listed]]:
     """A round on a sparse graph, the roster of the first member, and all lines."""
-    gathering = gather(66, terms_of("double", "collector", corrupt=0, lost=10, length=1))
+    gathering = gather(66, SPARSE)
     rosters = held_at(gathering, Roster)
     lines = {one.position: one for roster in rosters for one in roster.listed}
     return gathering, rosters[0], [lines[at] for at in sorted(lines)]
@@ -402,6 +446,18 @@ def test_a_bitmap_of_another_length_is_refused() -> None:
     _, member, true = delivered()
     for bits in (b"", b"\x0f\0", b"\x1f", b"\xff", bytes(100)):
         assert refusal(member, altered(true, sharing=bits)) is Fault.DECODE
+
+
+def test_a_delivery_without_enough_holders_of_the_own_secrets_ends_the_round() -> None:
+    """The fewest survivors would do, but fewer than t hold shares of what this device shared."""
+    few = graph_for(MEMBERS, 5).threshold - 1
+    assert few >= least(MEMBERS, 5)
+    _, member, true = delivered(many=5)
+    boxes = tuple(box for box in true.boxes if box.position < few)
+    signatures = tuple(one for one in true.signatures if one.position < few)
+    sharing = bitmap(range(few), size=5)
+    assert refusal(member, altered(true, sharing=sharing, boxes=boxes, signatures=signatures)) is Fault.ABORTED
+    assert member.state is State.BURNT
 
 
 def test_a_delivery_with_too_few_who_go_on_ends_the_round() -> None:
@@ -557,48 +613,51 @@ def test_signatures_of_strangers_do_not_count() -> None:
     assert refusal(member, agreements(gathering, (strange, *signed[: needed - 1]))) is Fault.ABORTED
 
 
-def test_forged_signatures_are_refused() -> None:
-    gathering, member, signed, _ = agreed()
+def test_forged_signatures_do_not_count() -> None:
+    gathering, member, signed, needed = agreed()
     forged = Signed(signed[0].position, OUTSIDER.sign(member._settled))
     exchanged = Signed(signed[0].position, signed[1].signature)
     for bad in (forged, exchanged, Signed(signed[0].position, bytes(64))):
-        assert refusal(member, agreements(gathering, (bad, *signed[1:]))) is Fault.AUTH
-    assert sends(member.receive(agreements(gathering, signed)))
+        assert refusal(member, agreements(gathering, (bad, *signed[1:needed]))) is Fault.ABORTED
+        assert member.state is State.AGREED
+    assert sends(member.receive(agreements(gathering, (forged, *signed))))
 
 
-def test_signatures_on_another_list_are_refused() -> None:
+def test_signatures_on_another_list_do_not_count() -> None:
     gathering, *_ = settled(many=5)
     signatures_on(gathering, set(range(5)), of={0})
     others = signatures_on(gathering, set(range(4)), of={1, 2, 3})
-    assert refusal(gathering.members[0], agreements(gathering, others)) is Fault.AUTH
+    assert refusal(gathering.members[0], agreements(gathering, others)) is Fault.ABORTED
 
 
 def test_lists_of_those_who_go_on_that_differ_open_nothing() -> None:
-    """Some are told that the last one sealed no boxes: their vectors leave, but nobody signs the survivors."""
-    for signatures, fault in [(None, Fault.AUTH), ((), Fault.PARAMS_MISMATCH)]:
-        gathering = gather(5, MEMBERS)
-        for at, true in enumerate(held_at(gathering, Delivery)[:4]):
-            gathering.members[at].receive(without(4, true, many=5) if at < 2 else true)
-        for at in range(4):
-            survivors = told(gathering, {0, 1, 2, 3}, to=at)
-            if signatures is not None:
-                survivors = altered(survivors, signatures=signatures)
-            assert refusal(gathering.members[at], survivors) is fault
+    """Some are told that the last one sealed no boxes: their vectors leave, but nobody gives out a share."""
+    gathering = gather(5, MEMBERS)
+    for at, true in enumerate(held_at(gathering, Delivery)[:4]):
+        gathering.members[at].receive(without(4, true, many=5) if at < 2 else true)
+    signed = signatures_on(gathering, {0, 1, 2, 3}, of={0, 1, 2, 3})
+    for at in range(4):
+        rest = tuple(one for one in signed if one.position != at)
+        assert refusal(gathering.members[at], agreements(gathering, rest, to=at)) is Fault.ABORTED
+        assert gathering.members[at].state is State.AGREED
 
 
 @pytest.mark.parametrize("change", ["left out", "forged", "exchanged", "of another list"])
-def test_survivors_without_what_the_neighbours_signed_are_refused(change: str) -> None:
-    gathering, member, true = settled()
+def test_on_a_sparse_graph_survivors_need_what_every_neighbour_signed(change: str) -> None:
+    """Two arcs of the ring that were told of different boxes could each have t signatures of their own."""
+    gathering = gather(66, SPARSE)
+    true, member = held_at(gathering, Survivors)[0], gathering.members[0]
     first, second, *rest = true.signatures
-    other = encode(Delivered(member._meeting.mark, b"\7"))
-    signatures, fault = {
-        "left out": ((second, *rest), Fault.PARAMS_MISMATCH),
-        "forged": ((altered(first, signature=bytes(64)), second, *rest), Fault.AUTH),
-        "exchanged": ((Signed(first.position, second.signature), second, *rest), Fault.AUTH),
-        "of another list": ((Signed(1, gathering.members[1]._signing_key.sign(other)), second, *rest), Fault.AUTH),
+    other = encode(Delivered(member._meeting.mark, bitmap(range(65), size=66)))
+    signed = gathering.members[first.position]._signing_key.sign(other)
+    signatures = {
+        "left out": (second, *rest),
+        "forged": (altered(first, signature=bytes(64)), second, *rest),
+        "exchanged": (Signed(first.position, second.signature), second, *rest),
+        "of another list": (Signed(first.position, signed), second, *rest),
     }[change]
-    assert refusal(member, altered(true, signatures=signatures)) is fault
-    assert (member.state is State.BURNT) == (fault is Fault.PARAMS_MISMATCH)
+    assert refusal(member, altered(true, signatures=signatures)) is Fault.PARAMS_MISMATCH
+    assert member.state is State.BURNT
 
 
 def test_of_a_lost_neighbour_only_the_mask_key_and_of_a_survivor_only_the_seed_is_shared() -> None:
@@ -617,12 +676,15 @@ def test_of_a_lost_neighbour_only_the_mask_key_and_of_a_survivor_only_the_seed_i
 # The opened sum
 
 
-def test_a_sum_of_another_length_is_refused() -> None:
+def test_a_sum_of_another_length_or_that_was_tampered_with_is_refused() -> None:
     gathering = gather(4, MEMBERS)
     true = held_at(gathering, Opened)[0]
     member = gathering.members[0]
-    for total in (b"", true.total[:-1], true.total[:-8], true.total + bytes(8), true.total + b"\0"):
-        assert refusal(member, altered(true, total=total)) is Fault.PARAMS_MISMATCH
+    for size in (0, 23, 16, 32, 25):
+        sealed = gathering.collector.seal_for(0, Opened, Vector(bytes(size)))
+        assert refusal(member, altered(true, sealed=sealed)) is Fault.PARAMS_MISMATCH
+    for spoilt in (true.sealed[:-1], true.sealed[:-1] + b"\0", held_at(gather(4, MEMBERS), Opened)[1].sealed):
+        assert refusal(member, altered(true, sealed=spoilt)) is Fault.AUTH
     found = [action for action in member.receive(true) if isinstance(action, Finished)]
     assert found[0].total.tolist() == gathering.total().tolist()
 
@@ -642,7 +704,7 @@ def test_a_second_different_sum_is_refused_and_the_first_stays() -> None:
     member.receive(true)
     before = fingerprint(member)
     with pytest.raises(PeerError, match="EQUIVOCATION"):
-        member.receive(altered(true, total=bytes(24)))
+        member.receive(altered(true, sealed=bytes(40)))
     assert fingerprint(member) == before
 
 

@@ -8,6 +8,7 @@ import pytest
 from prirec.engines.wire import Wire
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import bitmap, decode_content, encode
+from prirec.protocols.meeting import graph_for
 from prirec.protocols.messages import (
     VERSION,
     Agreement,
@@ -280,11 +281,23 @@ def test_a_vector_from_one_that_sealed_no_boxes_is_refused() -> None:
 # Agreements
 
 
-def test_an_agreement_that_is_forged_or_on_another_list_is_refused() -> None:
+@pytest.mark.parametrize("forged", [0, 1, 2])
+def test_agreements_that_do_not_hold_count_for_nothing(forged: int) -> None:
+    """Each device sees for itself whether t have signed: with one forged of five they have, with two they have not."""
+    gathering = gather(5)
+    true = held_at(gathering, Agreement)
+    other = [gathering.members[at]._signing_key.sign(b"another list") for at in range(forged)]
+    bad = [altered(one, signature=signature) for one, signature in zip(true, other, strict=False)]
+    wire = finish(gathering, [*bad, *true[forged:]])
+    if forged <= 5 - graph_for(DOUBLE, 5).threshold:
+        assert_sum_of(gathering, wire, [0, 1, 2, 3, 4])
+    else:
+        assert_no_sum(gathering, wire)
+
+
+def test_an_agreement_from_outside_the_survivors_is_refused() -> None:
     gathering = gather(4)
-    first, second, *_ = held_at(gathering, Agreement)
-    for signature in (bytes(64), second.signature, gathering.members[0]._signing_key.sign(b"another list")):
-        assert refusal(gathering.collector, altered(first, signature=signature)) is Fault.AUTH
+    first = held_at(gathering, Agreement)[0]
     assert refusal(gathering.collector, altered(first, sender=OUTSIDER.public)) is Fault.AUTH
 
 

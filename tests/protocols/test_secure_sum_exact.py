@@ -143,8 +143,8 @@ def test_a_sparse_graph_opens_while_everyone_has_enough_holders_left(spared: int
 def test_the_thresholds_of_small_complete_graphs() -> None:
     table = {n: (mask_graph.complete(n).threshold, n - mask_graph.complete(n).threshold) for n in range(2, 11)}
     assert table == {
-        2: (1, 1),  # which a floor of two survivors does not let happen
-        3: (2, 1),
+        2: (2, 0),
+        3: (3, 0),
         4: (3, 1),
         5: (4, 1),
         6: (5, 1),

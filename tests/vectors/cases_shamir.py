@@ -6,7 +6,7 @@ from typing import Any
 from vectors import reference as ref
 from vectors.entry import SECRET, SEED, Vector, vector
 
-PASSES_OVER_P = (3_996_810).to_bytes(32, "big")  # number 525 of its stream of 32-bit words is p in the low 31 bits
+PASSES_OVER_P = (3_996_810).to_bytes(32, "big")  # number 517 of its stream of 32-bit words is p in the low 31 bits
 
 
 def shamir() -> Iterator[Vector]:

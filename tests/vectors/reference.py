@@ -65,7 +65,7 @@ def key_stream(key: bytes, *, counter: int, size: int) -> bytes:
 def stretch(seed: bytes, *, count: int, ring_bits: int) -> list[int]:
     demand(len(seed) == 32 and count >= 0 and ring_bits in (32, 64))
     width = ring_bits // 8
-    stream = key_stream(seed, counter=0, size=count * width)
+    stream = key_stream(seed, counter=2, size=count * width)  # where AES-GCM begins under the nonce 0
     return [int.from_bytes(stream[at : at + width], "little") for at in range(0, len(stream), width)]
 
 

@@ -112,13 +112,12 @@ class Wire:
         while self._queue:
             due, _, data = heappop(self._queue)
             self._clock = max(self._clock, due) + 1
-            message = decode(data)
-            party = self.parties.get(message.receiver)
-            if party is None:
-                continue
             try:
-                actions = party.receive(message)
+                message = decode(data)
+                party = self.parties.get(message.receiver)
+                actions = party.receive(message) if party is not None else []
             except PeerError as fault:
                 self.refused.append(fault)
                 continue
-            self.do(party, actions)
+            if party is not None:
+                self.do(party, actions)

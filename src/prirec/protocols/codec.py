@@ -62,7 +62,8 @@ def bitmap(positions: Collection[int], *, size: int) -> bytes:
 
 def positions(bits: bytes, *, size: int) -> frozenset[int]:
     """The positions that a bitmap names."""
-    found = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little")
-    if len(bits) != -(-size // 8) or found[size:].any():
-        raise PeerError(Fault.DECODE, "a bitmap has not the length of the roster")
-    return frozenset(np.flatnonzero(found).tolist())
+    if len(bits) == -(-size // 8):
+        found = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little")
+        if not found[size:].any():
+            return frozenset(np.flatnonzero(found).tolist())
+    raise PeerError(Fault.DECODE, "a bitmap has not the length of the roster")

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols import mask_graph
 from prirec.protocols.actions import Action, Persist, Send, Stage
-from prirec.protocols.boxes import unseal
+from prirec.protocols.boxes import seal, unseal
 from prirec.protocols.codec import encode
 from prirec.protocols.meeting import Meeting, Task, graph_for, least
-from prirec.protocols.messages import VERSION, Invitation, Keys, Listed, Message, Roster
+from prirec.protocols.messages import VERSION, Invitation, Keys, Listed, Message, Part, Roster
 from prirec.protocols.moves import State
 from prirec.protocols.party import FatalError, Party
 from prirec.protocols.statements import Invited, RoundKeys, Statement, digest
@@ -133,6 +133,11 @@ class Convener(Party):
         """What a member sealed for the collector."""
         name = self._roster[at].name
         return unseal(self._agreed[name], self._meeting.header(sender=name, receiver=self.name, kind=kind), sealed)
+
+    def seal_for(self, at: int, kind: type[Message], content: Part) -> bytes:
+        """A box for a member."""
+        name = self._roster[at].name
+        return seal(self._agreed[name], self._meeting.header(sender=self.name, receiver=name, kind=kind), content)
 
     def enough(self, many: int, did: str) -> None:
         """Below the fewest that the terms allow, the round is given up and nothing is opened."""

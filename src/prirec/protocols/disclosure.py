@@ -17,6 +17,7 @@ from prirec.protocols.messages import (
     Listed,
     Masked,
     Message,
+    Opened,
     Part,
     Partial,
     Reveal,
@@ -119,9 +120,9 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         hidden="Both secrets. Whoever works with one member of a cohort has the members' key, the collector included.",
     ),
     Vector: Sealed(
-        inside=(Masked, ShareOf, Partial),
+        inside=(Masked, Opened, ShareOf, Partial),
         fields={
-            "values": "ring elements: a masked vector, a share, or a sum of shares",
+            "values": "ring elements: a masked vector, a sum under the members' pads, a share, or a sum of shares",
             "commitment": "under double masks, by which the collector knows the right seed; else empty",
         },
         to_receiver=(

@@ -1,8 +1,9 @@
 """The member's side of a meeting.
 
-A device believes nothing of a roster that it has not checked: that its own line is as it sent it, that the lines of its
-neighbours are signed by their identities, that all of them are lines of the one roster with this root, and that the
-mask graph, which follows from the root alone, gives it exactly these neighbours and is dense enough for the terms.
+A device believes nothing of a roster that it has not checked: that its own line is as it sent it; that its own and its
+neighbours' lines are lines of the one roster with this root; that the mask graph, which follows from the root alone,
+gives it exactly these neighbours and is dense enough for the terms. That the lines are the neighbours' own, their
+identities' signatures say: on their keys, or under double masks on the whole statement, before any vector leaves.
 """
 
 from itertools import pairwise
@@ -69,7 +70,7 @@ class Guest(Party):
             Graph(roster.size, roster.degree, roster.threshold),
             {one.position: one for one in roster.listed},
         )
-        if not acceptable(graph, self.task.terms) or max(listed, default=-1) >= graph.size:
+        if len(listed) != graph.degree + 1 or max(listed) >= graph.size or not acceptable(graph, self.task.terms):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster's mask graph is not what the terms call for")
         own = next((one for one in roster.listed if one.name == self.name), None)
         if own is None or keys_of(own, self.round) != keys_of(self._line(own.position), self.round):
@@ -82,8 +83,9 @@ class Guest(Party):
             raise PeerError(Fault.AUTH, "the roster is not in the order of its names")
         known = {at: encode(one) for at, one in listed.items()}
         merkle.check(roster.root, size=roster.size, known=known, proof=roster.proof)
-        for at in expected:
-            verify(listed[at].name, signature=listed[at].signature, message=encode(keys_of(listed[at], self.round)))
+        if self.task.terms.method != "double":
+            for at in expected:
+                verify(listed[at].name, signature=listed[at].signature, message=encode(keys_of(listed[at], self.round)))
         channels = {at: self._box_key.agree(listed[at].box_key) for at in expected}
         statement = Statement(self._invited, roster.root, roster.size, roster.degree, roster.threshold)
         return Meeting(statement, digest(statement), own.position, {at: listed[at] for at in expected}, channels)
@@ -101,6 +103,10 @@ class Guest(Party):
     def seal_for_collector(self, meeting: Meeting, kind: type[Message], content: Part) -> bytes:
         header = meeting.header(sender=self.name, receiver=self.task.collector, kind=kind)
         return seal(self._channel, header, content)
+
+    def unseal_from_collector(self, meeting: Meeting, kind: type[Message], sealed: bytes) -> bytes:
+        header = meeting.header(sender=self.task.collector, receiver=self.name, kind=kind)
+        return unseal(self._channel, header, sealed)
 
     def _line(self, position: int) -> Listed:
         return Listed(

@@ -80,14 +80,13 @@ def plan(size: int, *, corrupt: float, lost: float) -> Graph:
 
 
 def complete(size: int) -> Graph:
-    """Everyone masks with everyone; t = ⌊2n/3⌋ + 1, but never above the n - 1 others, who alone hold shares of both.
+    """Everyone masks with everyone; t = ⌊2n/3⌋ + 1, a device's own share counted.
 
     With c < n/3 of the others corrupt, 2t > n + c: nobody's two secrets are both known. It survives n - t lost: just
-    under a third of many, 2 of 7, 1 of 3 to 6. Of two devices (t = 1) each can open the other, and the sum itself gives
-    each away to the other: there a floor of two survivors, which every device keeps, is all that holds.
+    under a third of many, 2 of 7, 1 of 4 to 6, none of 2 or 3. Of two devices the sum gives each away to the other.
     """
     _check_size(size)
-    return Graph(size, size - 1, min(2 * size // 3 + 1, size - 1))
+    return Graph(size, size - 1, 2 * size // 3 + 1)
 
 
 def adequate(graph: Graph, *, corrupt: float, lost: float) -> bool:
@@ -163,8 +162,7 @@ def _holds(graph: Graph, bounds: _Bounds) -> bool:
     if graph.is_complete:
         least, most = complete(graph.size).threshold, min(graph.degree, graph.size - bounds.lost)
         most = max(least, most) if graph.size <= SMALL else most
-        apart = 2 * graph.threshold > graph.size + bounds.corrupt or graph.size == 2
-        return apart and least <= graph.threshold <= most
+        return 2 * graph.threshold > graph.size + bounds.corrupt and least <= graph.threshold <= most
     if graph.size <= SMALL or graph.degree > MOST_NEIGHBOURS or not 0 < graph.threshold <= graph.degree:
         return False
     degrees, thresholds = np.array([graph.degree]), np.array([graph.threshold])

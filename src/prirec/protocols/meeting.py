@@ -24,6 +24,8 @@ class Task:
     def __post_init__(self) -> None:
         if self.terms.opening == "members" and self.terms.method != "double":
             raise UsageError("a sum that its members open needs double masks")
+        if self.terms.corrupt + 2 * self.terms.lost >= 1000:
+            raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def graph_for(terms: Terms, size: int) -> Graph:
 
 def acceptable(graph: Graph, terms: Terms) -> bool:
     """Whether a device goes along with a roster of this size and graph: no sum may wrap, none may be taken apart."""
-    if not graph.possible or graph.size * (terms.bound + 1) > 2 ** (terms.ring_bits - 1) - 1:
+    if not graph.possible or graph.size * terms.bound > 2 ** (terms.ring_bits - 1) - 1:
         return False
     if terms.method != "double":
         return graph == graph_for(terms, terms.floor)

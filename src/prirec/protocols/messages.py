@@ -50,7 +50,7 @@ class Terms(Part, frozen=True):
     length: Annotated[int, Meta(ge=1, lt=2**31)]
     ring_bits: Literal[32, 64]
     fraction_bits: Annotated[int, Meta(ge=1, le=40)]
-    bound: Annotated[int, Meta(ge=1, le=2**62)]  # the largest entry, in units of the last fraction bit
+    bound: Annotated[int, Meta(ge=1, le=2**62)]  # the largest entry, as it is encoded
     floor: Natural = 2  # the fewest people that an opened sum may hold
     corrupt: PerMille = 50  # the share of devices that may work for the server, in thousandths
     lost: PerMille = 200  # the share that may be lost after the roster
@@ -175,9 +175,9 @@ class Reveal(Message, frozen=True, tag="reveal"):
 
 
 class Opened(Message, frozen=True, tag="opened"):
-    """Collector to member, where the members open: the sum, still under the pads that only members hold."""
+    """Collector to member, where the members open: the sum, still under the pads that only members hold, sealed."""
 
-    total: bytes
+    sealed: bytes
 
 
 class ShareOf(Message, frozen=True, tag="share"):
@@ -201,7 +201,7 @@ class Secrets(Quiet, frozen=True, tag="secrets"):
 
 
 class Vector(Quiet, frozen=True, tag="vector"):
-    """Inside `Masked`, `ShareOf` and `Partial`: ring elements, and the commitment to the seed under double masks."""
+    """Inside `Masked`, `Opened`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
 
     values: bytes
     commitment: bytes = b""

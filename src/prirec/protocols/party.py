@@ -24,6 +24,7 @@ class Party:
     def __init__(self, name: bytes, of: Round) -> None:
         self.name, self.round, self.state = name, of, State.IDLE
         self._heard: dict[tuple[type[AnyMessage], bytes], tuple[bytes, list[Action]]] = {}
+        self._written: Persist | None = None  # the last thing to persist
 
     def receive(self, message: AnyMessage) -> list[Action]:
         """Takes a message and says what is to be done, in order."""
@@ -44,6 +45,7 @@ class Party:
         if self.state is not State.DONE:
             self.state = following
         self._heard[said] = (mark, actions)
+        self._written = next((one for one in reversed(actions) if isinstance(one, Persist)), self._written)
         return actions
 
     def handle(self, message: AnyMessage) -> list[Action]:
@@ -58,7 +60,9 @@ class Party:
     def _again(self, said: tuple[type[AnyMessage], bytes], mark: bytes) -> list[Action]:
         heard, actions = self._heard[said]
         if heard == mark:
-            return [action for action in actions if isinstance(action, Send)]
+            sends: list[Action] = [action for action in actions if isinstance(action, Send)]
+            # what could not be written then must be written now
+            return [self._written, *sends] if sends and self._written is not None else sends
         if self.state is State.DONE or not self.burns_on_equivocation:
             raise PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'")
         return self.burn(PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'; the round is given up"))

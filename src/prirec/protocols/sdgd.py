@@ -58,8 +58,6 @@ class Neighbour(Guest):
     def _distribute(self, roster: Roster) -> list[Action]:
         """Lines 2 to 4: splits the weighted model, keeps one share, sends one to each of the others."""
         meeting = self.meet(roster)
-        if roster.size != self.task.terms.floor:
-            raise PeerError(Fault.PARAMS_MISMATCH, "the roster has not the N neighbours that the pads are for")
         shares = additive.split(self._value, pads=self._pads, own=meeting.position)  # row j is for position j
         sends = []
         for at, other in meeting.others.items():

@@ -71,7 +71,7 @@ SEEN: Mapping[type[AnyMessage], Sent] = {
     Boxes: Sent(
         ways=_UP,
         fields={
-            "signature": "by the device's key of this round, on terms, hash of V and roster as the device holds them",
+            "signature": "by the device's identity, on terms, hash of V and roster as the device holds them",
             "boxes": "for each one it masks with, a box with its secrets",
         },
         to_receiver="That the device holds the same V, terms and roster. The roster says for whom the boxes are.",
@@ -132,12 +132,12 @@ SEEN: Mapping[type[AnyMessage], Sent] = {
     ),
     Opened: Sent(
         ways=_DOWN,
-        fields={"total": "the sum, under the members' pads; neither sealed nor signed"},
+        fields={"sealed": "a box with the sum, under the members' pads"},
         to_receiver=(
             "The sum over the survivors, for the device holds the members' key. It has no proof that this is the sum: "
             "a collector can add to it."
         ),
-        to_relay="Words that cannot be told from uniform ones, to the collector as well, without the members' key.",
+        to_relay="That a sum was opened. Without the members' key it is uniform words, to the collector as well.",
         hidden="The summands, beyond what their sum tells.",
     ),
     ShareOf: Sent(

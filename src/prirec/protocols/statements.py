@@ -7,9 +7,7 @@ from typing import Literal
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import (
     Digest,
-    Invitation,
     Key,
-    Keys,
     Listed,
     Name,
     Natural,
@@ -42,14 +40,22 @@ class RoundKeys(Part, frozen=True, tag="prirec round keys"):
 
 
 class Statement(Part, frozen=True, tag="prirec statement"):
-    """Signed by a member's round key: what I believe that everyone in this round believes. The hash of V is that of the
-    V which the member holds, not of one that it was told of."""
+    """What a member believes that everyone in this round believes. The hash of V is that of the V which the member
+    holds, not of one that it was told of."""
 
     invited: Invited
     root: Digest  # of the roster
     size: Natural
     degree: Natural
     threshold: Natural
+
+
+class Vouched(Part, frozen=True, tag="prirec member"):
+    """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
+    keys in that line, and for no other line under the same name."""
+
+    statement: Statement
+    position: Natural
 
 
 class Delivered(Part, frozen=True, tag="prirec delivered"):
@@ -82,21 +88,6 @@ class BoxHeader(Part, frozen=True, tag="prirec box"):
 def digest(part: Part) -> bytes:
     """SHA-256 of the canonical form."""
     return sha256(encode(part)).digest()
-
-
-def invited(invitation: Invitation) -> Invited:
-    return Invited(
-        invitation.version,
-        invitation.round,
-        invitation.sender,
-        invitation.terms,
-        invitation.model,
-        invitation.box_key,
-    )
-
-
-def round_keys(keys: Keys) -> RoundKeys:
-    return RoundKeys(keys.version, keys.round, keys.sender, keys.mask_key, keys.box_key, keys.signing_key)
 
 
 def keys_of(listed: Listed, of: Round) -> RoundKeys:

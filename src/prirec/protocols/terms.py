@@ -1,7 +1,8 @@
 """From settings and V, which everyone has, to what a round is agreed on."""
 
+from fractions import Fraction
 from hashlib import sha256
-from math import ceil
+from math import floor as floor_of
 from typing import Literal
 
 import numpy as np
@@ -36,5 +37,5 @@ def _terms(
     length: int, floor: int, corrupt: int, lost: int,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
-    bound = ceil(code.bound * 2**code.fraction_bits)
+    bound = max(1, floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2)))  # the largest when rounded
     return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost)

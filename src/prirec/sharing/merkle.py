@@ -12,7 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
 
+import numpy as np
+
+from prirec.compiled import kernel
 from prirec.errors import Fault, PeerError, UsageError
+from prirec.types import BoolArray, OffsetArray
 
 _LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
 
@@ -20,26 +24,26 @@ _LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
 class Tree:
     """A list that is proved part by part, many times over: hashed once."""
 
-    __slots__ = ("_levels", "root")
+    __slots__ = ("_nodes", "_size", "root")
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
         if not leaves:
             raise UsageError("a hash tree needs at least one leaf")
-        self._levels = [[_leaf(leaf) for leaf in leaves]]
-        while len(below := self._levels[-1]) > 1:
-            self._levels.append([_node(*pair) for pair in zip_longest(below[::2], below[1::2])])
-        self.root = _root(self._levels[-1][0], len(leaves))
+        below = [_leaf(leaf) for leaf in leaves]
+        self._size, self._nodes = len(leaves), list(below)  # level after level
+        while len(below) > 1:
+            below = [_node(*pair) for pair in zip_longest(below[::2], below[1::2])]
+            self._nodes += below
+        self.root = _root(self._nodes[-1], len(leaves))
 
     def prove(self, positions: Collection[int]) -> tuple[bytes, ...]:
         """The hashes that `check` cannot work out from these leaves: level by level, from left to right."""
-        known = set(positions)
-        if not known or min(known) < 0 or max(known) >= len(self._levels[0]):
-            raise UsageError(f"a proof is about at least one of the positions 0 .. {len(self._levels[0]) - 1}")
-        proof: list[bytes] = []
-        for level in self._levels[:-1]:
-            proof += [level[at] for at in _missing(known, len(level))]
-            known = {at >> 1 for at in known}
-        return tuple(proof)
+        known = list(positions)
+        if not known or min(known) < 0 or max(known) >= self._size:
+            raise UsageError(f"a proof is about at least one of the positions 0 .. {self._size - 1}")
+        held = np.zeros(self._size, dtype=np.bool_)
+        held[known] = True
+        return tuple([self._nodes[at] for at in _lacking(held).tolist()])
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
@@ -71,6 +75,23 @@ def check(root: bytes, *, size: int, known: Mapping[int, bytes], proof: Sequence
 def _missing(known: Collection[int], width: int) -> list[int]:
     """The siblings that a level of this width lacks before its parents can be hashed."""
     return sorted(at for one in known if (at := one ^ 1) < width and at not in known)
+
+
+@kernel
+def _lacking(held: BoolArray) -> OffsetArray:
+    """`_missing` at every level, for the leaves that are held: places in the list of all nodes, level after level."""
+    level, width, start = held.copy(), held.size, 0
+    found, count = np.empty(2 * held.size, dtype=np.int64), 0
+    while width > 1:
+        for at in range(width):
+            other = at ^ 1
+            if other < width and level[other] and not level[at]:
+                found[count] = start + at
+                count += 1
+        for at in range(0, width, 2):
+            level[at >> 1] = level[at] or (at + 1 < width and level[at + 1])
+        start, width = start + width, (width + 1) >> 1
+    return found[:count]
 
 
 def _leaf(leaf: bytes) -> bytes:

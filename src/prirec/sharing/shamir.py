@@ -102,14 +102,14 @@ def _weights(points: FieldArray) -> FieldArray:
     product = _ONE
     for i in range(points.size):
         product = product * points[i] % _P
-    weights = np.empty(points.size, dtype=np.uint64)
+    below = points.copy()
+    for j in range(points.size):
+        for i in range(points.size):  # the inner loop: its steps do not wait for one another
+            if i != j:
+                below[i] = below[i] * (points[j] + _P - points[i]) % _P
     for i in range(points.size):
-        below = points[i]
-        for j in range(points.size):
-            if j != i:
-                below = below * (points[j] + _P - points[i]) % _P
-        weights[i] = product * _inverse(below) % _P
-    return weights
+        below[i] = product * _inverse(below[i]) % _P
+    return below
 
 
 @kernel

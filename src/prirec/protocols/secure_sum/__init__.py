@@ -16,7 +16,7 @@ edges to honest survivors, who stay connected (decisions/0011), so that beyond t
 the mask key of one person are never both open, since each honest holder answers once and 2t > k + 1 + c.
 
 Against a collector that cheats, the device itself insists: on its own terms and its own hash of V, signed by every
-neighbour with its round key and bound into every box and mask; on one list of survivors, signed by t holders of its
-shares; on neighbours who were told of the same boxes as itself; on the fewest survivors that the terms allow; on one
-answer a round.
+neighbour's identity together with the roster, and bound into every box and mask; on one list of survivors, signed by t
+holders of its shares; on neighbours who were told of the same boxes as itself; on the fewest survivors that the terms
+allow; on one answer a round.
 """

@@ -27,7 +27,7 @@ from prirec.protocols.messages import (
 from prirec.protocols.moves import COLLECTOR, COLLECTOR_STEPS, PAD_STEPS, State
 from prirec.protocols.secure_sum import masking
 from prirec.protocols.secure_sum.recovery import Recovery
-from prirec.protocols.statements import Delivered, Settled, digest
+from prirec.protocols.statements import Delivered, Settled, Vouched, digest
 from prirec.sharing.keys import SigningKey, verify
 from prirec.types import RingArray
 
@@ -51,7 +51,7 @@ class Collector(Convener):
         self._reveals: dict[int, Revealed] = {}
         self._sharing: frozenset[int] = frozenset()
         self._survivors: frozenset[int] = frozenset()
-        self._settled = b""
+        self._shared = self._settled = b""
 
     def handle(self, message: AnyMessage) -> list[Action]:
         match message:
@@ -88,21 +88,24 @@ class Collector(Convener):
 
     def _convene(self) -> list[Action]:
         actions = self.convene()
-        self._sharing = frozenset(range(self.size))  # under pads everyone goes on
+        self._go_on(range(self.size))  # under pads everyone does
         return actions
+
+    def _go_on(self, positions: Collection[int]) -> None:
+        self._sharing, self._shared = frozenset(positions), bitmap(positions, size=self.size)
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         at = self.place(message.sender, range(self.size))
         if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
             raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
-        statement = encode(self._meeting.statement)
-        verify(self._roster[at].signing_key, signature=message.signature, message=statement)
+        vouched = encode(Vouched(self._meeting.statement, at))
+        verify(message.sender, signature=message.signature, message=vouched)
         self._boxes[at] = message
         return []
 
     def _deliver(self) -> list[Action]:
         """To everyone who sealed boxes, the boxes for them."""
-        self._sharing = frozenset(self._boxes)
+        self._go_on(self._boxes)
         self.enough(len(self._sharing), "sealed their boxes")
         sealed: dict[int, list[Box]] = {at: [] for at in sorted(self._sharing)}
         for sender in sorted(self._sharing):
@@ -114,16 +117,15 @@ class Collector(Convener):
         return [Send(self._delivery(at, boxes, signed)) for at, boxes in sealed.items()]
 
     def _delivery(self, at: int, boxes: list[Box], signed: dict[int, Signed]) -> Delivery:
-        sharing, to = bitmap(self._sharing, size=self.size), self._roster[at].name
-        signatures = tuple(signed[box.position] for box in boxes)
-        return Delivery(VERSION, self.round, self.name, to, sharing, tuple(boxes), signatures)
+        to, signatures = self._roster[at].name, tuple(signed[box.position] for box in boxes)
+        return Delivery(VERSION, self.round, self.name, to, self._shared, tuple(boxes), signatures)
 
     def _take_vector(self, message: Masked) -> list[Action]:
         at = self.place(message.sender, self._sharing)
         content = decode_content(Vector, self.unsealed(at, Masked, message.sealed))
         if len(content.commitment) != (32 if self._double else 0):
             raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitment that belongs to it")
-        delivered = encode(Delivered(self._meeting.mark, bitmap(self._sharing, size=self.size)))
+        delivered = encode(Delivered(self._meeting.mark, self._shared))
         verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
         self._total += masking.vector(content.values, self.task.terms)
         self._commitments[at], self._delivered[at] = content.commitment, Signed(at, message.signature)
@@ -133,19 +135,18 @@ class Collector(Convener):
         """The list of survivors, settled for good."""
         self._survivors = frozenset(self._commitments)
         self.enough(len(self._survivors), "sent their vectors")
-        sharing, survivors = (bitmap(who, size=self.size) for who in (self._sharing, self._survivors))
-        settled = Settled(self._meeting.mark, sharing, survivors)
+        settled = Settled(self._meeting.mark, self._shared, bitmap(self._survivors, size=self.size))
         self._settled = encode(settled)
         sends: list[Action] = []
         for at in sorted(self._survivors):
-            signed = tuple(self._delivered[one] for one in sorted(self._near[at] & self._survivors))
-            sends.append(Send(Survivors(VERSION, self.round, self.name, self._roster[at].name, survivors, signed)))
+            near = [] if self._meeting.graph.is_complete else sorted(self._near[at] & self._survivors)
+            to, signed = self._roster[at].name, tuple(self._delivered[one] for one in near)
+            sends.append(Send(Survivors(VERSION, self.round, self.name, to, settled.survivors, signed)))
         return [Persist(self.round, Stage.AGREED, digest(settled)), *sends]
 
     def _take_agreement(self, message: Agreement) -> list[Action]:
         at = self.place(message.sender, self._survivors)
-        verify(self._roster[at].signing_key, signature=message.signature, message=self._settled)
-        self._agreements[at] = message.signature
+        self._agreements[at] = message.signature  # its neighbours will see whether it holds
         return []
 
     def _pass_agreements(self) -> list[Action]:
@@ -187,5 +188,8 @@ class Collector(Convener):
         )  # no hash of a sum: a guess could be tested on it
         if self.task.terms.opening == "collector":
             return [opened, Finished(total, len(self._survivors))]
-        names, shown = [self._roster[at].name for at in sorted(self._survivors)], total.tobytes()
-        return [opened, *(Send(Opened(VERSION, self.round, self.name, name, shown)) for name in names)]
+        content, sends = Vector(total.tobytes()), []
+        for at in sorted(self._survivors):
+            sealed = self.seal_for(at, Opened, content)
+            sends.append(Send(Opened(VERSION, self.round, self.name, self._roster[at].name, sealed)))
+        return [opened, *sends]

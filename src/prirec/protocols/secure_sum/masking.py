@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols.codec import encode
 from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import VERSION, Terms
 from prirec.sharing.keys import derive
@@ -39,7 +38,7 @@ def vector(values: bytes, terms: Terms) -> RingArray:
 def pairwise_pad(agreed: bytes, meeting: Meeting, *, sharing: bytes, low: bytes, high: bytes) -> RingArray:
     """The pad of one edge. The lower name adds it, the higher one subtracts it. Everything that both must believe alike
     is bound into its key: other words, another pad."""
-    bound = (encode(meeting.statement), sharing, low, high)
+    bound = (meeting.mark, sharing, low, high)  # the mark is the hash of round, terms, H(V) and roster
     return _pad(derive(agreed, "prirec", VERSION, "pairwise mask, the lower name adds", *bound), meeting)
 
 

@@ -1,5 +1,7 @@
 """The device's side of a secure sum."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from prirec.errors import Fault, PeerError, UsageError
@@ -31,7 +33,7 @@ from prirec.protocols.messages import (
 from prirec.protocols.moves import MEMBER, PAD_MEMBER
 from prirec.protocols.party import FatalError
 from prirec.protocols.secure_sum import masking
-from prirec.protocols.statements import Delivered, Settled, digest
+from prirec.protocols.statements import Delivered, Settled, Vouched, digest
 from prirec.sharing import shamir
 from prirec.sharing.keys import SigningKey, derive, verify
 from prirec.types import RingArray
@@ -94,7 +96,7 @@ class Member(Guest):
             for at, seed, mask_key in zip(meeting.others, seeds, mask_keys, strict=False)
         )
         self._own_share = seeds[-1]
-        signature = self._signing_key.sign(encode(meeting.statement))
+        signature = self._identity.sign(encode(Vouched(meeting.statement, meeting.position)))
         return [Send(Boxes(VERSION, self.round, self.name, self.task.collector, signature, boxes))]
 
     def _mask_among(self, delivery: Delivery) -> list[Action]:
@@ -138,8 +140,7 @@ class Member(Guest):
             )
         if len(survivors) < least(self.task.terms, meeting.graph.size):
             raise FatalError(Fault.ABORTED, "fewer survivors than the terms allow a sum of; nothing is opened")
-        delivered = encode(Delivered(meeting.mark, self._sharing))
-        if self._signers(message.signatures, delivered, survivors) != survivors & self._held.keys():
+        if not meeting.graph.is_complete and not self._told_alike(message.signatures, survivors):
             raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other boxes; nothing is opened")
         settled = Settled(meeting.mark, self._sharing, message.survivors)
         self._survivors, self._settled = survivors, encode(settled)
@@ -151,7 +152,8 @@ class Member(Guest):
     def _reveal(self, message: Agreements) -> list[Action]:
         """For each neighbour a share of one of its two secrets: which one follows from the list that t have signed."""
         meeting = self._meeting
-        if 1 + len(self._signers(message.signatures, self._settled, self._survivors)) < meeting.graph.threshold:
+        near, enough = self._survivors & self._held.keys(), meeting.graph.threshold - 1  # this device has signed too
+        if len(self._signers(message.signatures, self._settled, near, enough=enough)) < enough:
             raise PeerError(Fault.ABORTED, "too few have signed the same survivors; no share is given out")
         seeds = [Share(at, one.seed) for at, one in self._held.items() if at in self._survivors]
         mask_keys = [Share(at, one.mask_key) for at, one in self._held.items() if at not in self._survivors]
@@ -166,16 +168,17 @@ class Member(Guest):
             raise PeerError(Fault.ORDER, "this sum is not opened to its members")
         names = {at: one.name for at, one in self._meeting.others.items()} | {self._meeting.position: self.name}
         pads = (masking.members_pad(self._members_key, self._meeting, name=names[at]) for at in sorted(self._survivors))
-        total = masking.lay_on(masking.vector(message.total, self.task.terms), added=(), taken=pads)
-        opened = Persist(self.round, Stage.OPENED, digest(message))
-        return [opened, Finished(total, len(self._survivors))]
+        opened = decode_content(Vector, self.unseal_from_collector(self._meeting, Opened, message.sealed))
+        total = masking.lay_on(masking.vector(opened.values, self.task.terms), added=(), taken=pads)
+        return [Persist(self.round, Stage.OPENED, digest(message)), Finished(total, len(self._survivors))]
 
     def _opened_box(self, at: int, sealed: bytes, signature: bytes) -> Secrets:
-        """A neighbour's box. That it opens and that its sender signed the same statement is the same claim twice."""
-        key, statement = self._meeting.others[at].signing_key, encode(self._meeting.statement)
+        """A neighbour's box, if its identity has signed the very statement that this device holds, and its place in it:
+        which nobody signs with false keys in the line. So this also says that the keys are the neighbour's."""
+        meeting = self._meeting
         try:
-            verify(key, signature=signature, message=statement)
-            content = decode_content(Secrets, self.unseal_from(self._meeting, at, Boxes, sealed))
+            verify(meeting.others[at].name, signature=signature, message=encode(Vouched(meeting.statement, at)))
+            content = decode_content(Secrets, self.unseal_from(meeting, at, Boxes, sealed))
         except PeerError as fault:
             raise FatalError(
                 Fault.PARAMS_MISMATCH, f"a neighbour holds another roster, V or terms; nothing is sent ({fault.fault})"
@@ -193,12 +196,19 @@ class Member(Guest):
         parts = {at: one.members for at, one in held.items()} | {self._meeting.position: self._part}
         return masking.members_key((parts[at] for at in sorted(parts)), self._meeting, sharing=sharing)
 
-    def _signers(self, signatures: tuple[Signed, ...], what: bytes, among: frozenset[int]) -> set[int]:
-        """The neighbours among these who signed it. With a signature that does not hold, the message is refused."""
-        signers = set()
+    def _told_alike(self, signatures: tuple[Signed, ...], survivors: frozenset[int]) -> bool:
+        """Whether every surviving neighbour masked among the same as this device. On a complete graph the list that t
+        sign says so already; on a sparse one two parts of the ring could each have their own."""
+        delivered, near = encode(Delivered(self._meeting.mark, self._sharing)), survivors & self._held.keys()
+        return len(self._signers(signatures, delivered, near, enough=len(near))) == len(near)
+
+    def _signers(self, signatures: tuple[Signed, ...], what: bytes, among: frozenset[int], *, enough: int) -> set[int]:
+        """Neighbours among these who signed it, until there are enough; a signature that does not hold is none."""
+        signers: set[int] = set()
         for one in signatures:
-            if one.position in self._held and one.position in among:
-                key = self._meeting.others[one.position].signing_key
-                verify(key, signature=one.signature, message=what)
-                signers.add(one.position)
+            if len(signers) < enough and one.position in among:
+                with suppress(PeerError):
+                    key = self._meeting.others[one.position].signing_key
+                    verify(key, signature=one.signature, message=what)
+                    signers.add(one.position)
         return signers
