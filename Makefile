@@ -8,7 +8,7 @@ PEERS  := .venv-peers/.ready
 FLOWER := .venv-flower/.ready
 SOURCES := $(shell find src -name '*.py')
 
-.PHONY: help setup demo test lint unit soak bench docs lock clean
+.PHONY: help setup demo test lint unit coverage soak bench docs lock clean
 
 help:
 	@echo "make demo   make a city, train, compare, recommend, write a report"
@@ -46,6 +46,14 @@ unit: setup
 	$(BIN)/python -m pytest -n 2
 
 test: lint unit
+
+# every branch of what protects people; kernels are followed where they run uncompiled
+coverage: setup
+	rm -f .coverage*
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -n0 -W ignore::RuntimeWarning tests/sharing -k 'not before_the_cast'
+	$(BIN)/python -m coverage run -m pytest -n0 tests/protocols tests/sharing tests/prediction tests/vectors
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 soak: setup $(PEERS) $(FLOWER)
 	$(BIN)/python benchmarks/soak.py

@@ -12,6 +12,7 @@ PYTEST = ["-m", "pytest", "-n", "2", "-W", "ignore::pytest.PytestConfigWarning"]
 STEPS = {
     "all tests, small and full size": [sys.executable, *PYTEST, "-m", "soak or not soak"],
     "all tests under python -O": [sys.executable, "-O", *PYTEST, "-m", "soak or not soak"],
+    "every branch of sharing/ and protocols/": ["make", "coverage"],
     "demo": [sys.executable, "-m", "prirec.cli.main", "demo", "--out", "demo"],
     "benchmarks": [sys.executable, "benchmarks/run.py"],
 }

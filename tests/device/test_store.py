@@ -27,6 +27,7 @@ from prirec.protocols.messages import Round
 ONE, OTHER = b"\1" * 32, b"\2" * 32
 VECTOR = b"a masked vector, sealed"
 LEDGER = (*MIGRATIONS, ("CREATE TABLE charges (amount INTEGER NOT NULL)",))
+PRESENT = len(MIGRATIONS)
 
 
 def of(number: int = 5, *, attempt: int = 0, group: int = 3, kind: str = "linear") -> Round:
@@ -397,7 +398,7 @@ def without_a_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (newer, "has version 2, this program knows 1.*newer program"),
+        (newer, f"has version {PRESENT + 1}, this program knows {PRESENT}.*newer program"),
         (of_another_program, "not a file of PriRec's"),
         (with_another_mark, "not a file of PriRec's"),
         (no_database, "not a file of PriRec's"),
@@ -452,8 +453,8 @@ def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:
     with Store.open(path, migrations=(*LEDGER, ("INSERT INTO charges VALUES (7)",))) as store:
         assert charges(store) == 1
         assert store.resend(of(1)) == VECTOR * 500
-    assert pragma(path, "user_version") == 3
-    backup = path.with_name("journal.version-1")
+    assert pragma(path, "user_version") == PRESENT + 2
+    backup = path.with_name(f"journal.version-{PRESENT}")
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     with Store.open(backup) as store:
         assert holds(store, range(9)) == after(life(1)[:2])
@@ -474,25 +475,25 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     with Store.open(path) as store:
         assert store.write(life(1)[1]) == after(life(1)[:2])[1]
     Store.open(path, migrations=LEDGER).close()
-    with Store.open(path.with_name("journal.version-1")) as store:
+    with Store.open(path.with_name(f"journal.version-{PRESENT}")) as store:
         assert holds(store, range(9)) == after(life(1)[:2])
 
 
 def test_half_a_copy_from_a_crash_is_made_anew(path: Path) -> None:
     with Store.open(path) as store:
         store.write(life(1)[0])
-    path.with_name("journal.version-1.part").write_bytes(b"half a copy")
+    path.with_name(f"journal.version-{PRESENT}.part").write_bytes(b"half a copy")
     Store.open(path, migrations=LEDGER).close()
-    assert {file.name for file in path.parent.iterdir()} == {"journal", "journal.version-1"}
+    assert {file.name for file in path.parent.iterdir()} == {"journal", f"journal.version-{PRESENT}"}
 
 
 def test_nothing_is_migrated_that_cannot_be_copied(path: Path) -> None:
     with Store.open(path) as store:
         store.write(life(1)[0])
-    path.with_name("journal.version-1").mkdir()
+    path.with_name(f"journal.version-{PRESENT}").mkdir()
     with pytest.raises(StateError, match="Is a directory"):
         Store.open(path, migrations=LEDGER)
-    assert pragma(path, "user_version") == 1
+    assert pragma(path, "user_version") == PRESENT
 
 
 # Full disks

@@ -252,6 +252,12 @@ def test_only_double_masks_are_opened_by_members() -> None:
             task_of(terms_of(method, "members"))
 
 
+def test_shares_that_no_mask_graph_bears_are_refused() -> None:
+    task_of(terms_of(corrupt=1, lost=499))
+    with pytest.raises(UsageError, match="below 1000 per mille"):
+        task_of(terms_of(corrupt=2, lost=499))
+
+
 def test_a_party_of_no_kind_handles_nothing() -> None:
     of = task_of(TERMS).round
     with pytest.raises(NotImplementedError):
