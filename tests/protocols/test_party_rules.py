@@ -1,17 +1,21 @@
 """What every party does with a message before it looks into it, and what its own caller gets wrong."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from prirec.errors import Fault, PeerError, UsageError
+from prirec.device.store import Store
+from prirec.engines.wire import MemoryJournal
+from prirec.errors import Fault, PeerError, StateError, UsageError
 from prirec.protocols import convener, guest, moves
 from prirec.protocols.actions import Aborted, Persist, Stage
 from prirec.protocols.boxes import OVERHEAD, seal, unseal
 from prirec.protocols.codec import encode
 from prirec.protocols.convener import Convener
 from prirec.protocols.guest import Guest
+from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import (
     Agreement,
     Agreements,
@@ -254,8 +258,27 @@ def test_only_double_masks_are_opened_by_members() -> None:
 
 def test_shares_that_no_mask_graph_bears_are_refused() -> None:
     task_of(terms_of(corrupt=1, lost=499))
-    with pytest.raises(UsageError, match="below 1000 per mille"):
-        task_of(terms_of(corrupt=2, lost=499))
+    for corrupt, lost in [(2, 499), (334, 0)]:
+        with pytest.raises(UsageError, match="below 1000 per mille"):
+            task_of(terms_of(corrupt=corrupt, lost=lost))
+
+
+def test_where_no_mask_graph_will_do_for_those_who_came_the_round_is_given_up() -> None:
+    gathering = gather(70, terms_of("double", "collector", corrupt=50, lost=470))
+    wire = gathering.run()
+    assert "no mask graph" in str(wire.aborted[gathering.collector.name])
+    assert gathering.collector.state is State.BURNT
+
+
+def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: Path) -> None:
+    of, marks = task_of(TERMS).round, (bytes([1] * 32), bytes([2] * 32))
+    with Store.open(tmp_path / "journal") as store:
+        for journal in (store, MemoryJournal()):
+            journal.write(Persist(of, Stage.ENTERED, marks[0]))
+            with pytest.raises(ConflictError):
+                journal.write(Persist(of, Stage.ENTERED, marks[1]))
+            with pytest.raises(StateError, match="BURNT does not go to MASKED"):
+                journal.write(Persist(of, Stage.MASKED, marks[0]))
 
 
 def test_a_party_of_no_kind_handles_nothing() -> None:

@@ -12,7 +12,7 @@ from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.settings import Sums
 from prirec.sharing.fixed_point import FixedPoint
 from support.patience import PATIENT
-from support.rounds import gather
+from support.rounds import gather, terms_of
 
 CODE = FixedPoint(summands=100, bound=2.5, fraction_bits=8)
 
@@ -73,3 +73,11 @@ def test_a_round_of_the_default_opens_to_its_members() -> None:
     terms = double_masks(CODE, length=4, opening="members", floor=3, sums=Sums())
     gathering = gather(4, terms)
     assert len(gathering.run().finished) == 4
+
+
+def test_members_open_on_a_complete_graph_only() -> None:
+    to_collector, to_members = terms_of("double", "collector", lost=100), terms_of("double", "members", lost=100)
+    sparse, complete = graph_for(to_collector, 100), graph_for(to_members, 100)
+    assert not sparse.is_complete
+    assert [acceptable(sparse, to_collector), acceptable(complete, to_members)] == [True, True]
+    assert not acceptable(sparse, to_members)

@@ -74,7 +74,7 @@ def shorter(message: Roster) -> Roster:
     lines = message.listed[:-1]
     if message.receiver == message.listed[-1].name:
         return message
-    many, root = len(lines), merkle.root([encode(one) for one in lines])
+    many, root = len(lines), merkle.Tree([encode(one) for one in lines]).root
     t = 2 * many // 3 + 1
     return altered(message, size=many, degree=many - 1, threshold=min(t, many), root=root, listed=lines)
 

@@ -11,10 +11,10 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from prirec.errors import PeerError
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send
+from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.convener import Convener
-from prirec.protocols.journal import Entry, Verdict, admit, entry
+from prirec.protocols.journal import LIFE, ConflictError, Entry, Verdict, admit, entry
 from prirec.protocols.messages import AnyMessage, step
 from prirec.protocols.moves import State
 from prirec.protocols.party import Party
@@ -44,7 +44,13 @@ class MemoryJournal:
         of = wanted.round
         key, kind = (of.deployment, of.kind, of.number), (of.deployment, of.kind)
         held = self._held.get(key)
-        if admit(wanted, held=held, last=self._last.get(kind)) is Verdict.KNOWN and held is not None:
+        try:
+            verdict = admit(wanted, held=held, last=self._last.get(kind))
+        except ConflictError:
+            if held is not None and LIFE[held.stage]:
+                self._held[key] = entry(Persist(of, Stage.BURNT, bytes(32)), held=held)
+            raise
+        if verdict is Verdict.KNOWN and held is not None:
             return held
         self._held[key] = entry(wanted, held=held)
         self._last[kind] = max(of.number, self._last.get(kind, of.number))

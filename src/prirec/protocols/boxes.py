@@ -1,8 +1,9 @@
 """Boxes: authenticated encryption end to end. Whoever relays one cannot read it, change it, or move it elsewhere.
 
 The key of a box is derived from the two parties' agreement and from the whole header: version, round, sender, receiver,
-step and the hash of the statement, which holds roster, parameters and H(V). Each header occurs once for a pair of
-round keys, so each key seals one box, and its nonce may be zero.
+step and the hash of the statement, which holds roster, parameters and H(V). For a pair of round keys a header is sealed
+under once, or again with the same content, since a party draws all its entropy when it is made. So each key seals one
+text, and its nonce may be zero.
 """
 
 from cryptography.exceptions import InvalidTag

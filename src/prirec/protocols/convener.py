@@ -106,7 +106,10 @@ class Convener(Party):
             Listed(at, k.sender, k.mask_key, k.box_key, k.signing_key, k.signature) for at, k in enumerate(came)
         )
         self._places = {one.name: one.position for one in self._roster}
-        graph = graph_for(self.task.terms, self.size)
+        try:
+            graph = graph_for(self.task.terms, self.size)
+        except UsageError as error:
+            raise FatalError(Fault.ABORTED, f"for the {self.size} who came there is no mask graph: {error}") from None
         tree = merkle.Tree([encode(one) for one in self._roster])
         statement = Statement(self._invited, tree.root, graph.size, graph.degree, graph.threshold)
         self._meeting = Meeting(statement, digest(statement))

@@ -100,7 +100,7 @@ PARTS: Mapping[type[Part], Mapping[str, str]] = {
         "position": "whose box it is: for whom on the way in, from whom on the way out",
         "sealed": "bytes that only sender and receiver can read, or change unnoticed",
     },
-    Signed: {"position": "who signed", "signature": "by that member's key of this round"},
+    Signed: {"position": "who signed", "signature": "by that member's key of this round; with boxes, by its identity"},
     Share: {"position": "whose secret it is a share of", "share": "one share of it"},
 }
 
@@ -124,6 +124,7 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         fields={
             "values": "ring elements: a masked vector, a sum under the members' pads, a share, or a sum of shares",
             "commitment": "under double masks, by which the collector knows the right seed; else empty",
+            "members": "where the members open, by which the collector knows that all hold the same key; else empty",
         },
         to_receiver=(
             "Words that cannot be told from uniform ones. All those of a round together tell their sum (to user i, or "
@@ -131,7 +132,7 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         ),
         to_relay="Nothing but the length, which is the same for all.",
         hidden=(
-            "The value. The commitment does not tell the seed. Under double masks a vector that comes too late stays "
+            "The value. The commitments tell neither seed nor key. Under double masks, a vector that is late stays "
             "under its own pad."
         ),
     ),

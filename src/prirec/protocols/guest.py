@@ -3,7 +3,8 @@
 A device believes nothing of a roster that it has not checked: that its own line is as it sent it; that its own and its
 neighbours' lines are lines of the one roster with this root; that the mask graph, which follows from the root alone,
 gives it exactly these neighbours and is dense enough for the terms. That the lines are the neighbours' own, their
-identities' signatures say: on their keys, or under double masks on the whole statement, before any vector leaves.
+identities' signatures say: on their keys, or under double masks on the whole statement by those who go on. There it is
+checked before a vector leaves, of those who do not go on as well: they too were given shares.
 """
 
 from itertools import pairwise

@@ -159,11 +159,13 @@ def _planned(bounds: _Bounds) -> Graph:
 
 @lru_cache(maxsize=1024)
 def _holds(graph: Graph, bounds: _Bounds) -> bool:
+    if graph.degree > MOST_NEIGHBOURS:
+        return False
     if graph.is_complete:
         least, most = complete(graph.size).threshold, min(graph.degree, graph.size - bounds.lost)
         most = max(least, most) if graph.size <= SMALL else most
         return 2 * graph.threshold > graph.size + bounds.corrupt and least <= graph.threshold <= most
-    if graph.size <= SMALL or graph.degree > MOST_NEIGHBOURS or not 0 < graph.threshold <= graph.degree:
+    if graph.size <= SMALL or not 0 < graph.threshold <= graph.degree:
         return False
     degrees, thresholds = np.array([graph.degree]), np.array([graph.threshold])
     private = thresholds >= _least_thresholds(bounds, degrees)

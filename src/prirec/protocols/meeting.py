@@ -24,8 +24,8 @@ class Task:
     def __post_init__(self) -> None:
         if self.terms.opening == "members" and self.terms.method != "double":
             raise UsageError("a sum that its members open needs double masks")
-        if self.terms.corrupt + 2 * self.terms.lost >= 1000:
-            raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille")
+        if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
+            raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille, and corrupt below 334")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def acceptable(graph: Graph, terms: Terms) -> bool:
         return False
     if terms.method != "double":
         return graph == graph_for(terms, terms.floor)
-    if terms.opening == "members":
-        return graph == graph_for(terms, graph.size)
+    if terms.opening == "members" and not graph.is_complete:
+        return False
     return mask_graph.adequate(graph, corrupt=terms.corrupt / 1000, lost=terms.lost / 1000)
 
 

@@ -205,6 +205,7 @@ class Vector(Quiet, frozen=True, tag="vector"):
 
     values: bytes
     commitment: bytes = b""
+    members: bytes = b""  # where the members open, by which they are known to hold the same key
 
 
 class Revealed(Quiet, frozen=True, tag="revealed"):

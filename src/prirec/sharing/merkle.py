@@ -22,7 +22,7 @@ _LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
 
 
 class Tree:
-    """A list that is proved part by part, many times over: hashed once."""
+    """A list that is proved part by part. Its root are the 32 bytes that stand for exactly this list, in this order."""
 
     __slots__ = ("_nodes", "_size", "root")
 
@@ -37,23 +37,13 @@ class Tree:
         self.root = _root(self._nodes[-1], len(leaves))
 
     def prove(self, positions: Collection[int]) -> tuple[bytes, ...]:
-        """The hashes that `check` cannot work out from these leaves: level by level, from left to right."""
+        """The fewest hashes that `check` needs besides these leaves: level by level, from left to right."""
         known = list(positions)
         if not known or min(known) < 0 or max(known) >= self._size:
             raise UsageError(f"a proof is about at least one of the positions 0 .. {self._size - 1}")
         held = np.zeros(self._size, dtype=np.bool_)
         held[known] = True
         return tuple([self._nodes[at] for at in _lacking(held).tolist()])
-
-
-def root(leaves: Sequence[bytes]) -> bytes:
-    """The 32 bytes that stand for exactly this list, in this order."""
-    return Tree(leaves).root
-
-
-def prove(leaves: Sequence[bytes], positions: Collection[int]) -> tuple[bytes, ...]:
-    """The fewest hashes with which the leaves at these positions give the root; none if these are all."""
-    return Tree(leaves).prove(positions)
 
 
 def check(root: bytes, *, size: int, known: Mapping[int, bytes], proof: Sequence[bytes]) -> None:

@@ -25,6 +25,7 @@ from prirec.protocols.messages import (
     Vector,
 )
 from prirec.protocols.moves import COLLECTOR, COLLECTOR_STEPS, PAD_STEPS, State
+from prirec.protocols.party import FatalError
 from prirec.protocols.secure_sum import masking
 from prirec.protocols.secure_sum.recovery import Recovery
 from prirec.protocols.statements import Delivered, Settled, Vouched, digest
@@ -47,6 +48,7 @@ class Collector(Convener):
         self._boxes: dict[int, Boxes] = {}
         self._commitments: dict[int, bytes] = {}
         self._delivered: dict[int, Signed] = {}
+        self._members: set[bytes] = set()
         self._agreements: dict[int, bytes] = {}
         self._reveals: dict[int, Revealed] = {}
         self._sharing: frozenset[int] = frozenset()
@@ -123,18 +125,22 @@ class Collector(Convener):
     def _take_vector(self, message: Masked) -> list[Action]:
         at = self.place(message.sender, self._sharing)
         content = decode_content(Vector, self.unsealed(at, Masked, message.sealed))
-        if len(content.commitment) != (32 if self._double else 0):
-            raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitment that belongs to it")
+        lengths = (32 if self._double else 0, 32 if self.task.terms.opening == "members" else 0)
+        if (len(content.commitment), len(content.members)) != lengths:
+            raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
         delivered = encode(Delivered(self._meeting.mark, self._shared))
         verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
         self._total += masking.vector(content.values, self.task.terms)
         self._commitments[at], self._delivered[at] = content.commitment, Signed(at, message.signature)
+        self._members.add(content.members)
         return []
 
     def _settle(self) -> list[Action]:
         """The list of survivors, settled for good."""
         self._survivors = frozenset(self._commitments)
         self.enough(len(self._survivors), "sent their vectors")
+        if len(self._members) > 1:
+            raise FatalError(Fault.ABORTED, "the members do not hold the same key; none of them could open the sum")
         settled = Settled(self._meeting.mark, self._shared, bitmap(self._survivors, size=self.size))
         self._settled = encode(settled)
         sends: list[Action] = []
@@ -146,7 +152,8 @@ class Collector(Convener):
 
     def _take_agreement(self, message: Agreement) -> list[Action]:
         at = self.place(message.sender, self._survivors)
-        self._agreements[at] = message.signature  # its neighbours will see whether it holds
+        verify(self._roster[at].signing_key, signature=message.signature, message=self._settled)
+        self._agreements[at] = message.signature
         return []
 
     def _pass_agreements(self) -> list[Action]:

@@ -57,6 +57,11 @@ def members_key(parts: Iterable[bytes], meeting: Meeting, *, sharing: bytes) -> 
     return derive(b"".join(parts), "prirec", VERSION, "members' key", meeting.mark, sharing)
 
 
+def members_check(key: bytes, meeting: Meeting) -> bytes:
+    """By which the collector knows that all members hold the same key, which it does not tell."""
+    return derive(key, "prirec", VERSION, "members' check", meeting.mark)
+
+
 def members_pad(key: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
     """What lies on top of a vector where the members open: pairwise pads cancel for anyone who holds all vectors."""
     return _pad(derive(key, "prirec", VERSION, "members' pad", meeting.mark, name), meeting)

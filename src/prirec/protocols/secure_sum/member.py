@@ -33,7 +33,7 @@ from prirec.protocols.messages import (
 from prirec.protocols.moves import MEMBER, PAD_MEMBER
 from prirec.protocols.party import FatalError
 from prirec.protocols.secure_sum import masking
-from prirec.protocols.statements import Delivered, Settled, Vouched, digest
+from prirec.protocols.statements import Delivered, Settled, Vouched, digest, keys_of
 from prirec.sharing import shamir
 from prirec.sharing.keys import SigningKey, derive, verify
 from prirec.types import RingArray
@@ -109,6 +109,8 @@ class Member(Guest):
             raise PeerError(Fault.PARAMS_MISMATCH, "the boxes delivered are not those of the neighbours that go on")
         if len(sharing) < least(self.task.terms, meeting.graph.size) or 1 + len(near) < meeting.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
+        for at in sorted(meeting.others.keys() - near):
+            self._refuse_false_line(at)
         held = {at: self._opened_box(at, came[at], signed[at]) for at in sorted(near)}
         self._held, self._sharing = held, delivery.sharing
         return self._mask(delivery.sharing, near, held)
@@ -117,15 +119,16 @@ class Member(Guest):
         meeting, terms = self._meeting, self.task.terms
         added = [self._pad(at, sharing) for at in near if at > meeting.position]
         taken = [self._pad(at, sharing) for at in near if at < meeting.position]
-        proof = b""
+        proof = check = b""
         if terms.method == "double":
             added.append(masking.own_pad(self._seed, meeting, name=self.name))
             proof = masking.commitment(self._seed, meeting, name=self.name)
         if terms.opening == "members":
             self._members_key = self._key_of_members(sharing, held)
             added.append(masking.members_pad(self._members_key, meeting, name=self.name))
+            check = masking.members_check(self._members_key, meeting)
         values = masking.lay_on(self._value, added=added, taken=taken)
-        sealed = self.seal_for_collector(meeting, Masked, Vector(values.tobytes(), proof))
+        sealed = self.seal_for_collector(meeting, Masked, Vector(values.tobytes(), proof, check))
         signature = self._signing_key.sign(encode(Delivered(meeting.mark, sharing)))
         message = Masked(VERSION, self.round, self.name, self.task.collector, sealed, signature)
         return [Persist(self.round, Stage.MASKED, digest(message), encode(message)), Send(message)]
@@ -186,6 +189,15 @@ class Member(Guest):
         if len(content.members) != (32 if self.task.terms.opening == "members" else 0):
             raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour's part of the members' key is not one")
         return content
+
+    def _refuse_false_line(self, at: int) -> None:
+        """One that does not go on has signed no statement, but holds a box of this device: so its keys must be its own.
+        Otherwise a collector could list keys of its own under the names of people who are away, and gather shares."""
+        line = self._meeting.others[at]
+        try:
+            verify(line.name, signature=line.signature, message=encode(keys_of(line, self.round)))
+        except PeerError:
+            raise FatalError(Fault.AUTH, "the roster holds keys that are not their owner's; nothing is sent") from None
 
     def _pad(self, at: int, sharing: bytes) -> RingArray:
         other = self._meeting.others[at]

@@ -1,0 +1,123 @@
+"""A collector that lists keys of its own under the names of people who are away gathers shares, and gets no vector."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from prirec.engines.wire import Wire
+from prirec.errors import Fault
+from prirec.protocols.actions import Action
+from prirec.protocols.boxes import unseal
+from prirec.protocols.codec import decode_content
+from prirec.protocols.guest import Guest
+from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Part, Secrets, Terms
+from prirec.protocols.moves import State
+from prirec.protocols.secure_sum import masking, member
+from prirec.protocols.secure_sum.collector import Collector
+from prirec.protocols.secure_sum.member import Member
+from prirec.sharing.keys import AgreementKey, SigningKey
+from support.rounds import RECOMMENDER, Gathering, make_member, people, random_ring, task_of, terms_of
+
+BOX, MASK, SIGNING = AgreementKey(bytes([1] * 32)), AgreementKey(bytes([2] * 32)), SigningKey(bytes([3] * 32))
+MEMBERS = terms_of("double", "members", lost=200)
+SPARSE = terms_of("double", "collector", corrupt=0, lost=50)
+
+
+class Borrowing(Collector):
+    """Makes up a line for one who is away, and leaves it out of those who go on."""
+
+    away = b""
+    stolen: dict[int, Secrets]
+
+    def go_on(self) -> list[Action]:
+        if self.state is State.KEYS:
+            made_up = (MASK.public, BOX.public, SIGNING.public, bytes(64))
+            self._keys[self.away] = Keys(VERSION, self.round, self.away, self.name, *made_up)
+            self._agreed[self.away], self.stolen = bytes(32), {}
+        return super().go_on()
+
+    def _take_boxes(self, message: Boxes) -> list[Action]:
+        answer, at = super()._take_boxes(message), self._places[message.sender]
+        header = self._meeting.header(sender=message.sender, receiver=self.away, kind=Boxes)
+        for box in message.boxes:
+            if box.position == self._places[self.away]:
+                opened = unseal(BOX.agree(self._roster[at].box_key), header, box.sealed)
+                self.stolen[at] = decode_content(Secrets, opened)
+        return answer
+
+
+def borrowing(terms: Terms, many: int, *, true_keys: bool = False) -> tuple[Gathering, Wire, list[type[AnyMessage]]]:
+    """A round of a borrowing collector; with true keys, of one whose absent member has entered and gone."""
+    task, rng = task_of(terms), np.random.default_rng(1)
+    values = random_ring(terms, rng, rows=many)
+    host = (Collector if true_keys else Borrowing)(task, identity=RECOMMENDER, entropy=rng.bytes(32))
+    guests = [make_member(task, who, value, rng) for who, value in zip(people(many), values, strict=True)]
+    away, sent = guests[4].name, list[type[AnyMessage]]()
+    if isinstance(host, Borrowing):
+        host.away = away
+
+    def fate(message: AnyMessage) -> Sequence[int]:
+        sent.append(type(message))
+        gone = message.sender == away and (not true_keys or isinstance(message, Boxes))
+        return () if gone or (message.receiver == away and not true_keys) else (0,)
+
+    gathering = Gathering(task, host, guests, values)
+    wire = gathering.on(Wire(fate))
+    wire.do(host, host.invite(gathering.names))
+    wire.run(host)
+    return gathering, wire, sent
+
+
+@pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
+def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: int) -> None:
+    gathering, wire, _ = borrowing(terms, many)
+    assert isinstance(gathering.collector, Borrowing)
+    shown = {gathering.names[at] for at in gathering.collector.stolen}  # they sealed a box for the false line
+    assert len(shown) >= 2
+    assert {name for name in shown if wire.aborted[name].fault is Fault.AUTH} == shown
+    assert not wire.finished
+
+
+def test_nobody_at_all_sends_one_on_a_complete_graph() -> None:
+    _, _, sent = borrowing(MEMBERS, 10)
+    assert Boxes in sent
+    assert Masked not in sent
+
+
+@pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
+def test_one_that_really_came_and_fell_silent_costs_nothing(terms: Terms, many: int) -> None:
+    """The control: what ends the round above is the false line alone."""
+    gathering, wire, _ = borrowing(terms, many, true_keys=True)
+    expected = gathering.total([at for at in range(many) if at != 4])
+    opener = gathering.collector.name if terms.opening == "collector" else gathering.names[0]
+    assert wire.finished[opener].total.tolist() == expected.tolist()
+    assert not wire.aborted
+
+
+class Uneven(Member):
+    """Gives each of the others another part of the members' key."""
+
+    def seal_for(self, meeting, at, kind, content: Part) -> bytes:  # type: ignore[no-untyped-def]
+        if isinstance(content, Secrets):
+            content = Secrets(content.seed, content.mask_key, bytes([at] * 32))
+        return super().seal_for(meeting, at, kind, content)
+
+
+def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opened() -> None:
+    task, rng = task_of(MEMBERS), np.random.default_rng(1)
+    values = random_ring(MEMBERS, rng, rows=9)
+    guests: list[Guest] = [make_member(task, who, value, rng) for who, value in zip(people(9), values, strict=True)]
+    guests[3] = Uneven(task, identity=people(9)[3], value=values[3], entropy=rng.bytes(member.ENTROPY))
+    host = Collector(task, identity=RECOMMENDER, entropy=rng.bytes(32))
+    wire = Gathering(task, host, guests, values).run()
+    assert not wire.finished
+    assert "do not hold the same key" in str(wire.aborted[host.name])
+
+
+def test_the_check_of_the_members_key_is_not_the_key_nor_a_pad() -> None:
+    gathering, _, _ = borrowing(MEMBERS, 10, true_keys=True)
+    one, key = gathering.members[0], gathering.members[0]._members_key
+    check = masking.members_check(key, one._meeting)
+    assert check not in (key, masking.members_pad(key, one._meeting, name=one.name).tobytes()[:32])
+    assert masking.members_check(key[::-1], one._meeting) != check
