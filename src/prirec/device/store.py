@@ -39,14 +39,35 @@ MIGRATIONS: Migrations = (
         )
         """,
     ),
+    (
+        """
+        CREATE TABLE spending (
+            deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
+            kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
+            number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
+            attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
+            what       TEXT    NOT NULL CHECK (typeof(what) = 'text'),
+            unit       TEXT    NOT NULL CHECK (unit IN ('bit', 'value', 'event', 'user-day', 'user')),
+            day        INTEGER NOT NULL CHECK (typeof(day) = 'integer'),
+            grains     INTEGER NOT NULL CHECK (typeof(grains) = 'integer' AND grains >= 0),
+            epsilon    REAL    NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon >= 0),
+            delta      REAL    NOT NULL CHECK (typeof(delta) = 'real' AND delta BETWEEN 0 AND 1),
+            adjacency  TEXT    NOT NULL CHECK (adjacency IN ('a contribution or none', 'a contribution or any other')),
+            PRIMARY KEY (deployment, kind, number, attempt)
+        )
+        """,
+        # nothing is refunded
+        "CREATE TRIGGER spent_is_spent BEFORE DELETE ON spending BEGIN SELECT RAISE(ABORT, 'spent'); END",
+        "CREATE TRIGGER paid_is_paid BEFORE UPDATE ON spending BEGIN SELECT RAISE(ABORT, 'paid'); END",
+    ),
 )
 
 
 class Store:
     """A device's memory in one file. Whoever drives a party hands it each `Persist` before doing what follows.
 
-    A ledger, or whatever else must be true together with the journal, joins in one `transaction` through functions of
-    its rows, as `settle` does.
+    The ledger (device/ledger.py), or whatever else must be true together with the journal, joins in one `transaction`
+    through functions of its rows, as `settle` does.
     """
 
     def __init__(self, database: Database):
@@ -75,14 +96,20 @@ class Store:
                 settle(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
             raise
 
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The rows as they are, to look at only."""
+        with self._database.reading() as rows:
+            yield rows
+
     def entry(self, of: Round) -> Entry | None:
         """What is held for the number of this round, if need be from another attempt: the entry's own round tells."""
-        with self._database.reading() as rows:
+        with self.reading() as rows:
             return _held(rows, of)
 
     def last(self, deployment: bytes, kind: str) -> int | None:
         """The highest number that this device has entered."""
-        with self._database.reading() as rows:
+        with self.reading() as rows:
             return _last(rows, deployment, kind)
 
     def resend(self, of: Round) -> bytes | None:

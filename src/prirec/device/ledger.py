@@ -1,0 +1,91 @@
+"""A person's ledger on disk, in the same transaction as the round's journal, before anything is sent.
+
+A vector that was masked may be sent at any later moment, so masking is what is paid for: a journal that says MASKED and
+a ledger that says paid are written together or not at all, whatever crashes. Entering, giving up and everything that
+sends nothing from a person's records costs nothing and is never refused here.
+
+A limit, as of the journal: an older copy of the file that was put back has forgotten what was spent since.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+
+from prirec.device.store import Store, settle
+from prirec.errors import PolicyError
+from prirec.privacy import ledger as rules
+from prirec.privacy.accountant import Spent
+from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Statement, Verdict
+from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.journal import Entry
+from prirec.protocols.messages import Round
+
+_COLUMNS = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a round costs a person, and what for, in plain words."""
+
+    what: str
+    cost: Spent
+
+
+class PaidStore:
+    """A store that masks nothing unpaid. `day` is today, in days since 1970, from whoever has a clock."""
+
+    def __init__(self, store: Store, budget: Budget):
+        self._store, self.budget = store, budget
+
+    def write(self, persist: Persist, *, day: int, price: Price | None = None) -> Entry:
+        """As Store.write; at the stage MASKED with the charge. PolicyError, and nothing written, if it overspends."""
+        with self._store.transaction() as rows:
+            if persist.stage is Stage.MASKED:
+                if price is None:
+                    raise PolicyError("nothing computed from a person's records is masked without a price; name it")
+                pay(rows, _charge(persist.round, price), budget=self.budget, day=day)
+            return settle(rows, persist)
+
+    def spend(self, charge: Charge, *, day: int) -> Verdict:
+        """Charges what is sent without a round: a local answer. It may be sent once this returns."""
+        with self._store.transaction() as rows:
+            return pay(rows, charge, budget=self.budget, day=day)
+
+    def how_many_more(self, cost: Spent, *, day: int) -> int:
+        """How many releases at this price are still covered: ask before entering a round."""
+        return rules.how_many_more(self.ledger(), cost, budget=self.budget, day=day)
+
+    def ledger(self) -> Ledger:
+        with self._store.reading() as rows:
+            return _held(rows)
+
+    def statement(self, *, day: int) -> Statement:
+        return rules.statement(self.ledger(), budget=self.budget, day=day)
+
+
+def pay(rows: sqlite3.Connection, charge: Charge, *, budget: Budget, day: int) -> Verdict:
+    """Writes what the rules admit, inside a transaction that others may have joined."""
+    verdict = rules.admit(_held(rows), charge, budget=budget, day=day)
+    if verdict is Verdict.CHARGE:
+        cost = charge.cost
+        loss = cost.local[0] if cost.local else PrivacyLoss(0.0, cost.unit)
+        rows.execute(
+            f"INSERT INTO spending ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            (*charge.key, charge.what, cost.unit, day, cost.grains, loss.epsilon, loss.delta, loss.adjacency),
+        )
+    return verdict
+
+
+def _charge(of: Round, price: Price) -> Charge:
+    return Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost)
+
+
+def _held(rows: sqlite3.Connection) -> Ledger:
+    return Ledger(tuple(map(_paid, rows.execute(f"SELECT {_COLUMNS} FROM spending ORDER BY rowid"))))  # noqa: S608
+
+
+def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> Paid:
+    deployment, kind, number, attempt, what, unit_name, day, grains, epsilon, delta, adjacency = row
+    unit = Unit(unit_name)
+    local = (PrivacyLoss(epsilon, unit, delta, Adjacency(adjacency)),) if epsilon or delta else ()
+    return Paid(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)

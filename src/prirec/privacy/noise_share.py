@@ -1,0 +1,147 @@
+"""Each device's share of the noise in a secure sum: whole numbers, Skellam, added after rounding.
+
+Sums of Skellam shares are Skellam, so a sum of s vectors carries exactly Skellam noise of s shares' variance. A share
+is sized so that the honest among the fewest survivors, m − c, bring the wanted variance together: c colluders can take
+their own shares off, and nobody else's. What leaves a device is its vector under pads; only the noisy sum is opened.
+
+How private it is. Skellam noise of variance v ≥ 5 on whole vectors, of any length, hides a shift at least as well as
+Gaussian noise of variance v − 3/2. Proof, with p(k) = e^-v I_k(v), F(k) = P(Z ≤ k) and q_k = Φ^-1(F(k)):
+
+1. p is not too peaked: p(k)² ≤ e^τ p(k-1) p(k+1), τ = 2 ln(v/y) for any y with y² + v²/y ≤ v². For r_k = I_k+1 / I_k,
+   1/r_k-1 = 2k/v + r_k, and p(k-1) p(k+1) / p(k)² = r_k (2k/v + r_k) is at least y²/v² if r_k ≥ b_k = (√(k²+y²) − k)/v.
+   That holds for large k (r_k ~ v/2k, b_k ~ y²/2kv) and carries over from k+1 to k-1, because b_k-1 is no more than
+   1 / (2k/v + 1/(2(k+1)/v + b_k+1)): for B_k = √(k²+y²), B_k+1 − B_k-1 = 4k / (B_k+1 + B_k-1) ≤ 2k/y ≤ 2k (1 − y²/v²).
+2. So no gap D = q_k − q_k-1 is wide. They go to 0 for large |k|; take the widest. With N(a) = Φ(a+D) − Φ(a), step 1
+   gives τ ≥ ln N(a)² / (N(a-D) N(a+D)) = ∫ (D − |t|) (1 − Var) dt over |t| ≤ D, Var that of a normal cut to
+   [a+t, a+t+D]. Var ≤ D²/4 gives D² (1 − D²/4) ≤ τ. And D² > 2 cannot be: where 0 is outside the cut, at least half of
+   all t, Var ≤ 1 − 2/π, so the integral is at least (2/π) D²/4 > 0.31, but τ < 0.26 from v = 5 on. Hence
+   D² ≤ 2 (1 − √(1-τ)) ≤ 1 / (v − 3/2).
+3. A shift by n moves q by n D at most: no test tells Z from Z + n better than it tells normals n D apart. By the
+   composition of such bounds (Dong, Roth and Su 2022) entries and rounds add up as for Gaussian noise: squares add.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from prirec.errors import PolicyError, UsageError
+from prirec.privacy.randomness import Stream
+from prirec.privacy.skellam import Skellam
+from prirec.settings_check import HARD_FLOOR
+from prirec.types import OffsetArray
+
+LEAVES_THE_RING = 2.0**-60  # for any entry of a sum
+_LESS = Fraction(3, 2)
+_LEAST = 5
+_MOST = 2**52
+_PIECE = 2**40  # of variance: what one draw may have
+_FINE, _LARGE = 2**16, 2**20  # shares are multiples of 2^-16, and even numbers where that costs nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Who is in one sum: a roster, and what may happen to it."""
+
+    size: int
+    floor: int = 100
+    lost: float = 0.2
+    corrupt: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.lost < 1 and 0 <= self.corrupt < 1):  # false for NaN as well
+            raise UsageError("lost and corrupt are shares of a roster, from 0 to below 1")
+        if self.floor < HARD_FLOOR:
+            raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
+        if self.size < self.floor:
+            raise PolicyError(f"{self.size} devices are fewer than the floor of {self.floor} for an opened sum")
+        if self.survivors <= self.colluders:
+            raise UsageError(
+                f"of {self.survivors} survivors {self.colluders} may collude, and nobody's noise is left; at least one "
+                "more is needed: take more devices, or smaller shares of lost and corrupt"
+            )
+
+    @property
+    def survivors(self) -> int:
+        """m: the fewest with which the sum may be opened, as protocols.mask_graph.least_survivors has it."""
+        return max(self.floor, self.size - _count(self.lost, self.size))
+
+    @property
+    def colluders(self) -> int:
+        """c: how many of them may work together against the rest."""
+        return _count(self.corrupt, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseShare:
+    """What one device adds to each entry, in units of 2^-f."""
+
+    wanted: Fraction  # the variance of the Gaussian noise to be matched
+    survivors: int  # m, the fewest with which a sum may be opened
+    colluders: int  # c, those of them whose noise does not count
+
+    def __post_init__(self) -> None:
+        if not 0 < self.wanted <= _MOST:
+            raise UsageError(
+                "noise has a standard deviation above 0 and below 2^26 units of 2^-f; beyond that nothing would be "
+                "learnt: take fewer rounds, a larger share of the budget or a larger epsilon"
+            )
+        if self.colluders < 0 or self.survivors <= self.colluders:
+            raise UsageError(
+                f"noise is shared by the survivors of a sum who do not collude: {self.survivors} survivors less "
+                f"{self.colluders} colluders leave nobody; take more devices or a smaller sums.corrupt"
+            )
+
+    @property
+    def variance(self) -> Fraction:
+        """Of one share: the wanted variance and 3/2, over m − c, rounded up."""
+        exact = max(self.wanted + _LESS, Fraction(_LEAST)) / (self.survivors - self.colluders)
+        return Fraction(2 * math.ceil(exact / 2)) if exact >= _LARGE else Fraction(math.ceil(exact * _FINE), _FINE)
+
+    def draw(self, stream: Stream, count: int) -> OffsetArray:
+        """One device's share, exact, for a vector of `count` entries. It never leaves the device by itself."""
+        return _drawn(self.variance, stream, count)
+
+    def total_variance(self, survivors: int) -> Fraction:
+        """Of the noise in a sum of so many."""
+        if survivors < self.survivors:
+            raise UsageError(f"a sum with fewer than {self.survivors} survivors is not opened")
+        return self.variance * survivors
+
+    def total(self, stream: Stream, *, survivors: int, count: int) -> OffsetArray:
+        """The sum of the survivors' shares, from its own law at once. A simulation: it protects nobody."""
+        return _drawn(self.total_variance(survivors), stream, count)
+
+    def hides(self) -> Fraction:
+        """The variance of Gaussian noise that hides no more than what the honest among m survivors add; ≥ `wanted`."""
+        return self.variance * (self.survivors - self.colluders) - _LESS
+
+    def tail(self, *, survivors: int, count: int) -> int:
+        """No entry of `count` has more noise in a sum of so many, but for odds of 2^-60: Bernstein for Poisson jumps.
+
+        P(|Z| ≥ t) ≤ 2 exp(-t² / 2(v + t/3)), since ln E e^λZ = v (cosh λ − 1) ≤ λ² v / 2(1 − λ/3)."""
+        log = math.log(2 * count / LEAVES_THE_RING)
+        return math.ceil(log / 3 + math.sqrt(log * log / 9 + 2 * log * float(self.total_variance(survivors)))) + 1
+
+    def check_ring(self, *, summands: int, largest: Fraction, count: int, ring_bits: int = 64) -> None:
+        """Refuses a sum that could wrap: n (B 2^f + 1/2) + noise ≤ 2^(l-1) − 1, `largest` being B 2^f."""
+        noise = self.tail(survivors=max(summands, self.survivors), count=count)
+        if summands * (largest + Fraction(1, 2)) + noise > 2 ** (ring_bits - 1) - 1:
+            raise UsageError(
+                f"the noisy sum could wrap: n (B 2^f + 1/2) + noise <= 2^(l-1) - 1 fails for n = {summands}, "
+                f"B 2^f = {float(largest):g}, noise = {noise}, l = {ring_bits}; use fewer fraction bits"
+            )
+
+
+def _drawn(variance: Fraction, stream: Stream, count: int) -> OffsetArray:
+    """In as many pieces as the sampler needs: a sum of Skellam draws is one."""
+    pieces = math.ceil(variance / _PIECE)
+    law = Skellam(variance / pieces)
+    noise = law.draw(stream, count)
+    for _ in range(pieces - 1):
+        noise += law.draw(stream, count)
+    return noise
+
+
+def _count(share: float, size: int) -> int:
+    """⌊share · size⌋ as meant: 0.29 of 100 is 29, though the nearest float to 0.29 is a little below."""
+    return int(share * size + 1e-6)

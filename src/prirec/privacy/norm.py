@@ -1,0 +1,98 @@
+"""A contribution in whole numbers that is no longer than it claims to be: ‖q‖₂ ≤ Δ 2^f, checked in exact integers.
+
+Noise is sized for Δ, so a vector that rounding makes longer by a hair would break the promise. Rounding to nearest
+moves each entry by at most half a unit, and an entry of 0 not at all: with d entries that are not 0 the vector grows
+by √d / 2 units at most. So it is first scaled to Δ − √d / 2^(f+1), then rounded, then checked; what floating point
+may still have let through is moved toward zero, a unit an entry, until the check holds.
+
+d is private where entries are few (how many places somebody visited) and stays on the device: it only decides how the
+device scales its own vector.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from prirec.errors import UsageError
+from prirec.types import OffsetArray, RealArray
+
+_LONGEST = 2**31 - 1  # units: a square then fits 62 bits
+_LOW = np.int64(2**32 - 1)
+_SPARE = 2.0**-9  # the part of a norm that rounding may take
+_FEWEST_BITS, _MOST_BITS = 8, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """The L2 norm Δ of one person's contribution, and how finely it is written."""
+
+    sensitivity: float  # Δ
+    fraction_bits: int  # f
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sensitivity < math.inf or not 0 <= self.fraction_bits <= 40:
+            raise UsageError("a contribution has a norm above 0, and finite, and 0 to 40 fraction bits")
+        if not 1 <= self.units <= _LONGEST:
+            raise UsageError("a contribution's norm is 1 to 2^31 - 1 units of 2^-f; change its fraction bits")
+
+    @property
+    def units(self) -> Fraction:
+        """Δ 2^f, exactly: what an onlooker has to tell from 0 in the noisy sum."""
+        return Fraction(self.sensitivity) * (1 << self.fraction_bits)
+
+
+def fine_enough(sensitivity: float, entries: int) -> Norm:
+    """The fewest fraction bits (8 to 24) with which rounding so many entries costs no more than 1/512 of the norm."""
+    if not 0 < sensitivity < math.inf or entries < 1:
+        raise UsageError("a contribution has a norm above 0, and finite, and at least one entry")
+    bits = math.ceil(math.log2(math.sqrt(entries) / (2 * _SPARE * sensitivity)))
+    return Norm(sensitivity, min(max(bits, _FEWEST_BITS), _MOST_BITS))
+
+
+def scaled(values: RealArray, norm: Norm) -> OffsetArray:
+    """A vector of norm Δ, or as close below as rounding lets it be, in units of 2^-f; nothing stays nothing."""
+    direction, _ = _direction(values)
+    return _rounded(direction * _target(direction, norm), norm)
+
+
+def clipped(values: RealArray, norm: Norm) -> OffsetArray:
+    """The vector as it is if it is short enough, else scaled down, in units of 2^-f. Sparse: pass what is not 0."""
+    direction, length = _direction(values)
+    return _rounded(direction * min(length, _target(direction, norm)), norm)
+
+
+def within(whole: OffsetArray, norm: Norm) -> bool:
+    """Whether Σ q² ≤ (Δ 2^f)², in exact integers."""
+    # what is longer than the norm by itself is sorted out first, so that no square can wrap
+    if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > norm.units:
+        return False
+    squares = whole * whole
+    total = (int((squares >> 32).sum()) << 32) + int((squares & _LOW).sum())
+    return total <= norm.units**2
+
+
+def _direction(values: RealArray) -> tuple[RealArray, float]:
+    """The vector at length 1 (0 if it is 0), and its length; no square on the way overflows or vanishes."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest < math.inf:  # false for NaN as well
+        raise UsageError("a contribution has an entry that is not a number or not finite; nothing was made of it")
+    if largest == 0:
+        return np.zeros(values.shape), 0.0
+    shrunk = values / largest
+    length = float(np.sqrt(np.dot(shrunk.ravel(), shrunk.ravel())))
+    return shrunk / length, length * largest
+
+
+def _target(direction: RealArray, norm: Norm) -> float:
+    """Δ − √d / 2^(f+1), but no less than Δ / 2: rounding to nearest never more than doubles an entry."""
+    entries = np.count_nonzero(direction)
+    return max(norm.sensitivity - math.sqrt(entries) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
+
+
+def _rounded(values: RealArray, norm: Norm) -> OffsetArray:
+    whole: OffsetArray = np.rint(values * 2.0**norm.fraction_bits).astype(np.int64)
+    while not within(whole, norm):
+        whole -= np.sign(whole)
+    return whole

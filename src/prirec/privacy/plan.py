@@ -1,0 +1,206 @@
+"""From one (ε, δ) for a person to the noise of every release: settings name the total, the plan finds the rest.
+
+The split is one of Σ 1/σ², which is what adds up: a part with share s and n releases has σ = σ_total √(n / s) in each.
+Nothing here is computed from anyone's data, so a plan may be printed before any collection, and is public.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from prirec.errors import UsageError
+from prirec.privacy.accountant import GRAINS, Spent, affordable, total
+from prirec.privacy.noise_share import Crowd, NoiseShare
+from prirec.privacy.norm import Norm, fine_enough
+from prirec.privacy.units import Adjacency, PrivacyLoss
+
+_FEWEST_GRAINS = 2**10  # rounding a release down to grains then costs less than a thousandth
+
+
+class Kind(StrEnum):
+    """What is summed; the same words as in a round's name."""
+
+    POPULARITY = "popularity"
+    MIXING = "linear"
+    INTERACTION = "interaction"
+    QUALITY = "quality"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """One kind of release: how often, over whom, how long a person's contribution is, and its part of the budget."""
+
+    kind: Kind
+    share: float
+    releases: int
+    crowd: Crowd
+    sensitivity: float  # the L2 norm of one person's contribution
+    length: int  # entries of the vector
+    entries: int | None = None  # how many of them a person fills, for how finely they are written; None: all
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise UsageError(f"the share of {self.kind} in the budget is from 0 to 1")
+        if self.releases < 1 or self.length < 1 or (self.entries is not None and self.entries < 1):
+            raise UsageError(f"{self.kind} has at least one release, of a vector of at least one entry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A kind of sum with the noise that was found for it."""
+
+    of: Sum
+    norm: Norm
+    each: Spent  # what one of its releases costs a person
+
+    @property
+    def noise_multiplier(self) -> float:
+        """σ / Δ, as the accountant counts it: the noise of the honest among the fewest survivors."""
+        return self.each.noise_multiplier
+
+    @property
+    def spent(self) -> Spent:
+        """All its releases."""
+        return Spent(self.each.grains * self.of.releases)
+
+    def noise(self, crowd: Crowd | None = None) -> NoiseShare:
+        """A device's share for a roster of this crowd (the planned one by default): rosters differ in size."""
+        crowd = crowd or self.of.crowd
+        wanted = self.norm.units**2 * Fraction(GRAINS, self.each.grains)
+        noise = NoiseShare(wanted, crowd.survivors, crowd.colluders)
+        noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
+        return noise
+
+    def sd_of_sum(self, survivors: int | None = None) -> float:
+        """Of each entry of the opened sum (a POI's count, say) with so many survivors; by default all of the crowd."""
+        variance = self.noise().total_variance(self.of.crowd.size if survivors is None else survivors)
+        return math.sqrt(variance) / 2.0**self.norm.fraction_bits
+
+    def sd_of_mean(self, survivors: int | None = None) -> float:
+        """Of each entry of the mean over the survivors: a cohort's model, or the gradient of V."""
+        return self.sd_of_sum(survivors) / (self.of.crowd.size if survivors is None else survivors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a plan's table, in plain values."""
+
+    what: str
+    share: float
+    releases: int
+    devices: int
+    survivors: int
+    colluders: int
+    noise_multiplier: float
+    fraction_bits: int
+    share_variance: float  # in units of 2^-f, squared
+    sd_of_sum: float  # an entry of the sum when everybody survives
+    sd_of_mean: float
+    sd_of_mean_at_worst: float  # when as few survive as may
+    loss: PrivacyLoss  # of all releases of this kind, had they been all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Every release of a deployment under one budget for each person."""
+
+    epsilon_per_user: float
+    delta: float
+    releases: tuple[Release, ...]
+
+    @property
+    def spent(self) -> Spent:
+        return total(release.spent for release in self.releases)
+
+    def loss(self, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
+        """What a person who takes part in everything has spent at the end."""
+        return self.spent.loss(self.delta, adjacency)
+
+    def release(self, kind: Kind) -> Release:
+        for release in self.releases:
+            if release.of.kind is kind:
+                return release
+        raise UsageError(f"the plan has no budget for {kind}; give it a share")
+
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(self._row(release) for release in self.releases)
+
+    def _row(self, release: Release) -> Row:
+        of, crowd = release.of, release.of.crowd
+        return Row(
+            what=of.kind, share=of.share, releases=of.releases,
+            devices=crowd.size, survivors=crowd.survivors, colluders=crowd.colluders,
+            noise_multiplier=release.noise_multiplier, fraction_bits=release.norm.fraction_bits,
+            share_variance=float(release.noise().variance), sd_of_sum=release.sd_of_sum(),
+            sd_of_mean=release.sd_of_mean(), sd_of_mean_at_worst=release.sd_of_mean(crowd.survivors),
+            loss=release.spent.loss(self.delta),
+        )  # fmt: skip
+
+
+def plan(sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6) -> Plan:
+    """The noise of each kind of sum, so that all releases together are (ε, δ)-private for each person.
+
+    Kinds with a share of 0 are left out: they release nothing."""
+    budget = affordable(epsilon_per_user, delta)
+    shares = sum((Fraction(one.share) for one in sums), Fraction(0))
+    if len({one.kind for one in sums}) < len(sums):
+        raise UsageError("a plan names each kind of sum once")
+    if abs(shares - 1) > 1e-9:
+        raise UsageError("the shares of the budget add up to 1")
+    releases = tuple(_release(one, budget.grains / shares) for one in sums if one.share)
+    found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases)
+    for release in releases:
+        release.noise()  # refuses what no ring or sampler can hold
+    return found
+
+
+def _release(of: Sum, grains: Fraction) -> Release:
+    each = int(Fraction(of.share) * grains / of.releases)
+    if each < _FEWEST_GRAINS:
+        raise UsageError(f"{of.kind} has so little of the budget for each of its releases that nothing would be learnt")
+    norm = fine_enough(of.sensitivity, of.length if of.entries is None else of.entries)
+    return Release(of=of, norm=norm, each=Spent(each))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """How one budget is shared out, as parts of Σ 1/σ²."""
+
+    popularity: float = 0.70
+    mixing: float = 0.15
+    interaction: float = 0.15
+    quality: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How long a person's contributions are, in entries and in norm."""
+
+    pois: int
+    linear: int  # D + 1
+    interaction: int  # D K
+    visited: int = 100  # places that a person has been to, about
+    popularity_norm: float = 1.0
+    linear_clip: float = 3.0
+    interaction_clip: float = 0.2
+    quality: int = 64  # bins of the histograms
+    quality_norm: float = 1.0
+
+
+def usual_sums(
+    shape: Shape, *, everyone: Crowd, cohort: Crowd, rounds: int, split: Split | None = None, collections: int = 1
+) -> tuple[Sum, ...]:
+    """Popularity once, mixing in a cohort and V over everyone in each round, and quality figures if wanted."""
+    split = split or Split()
+    return (
+        Sum(kind=Kind.POPULARITY, share=split.popularity, releases=collections, crowd=everyone,
+            sensitivity=shape.popularity_norm, length=shape.pois, entries=min(shape.visited, shape.pois)),
+        Sum(kind=Kind.MIXING, share=split.mixing, releases=rounds, crowd=cohort,
+            sensitivity=shape.linear_clip, length=shape.linear),
+        Sum(kind=Kind.INTERACTION, share=split.interaction, releases=rounds, crowd=everyone,
+            sensitivity=shape.interaction_clip, length=shape.interaction),
+        Sum(kind=Kind.QUALITY, share=split.quality, releases=1, crowd=everyone,
+            sensitivity=shape.quality_norm, length=shape.quality),
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""The ledger on disk: paid and masked together or not at all, whatever crashes; and nothing is masked unpaid."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from prirec.device.ledger import PaidStore, Price
+from prirec.device.store import MIGRATIONS, Store
+from prirec.errors import PolicyError, StateError
+from prirec.privacy.accountant import Spent, affordable
+from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict
+from prirec.privacy.units import PrivacyLoss, Unit, local_loss
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.journal import ConflictError
+from prirec.protocols.messages import Round
+
+ONE, OTHER = b"\1" * 32, b"\2" * 32
+BUDGET = Budget(1.0, 1e-6)
+PRICE = Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))  # three rounds
+
+
+def of(number: int = 1, *, attempt: int = 0) -> Round:
+    return Round(bytes(16), "linear", number, 3, attempt)
+
+
+def answer(number: int = 1, *, epsilon: float = 0.25) -> Charge:
+    return Charge(bytes(16), "visited", number, 0, "visited in June", Spent(0, (local_loss(epsilon, Unit.USER),)))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+@pytest.fixture
+def paid(path: Path) -> Iterator[PaidStore]:
+    with Store.open(path) as store:
+        yield PaidStore(store, BUDGET)
+
+
+def take_part(paid: PaidStore, number: int, *, attempt: int = 0, price: Price | None = PRICE, day: int = 100) -> None:
+    paid.write(Persist(of(number, attempt=attempt), Stage.ENTERED, ONE), day=day)
+    paid.write(Persist(of(number, attempt=attempt), Stage.MASKED, ONE, b"vector"), price=price, day=day)
+
+
+def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: PaidStore) -> None:
+    take_part(paid, 1)
+    with Store.open(path) as store:
+        assert store.resend(of(1)) == b"vector"
+        held = PaidStore(store, BUDGET).ledger()
+    assert held == Ledger((Paid(Charge(bytes(16), "linear", 1, 0, "mixing", PRICE.cost), 100),))
+
+
+def test_every_kind_of_charge_comes_back_as_it_was(paid: PaidStore) -> None:
+    costs = [
+        Spent(2**62),
+        Spent(5, (PrivacyLoss(0.1, Unit.USER, 1e-9),)),
+        Spent(0, (local_loss(1e-3, Unit.USER_DAY),), Unit.USER_DAY),
+    ]
+    paid.budget = Budget(100.0, 0.5, unit=Unit.EVENT)
+    charges = [Charge(b"\3" * 16, "visited", n, n, f"question {n}", cost) for n, cost in enumerate(costs)]
+    for one in charges:
+        assert paid.spend(one, day=-7) is Verdict.CHARGE
+    assert paid.ledger() == Ledger(tuple(Paid(one, -7) for one in charges))
+
+
+def test_entering_costs_nothing_and_masking_costs_once(paid: PaidStore) -> None:
+    paid.write(Persist(of(1), Stage.ENTERED, ONE), day=100, price=PRICE)
+    assert paid.ledger() == Ledger()
+    for _ in range(3):
+        paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
+    for stage in (Stage.AGREED, Stage.REVEALED, Stage.OPENED):
+        paid.write(Persist(of(1), stage, ONE), day=100)
+    assert len(paid.ledger().entries) == 1
+
+
+def test_nothing_is_masked_without_a_price(paid: PaidStore) -> None:
+    with pytest.raises(PolicyError, match="without a price"):
+        take_part(paid, 1, price=None)
+    held = paid._store.entry(of(1))
+    assert held is not None
+    assert held.stage is Stage.ENTERED
+
+
+def test_a_burnt_round_is_not_refunded(paid: PaidStore) -> None:
+    take_part(paid, 1)
+    paid.write(Persist(of(1), Stage.BURNT, ONE), day=100)
+    assert len(paid.ledger().entries) == 1
+    assert paid.how_many_more(PRICE.cost, day=100) == 2
+
+
+def test_an_attempt_that_masked_nothing_was_not_charged(paid: PaidStore) -> None:
+    paid.write(Persist(of(1), Stage.ENTERED, ONE), day=100)
+    take_part(paid, 1, attempt=1)
+    assert [one.charge.attempt for one in paid.ledger().entries] == [1]
+
+
+def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: PaidStore) -> None:
+    for number in (1, 2, 3):
+        take_part(paid, number)
+    assert paid.how_many_more(PRICE.cost, day=100) == 0
+    with pytest.raises(PolicyError, match="does not cover another release for mixing") as refused:
+        take_part(paid, 4)
+    assert refused.value.exit_code == 4
+    with pytest.raises(PolicyError):
+        paid.spend(answer(), day=100)
+    assert paid._store.resend(of(4)) is None
+    assert paid._store.resend(of(3)) == b"vector"
+    paid.write(Persist(of(3), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)  # the same again
+    paid.write(Persist(of(3), Stage.AGREED, ONE), day=100)
+    paid.write(Persist(of(4), Stage.BURNT, ONE), day=100)
+    told = paid.statement(day=100)
+    assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert [(line.what, line.releases) for line in told.lines] == [("mixing", 3)]
+
+
+def test_a_refused_entry_of_the_journal_is_not_charged(paid: PaidStore) -> None:
+    with pytest.raises(StateError, match="never entered"):
+        paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
+    assert paid.ledger() == Ledger()
+
+
+def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: PaidStore) -> None:
+    take_part(paid, 1)
+    with pytest.raises(ConflictError):
+        paid.write(Persist(of(1), Stage.MASKED, OTHER, b"another"), price=PRICE, day=100)
+    held = paid._store.entry(of(1))
+    assert held is not None
+    assert held.stage is Stage.BURNT
+    assert len(paid.ledger().entries) == 1
+
+
+def test_a_local_answer_is_charged_once(paid: PaidStore) -> None:
+    assert [paid.spend(answer(), day=1) for _ in range(3)] == [Verdict.CHARGE, Verdict.KNOWN, Verdict.KNOWN]
+    assert len(paid.ledger().entries) == 1
+    with pytest.raises(StateError, match="another price"):
+        paid.spend(answer(epsilon=0.5), day=1)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM spending", "UPDATE spending SET grains = 0"])
+def test_what_was_spent_cannot_be_taken_back(path: Path, paid: PaidStore, statement: str) -> None:
+    take_part(paid, 1)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match=r"spent|paid"):
+        connection.execute(statement)
+    assert len(paid.ledger().entries) == 1
+
+
+def test_a_journal_from_before_the_ledger_gets_one(path: Path) -> None:
+    with Store.open(path, migrations=MIGRATIONS[:1]) as store:
+        store.write(Persist(of(1), Stage.ENTERED, ONE))
+    with Store.open(path) as store:
+        paid = PaidStore(store, BUDGET)
+        assert paid.ledger() == Ledger()
+        paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
+        assert len(paid.ledger().entries) == 1
+    assert path.with_name("journal.version-1").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from prirec.device.ledger import PaidStore, Price
+from prirec.device.store import Store
+from prirec.privacy.accountant import Spent, affordable
+from prirec.privacy.ledger import Budget
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.messages import Round
+
+folder, one = Path(sys.argv[1]), bytes([1]) * 32
+budget, price = Budget(1.0, 1e-6), Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))
+
+def lives(point):
+    # dies at the start of the point-th statement: before a transaction, inside one, or at its COMMIT; or, where the
+    # point is negative, right after a write was durable and before anybody was told
+    store = Store.open(folder / f"journal{point}")
+    paid, seen = PaidStore(store, budget), 0
+    def count(statement):
+        nonlocal seen
+        if seen == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+        seen += 1
+    store._database._connection.set_trace_callback(count)
+    with open(folder / f"told{point}", "wb", buffering=0) as told:
+        at = 0
+        for number in (1, 2):
+            for stage in (Stage.ENTERED, Stage.MASKED, Stage.AGREED):
+                paid.write(Persist(Round(bytes(16), "linear", number, 3, 0), stage, one, b"v"), price=price, day=100)
+                if at == -1 - point:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                told.write(b".")
+                at += 1
+    os._exit(0)
+
+for point in range(-6, 100):
+    child = os.fork()
+    if child == 0:
+        lives(point)
+    status = os.waitpid(child, 0)[1]
+    print(point, os.WIFSIGNALED(status), flush=True)
+    if not os.WIFSIGNALED(status):
+        break
+"""
+
+
+def test_after_a_kill_at_any_point_what_is_masked_is_paid_for_and_what_is_paid_for_is_masked(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    *killed, (survived, _) = (line.split() for line in done.stdout.splitlines())
+    assert int(survived) >= 6 * 4
+    assert {ending for _, ending in killed} == {"True"}
+    reached = set()
+    for point in (int(point) for point, _ in killed):
+        told = len((tmp_path / f"told{point}").read_bytes())
+        with Store.open(tmp_path / f"journal{point}") as store:
+            paid = PaidStore(store, BUDGET)
+            charged = {one.charge.number for one in paid.ledger().entries}
+            masked = {n for n in (1, 2) if (held := store.entry(of(n))) is not None and held.masked}
+            assert charged == masked
+            written = told + (point < 0)
+            assert charged == {n for n in (1, 2) if written >= 3 * n - 1}  # nothing told is lost, nothing untold kept
+            for number in charged - {n for n in (1, 2) if written >= 3 * n}:  # it goes on, and is not charged again
+                paid.write(Persist(of(number), Stage.MASKED, ONE, b"v"), price=PRICE, day=100)
+            assert len(paid.ledger().entries) == len(charged)
+            reached.add((written, len(charged)))
+    assert reached == {(0, 0), (1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (6, 2)}

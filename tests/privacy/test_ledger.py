@@ -1,0 +1,142 @@
+"""The rules of one person's ledger: charged once, never refunded, never overspent."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prirec.errors import PolicyError, StateError, UsageError
+from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
+from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more, statement
+from prirec.privacy.noise_share import Crowd
+from prirec.privacy.plan import Shape, plan, usual_sums
+from prirec.privacy.units import PrivacyLoss, Unit, local_loss
+
+ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)
+BUDGET = Budget(1.0, 1e-6)
+
+
+def charge(number: int = 1, *, attempt: int = 0, kind: str = "linear", cost: Spent = ONE_ROUND) -> Charge:
+    return Charge(bytes(16), kind, number, attempt, "mixing", cost)
+
+
+def paid(*charges: Charge, day: int = 100) -> Ledger:
+    return Ledger(tuple(Paid(one, day) for one in charges))
+
+
+def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
+    shape = Shape(pois=1000, linear=20, interaction=50)
+    found = plan(usual_sums(shape, everyone=Crowd(5000), cohort=Crowd(1000), rounds=17))
+    ledger = Ledger()
+    for release in found.releases:
+        for number in range(release.of.releases):
+            one = Charge(bytes(16), release.of.kind, number, 0, release.of.kind, release.each)
+            assert admit(ledger, one, budget=BUDGET, day=5) is Verdict.CHARGE
+            ledger = Ledger((*ledger.entries, Paid(one, 5)))
+    assert ledger.spent(BUDGET) == found.spent
+    assert statement(ledger, budget=BUDGET, day=5).lifetime == found.loss()
+    with pytest.raises(PolicyError, match="nothing is sent"):
+        admit(ledger, charge(999, cost=found.releases[1].each), budget=BUDGET, day=10**6)
+
+
+@given(costs=st.lists(st.integers(1, GRAINS // 100), min_size=1, max_size=40))
+def test_what_was_admitted_is_always_within_the_budget(costs):
+    ledger = Ledger()
+    for number, grains in enumerate(costs):
+        one = charge(number, cost=Spent(grains))
+        try:
+            admit(ledger, one, budget=BUDGET, day=0)
+        except PolicyError:
+            assert not (ledger.spent(BUDGET) + one.cost).within(1.0, 1e-6)
+        else:
+            ledger = Ledger((*ledger.entries, Paid(one, 0)))
+    assert ledger.spent(BUDGET).within(1.0, 1e-6)
+
+
+def test_a_resend_is_known_even_when_nothing_is_left():
+    full = paid(*(charge(n) for n in range(10)))
+    assert admit(full, charge(3), budget=BUDGET, day=101) is Verdict.KNOWN
+    with pytest.raises(PolicyError):
+        admit(full, charge(11), budget=BUDGET, day=101)
+
+
+def test_a_new_attempt_another_kind_and_another_deployment_cost_in_full():
+    ledger = paid(charge(1))
+    others = (charge(1, attempt=1), charge(1, kind="interaction"), replace(charge(1), deployment=b"\1" * 16))
+    for one in others:
+        assert admit(ledger, one, budget=BUDGET, day=100) is Verdict.CHARGE
+    assert paid(charge(1), *others).spent(BUDGET).grains == 4 * ONE_ROUND.grains
+
+
+def test_the_same_release_at_another_price_is_refused():
+    with pytest.raises(StateError, match="another price"):
+        admit(paid(charge(1)), charge(1, cost=gaussian(50)), budget=BUDGET, day=100)
+
+
+def test_a_period_forgets_for_the_budget_but_not_for_the_lifetime():
+    monthly = Budget(1.0, 1e-6, period_days=30)
+    full = paid(*(charge(n) for n in range(10)), day=100)
+    for day in (0, 99, 100, 129):  # a clock that was set back opens nothing
+        with pytest.raises(PolicyError, match="in any 30 days"):
+            admit(full, charge(11), budget=monthly, day=day)
+    assert admit(full, charge(11), budget=monthly, day=130) is Verdict.CHARGE
+    told = statement(full, budget=monthly, day=130)
+    assert told.period is not None
+    assert told.period.epsilon == 0
+    assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert statement(full, budget=BUDGET, day=130).period is None
+
+
+def test_a_statement_says_what_was_spent_on_what_at_which_unit():
+    event = Spent(0, (local_loss(0.5, Unit.EVENT),), Unit.EVENT)
+    answers = Spent(0, (local_loss(0.2, Unit.USER),))
+    ledger = paid(
+        charge(1), charge(2), replace(charge(1, kind="a", cost=answers), what="visited in June"),
+        replace(charge(1, kind="b", cost=event), what="visited in July"),
+    )  # fmt: skip
+    told = statement(ledger, budget=Budget(3.0, 1e-6, unit=Unit.EVENT), day=100)
+    assert [(line.what, line.releases, line.loss.unit) for line in told.lines] == [
+        ("mixing", 2, Unit.USER),
+        ("visited in July", 1, Unit.EVENT),
+        ("visited in June", 1, Unit.USER),
+    ]
+    assert told.lines[2].loss.epsilon == pytest.approx(0.2, rel=1e-4)
+    assert told.lifetime.unit is Unit.EVENT
+    assert told.lifetime.epsilon < sum(line.loss.epsilon for line in told.lines)
+    assert told.lifetime.epsilon < told.lifetime_replace_one.epsilon
+
+
+def test_a_loss_per_event_is_not_charged_to_a_budget_per_user():
+    event = Spent(0, (local_loss(0.5, Unit.EVENT),), Unit.EVENT)
+    with pytest.raises(UsageError, match="convert it with times"):
+        admit(Ledger(), charge(cost=event), budget=BUDGET, day=0)
+    assert admit(Ledger(), charge(), budget=Budget(1.0, 1e-6, unit=Unit.EVENT), day=0) is Verdict.CHARGE
+
+
+def test_local_answers_and_noisy_sums_share_one_budget():
+    answers = Spent(0, (local_loss(0.5, Unit.USER),))
+    half = paid(charge(1, cost=answers))
+    assert how_many_more(half, ONE_ROUND, budget=BUDGET, day=100) in range(1, 9)
+    with pytest.raises(PolicyError):
+        admit(half, charge(2, cost=Spent(0, (local_loss(0.6, Unit.USER),))), budget=BUDGET, day=100)
+
+
+def test_how_many_more_is_what_is_then_admitted():
+    assert how_many_more(Ledger(), ONE_ROUND, budget=BUDGET, day=0) == 10
+    assert how_many_more(paid(*(charge(n) for n in range(7))), ONE_ROUND, budget=BUDGET, day=0) == 3
+    assert how_many_more(paid(*(charge(n) for n in range(10))), ONE_ROUND, budget=BUDGET, day=0) == 0
+    assert how_many_more(Ledger(), Spent(1), budget=BUDGET, day=0) == 2**16
+
+
+def test_charges_and_budgets_that_cannot_be_are_refused():
+    twice = PrivacyLoss(0.1, Unit.USER)
+    for cost in (Spent(), Spent(unit=Unit.EVENT), Spent(0, (twice, twice)), Spent(MOST_GRAINS + 1)):
+        with pytest.raises(UsageError, match="one release"):
+            charge(cost=cost)
+    for epsilon, delta in ((0, 1e-6), (math.nan, 1e-6), (math.inf, 1e-6), (1, 0), (1, 1), (1, math.nan)):
+        with pytest.raises(UsageError):
+            Budget(epsilon, delta)
+    with pytest.raises(UsageError, match="at least one day"):
+        Budget(1.0, 1e-6, period_days=0)

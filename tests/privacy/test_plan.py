@@ -1,0 +1,138 @@
+"""One (ε, δ) for a person becomes the noise of every release, and the releases cost exactly that."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prirec.errors import PolicyError, UsageError
+from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
+from prirec.privacy.noise_share import Crowd
+from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
+from prirec.privacy.units import Adjacency
+from support.exact import fresh
+from support.patience import FEW
+
+YELP = Shape(pois=10_000, linear=90, interaction=445)
+EVERYONE, COHORT = Crowd(85_466), Crowd(1000)
+
+
+def usual(rounds: int = 10, split: Split | None = None, **crowds: Crowd) -> tuple[Sum, ...]:
+    return usual_sums(YELP, **{"everyone": EVERYONE, "cohort": COHORT, **crowds}, rounds=rounds, split=split)
+
+
+def test_the_default_plan_is_the_one_that_was_measured():
+    """ε = 1, δ = 1e-6, 70/15/15 of Σ 1/σ² = 1/4.225², 10 rounds."""
+    found = plan(usual())
+    assert [row.what for row in found.rows()] == ["popularity", "linear", "interaction"]
+    sigma = [row.noise_multiplier for row in found.rows()]
+    assert sigma == pytest.approx([4.225 / 0.7**0.5, 4.225 * (10 / 0.15) ** 0.5, 4.225 * (10 / 0.15) ** 0.5], rel=1e-3)
+    assert sum(row.releases / row.noise_multiplier**2 for row in found.rows()) == pytest.approx(1 / 4.2247**2, rel=1e-4)
+
+
+@FEW
+@given(
+    epsilon=st.floats(0.2, 8),
+    exponent=st.floats(-9, -3),
+    rounds=st.integers(1, 300),
+    weights=st.tuples(*[st.floats(0.05, 1)] * 4),
+)
+def test_a_plan_costs_its_epsilon_and_never_more(epsilon, exponent, rounds, weights):
+    shares = [weight / sum(weights) for weight in weights]
+    split = Split(popularity=shares[0], mixing=shares[1], interaction=shares[2], quality=shares[3])
+    found = plan(usual(rounds, split), epsilon_per_user=epsilon, delta=10**exponent)
+    assert len(found.releases) == 4
+    assert found.spent.within(epsilon, 10**exponent)
+    assert found.loss().epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("rounds", [1, 30])
+def test_dp_accounting_finds_the_same_cost(epsilon, rounds):
+    found = plan(usual(rounds), epsilon_per_user=epsilon)
+    each = [release.each for release in found.releases for _ in range(release.of.releases)]
+    assert epsilon_by_pld(each, 1e-6) == pytest.approx(epsilon, rel=1e-3)
+
+
+def test_the_figure_between_any_two_contributions_is_at_twice_the_sensitivity():
+    both = plan(usual()).loss(Adjacency.REPLACE_ONE)
+    assert noise_multiplier(both.epsilon, 1e-6) == pytest.approx(noise_multiplier(1, 1e-6) / 2, rel=1e-6)
+
+
+def test_what_has_no_share_releases_nothing():
+    found = plan(usual())
+    assert found.release(Kind.MIXING).of.releases == 10
+    with pytest.raises(UsageError, match="no budget for quality"):
+        found.release(Kind.QUALITY)
+
+
+def test_the_predicted_errors_are_those_of_the_noise():
+    found = plan(usual())
+    counts, mixing, gradient = (found.release(kind) for kind in (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION))
+    overhead = math.sqrt(85_466 / (68_373 - 4_273))
+    assert counts.sd_of_sum() == pytest.approx(counts.noise_multiplier * overhead, rel=1e-4)
+    # all 1,000 of a cohort add shares that 750 would have been enough for
+    assert mixing.sd_of_mean() == pytest.approx(3 * mixing.noise_multiplier * math.sqrt(1000 / 750) / 1000, rel=1e-4)
+    assert mixing.sd_of_mean(800) == pytest.approx(3 * mixing.noise_multiplier * math.sqrt(800 / 750) / 800, rel=1e-4)
+    assert gradient.sd_of_mean() == pytest.approx(0.2 * gradient.noise_multiplier * overhead / 85_466, rel=1e-4)
+    row = found.rows()[1]
+    assert (row.sd_of_mean, row.sd_of_mean_at_worst) == (mixing.sd_of_mean(), mixing.sd_of_mean(800))
+
+
+@pytest.mark.statistical  # false alarm 1e-9; must notice an error off by 5 %
+def test_the_predicted_standard_deviation_is_observed():
+    release = plan(usual()).release(Kind.POPULARITY)
+    draws = release.noise().total(fresh(), survivors=85_466, count=100_000) / 2.0**release.norm.fraction_bits
+    ratio = np.sqrt((draws**2).mean()) / release.sd_of_sum()
+    assert abs(ratio - 1) < 6.1 / math.sqrt(2 * 100_000)  # 1.4 %
+
+
+def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
+    release = plan(usual()).release(Kind.MIXING)
+    planned, larger = release.noise(), release.noise(Crowd(1900))
+    assert larger.variance < planned.variance
+    assert min(planned.hides(), larger.hides()) >= planned.wanted == larger.wanted
+    assert planned.wanted == pytest.approx((3 * 2**10 * release.noise_multiplier) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
+def test_an_epsilon_that_cannot_be_is_refused(epsilon):
+    with pytest.raises(UsageError, match="epsilon must be a number above 0"):
+        plan(usual(), epsilon_per_user=epsilon)
+
+
+@pytest.mark.parametrize("delta", [0, 1, math.nan])
+def test_a_delta_that_cannot_be_is_refused(delta):
+    with pytest.raises(UsageError, match="delta must be above 0 and below 1"):
+        plan(usual(), delta=delta)
+
+
+def test_floors_are_policy():
+    with pytest.raises(PolicyError, match="fewer than the floor of 100"):
+        usual(cohort=Crowd(99))
+    with pytest.raises(PolicyError, match="at least 50"):
+        usual(cohort=Crowd(99, floor=20))
+
+
+def test_shares_and_sizes_that_cannot_be_are_refused():
+    with pytest.raises(UsageError, match="add up to 1"):
+        plan(usual(split=Split(popularity=0.8)))
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        usual(split=Split(popularity=-0.1))
+    with pytest.raises(UsageError, match="at least one release"):
+        usual(rounds=0)
+    with pytest.raises(UsageError, match="at least one entry"):
+        replace(usual()[0], entries=0)
+    with pytest.raises(UsageError, match="each kind of sum once"):
+        plan([usual()[1], *usual()])
+    with pytest.raises(UsageError, match="nothing would be learnt"):
+        plan(usual(rounds=10**15))
+
+
+def test_noise_that_no_sampler_can_draw_is_refused_before_anything_begins():
+    fine = replace(usual()[1], sensitivity=100.0, entries=10**9, crowd=Crowd(100))
+    with pytest.raises(UsageError, match="fewer rounds, a larger share of the budget or a larger epsilon"):
+        plan([replace(fine, share=1.0, releases=10**7)])
