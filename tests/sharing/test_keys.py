@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.sharing.keys import KEY, SIGNATURE, AgreementKey, SigningKey, derive, verify
+from prirec.sharing.keys import KEY, SIGNATURE, AgreementKey, SigningKey, derive, refuse_low_order, verify
 from support.patience import FEW, PATIENT
 from vectors import cases_keys, reference
 
@@ -164,3 +164,34 @@ def test_a_key_shows_nothing_of_its_secret(kind):
         assert ONE.hex() not in text
         assert repr(ONE)[2:10] not in text
     assert not hasattr(key, "__dict__")
+
+
+LOW_ORDER_U = [
+    0,
+    1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+    2**255 - 20,
+    2**255 - 19,
+    2**255 - 18,
+]
+
+
+@pytest.mark.parametrize("u", LOW_ORDER_U)
+@pytest.mark.parametrize("top_bit", [0, 1])
+def test_the_keys_refused_at_sight_are_those_that_cannot_be_agreed_with(u, top_bit):
+    public = (u | top_bit << 255).to_bytes(32, "little")
+    for refuse in (refuse_low_order, AgreementKey(bytes(32)).agree):
+        with pytest.raises(PeerError, match="AUTH"):
+            refuse(public)
+
+
+def test_keys_that_can_be_agreed_with_are_not_refused_at_sight():
+    for seed in range(50):
+        refuse_low_order(AgreementKey(bytes([seed] * 32)).public)
+    for nearby in (2, 3, 2**255 - 21):
+        public = nearby.to_bytes(32, "little")
+        refuse_low_order(public)
+        assert AgreementKey(bytes(32)).agree(public)
+    with pytest.raises(PeerError, match="AUTH"):
+        refuse_low_order(bytes(31))

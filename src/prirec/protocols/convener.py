@@ -13,7 +13,7 @@ from prirec.protocols.moves import State
 from prirec.protocols.party import FatalError, Party
 from prirec.protocols.statements import Invited, RoundKeys, Statement, digest
 from prirec.sharing import merkle
-from prirec.sharing.keys import AgreementKey, SigningKey, verify
+from prirec.sharing.keys import AgreementKey, SigningKey, refuse_low_order, verify
 
 ENTROPY = 32  # bytes: one secret key
 
@@ -92,7 +92,7 @@ class Convener(Party):
             raise PeerError(Fault.AUTH, "keys from somebody who was not invited")
         said = RoundKeys(VERSION, self.round, keys.sender, keys.mask_key, keys.box_key, keys.signing_key)
         verify(keys.sender, signature=keys.signature, message=encode(said))
-        self._box_key.agree(keys.mask_key)  # refused now, or each neighbour would refuse the whole roster for it
+        refuse_low_order(keys.mask_key)  # or each neighbour would refuse the whole roster for it
         self._agreed[keys.sender] = self._box_key.agree(keys.box_key)
         self._keys[keys.sender] = keys
         return []

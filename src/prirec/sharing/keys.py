@@ -8,6 +8,7 @@ Signatures: nobody signs for a key without its secret, and a public key of low o
 for every message, is refused. Whatever is wrong with a key or a signature, the peer reads the same words.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
@@ -28,6 +29,15 @@ _ORDER_EIGHT = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E82
 # y of all points of order 1, 2, 4 and 8, the spellings of 0 and 1 beyond the field included
 _LOW_ORDER = frozenset({0, 1, _FIELD - 1, _FIELD, _FIELD + 1, _ORDER_EIGHT, _FIELD - _ORDER_EIGHT})
 
+# u of all points of order 1, 2, 4 and 8 on Curve25519 and its twist, and the spellings of 0 and 1 beyond the field
+_LOW_ORDER_U = frozenset(
+    {
+        *(0, 1, _FIELD - 1, _FIELD, _FIELD + 1),
+        325606250916557431795983626356110631294008115727848805560023387167927233504,
+        39382357235489614581723060781553021112529911719440698176882885853963445705823,
+    }
+)
+
 
 class AgreementKey:
     """An X25519 key pair. Both ends of `agree` learn the same secret; the wire sees public keys only."""
@@ -41,7 +51,7 @@ class AgreementKey:
     def agree(self, peer: bytes) -> bytes:
         """The 32 bytes shared with the holder of a public key; PeerError AUTH if it is malformed or of low order."""
         try:
-            return self._secret.exchange(X25519PublicKey.from_public_bytes(peer))
+            return self._secret.exchange(_parsed(peer))
         except ValueError:
             raise _refused() from None
 
@@ -97,6 +107,17 @@ def _spelt(field: bytes | str | int) -> bytes:
     else:
         raise UsageError("the fields that a key is bound to are bytes, text or whole numbers")
     return kind + len(content).to_bytes(8, "big") + content
+
+
+@lru_cache(maxsize=4096)  # a collector agrees with the same survivors for everyone who was lost
+def _parsed(public: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(public)
+
+
+def refuse_low_order(public: bytes) -> None:
+    """PeerError AUTH for an X25519 key with which `agree` would be refused, at a tenth of the cost of trying."""
+    if len(public) != KEY or int.from_bytes(public, "little") & ~_SIGN in _LOW_ORDER_U:
+        raise _refused()
 
 
 def _checked(secret: bytes) -> bytes:
