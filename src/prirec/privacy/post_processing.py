@@ -1,0 +1,64 @@
+"""From noisy sums to popularity features, by nothing but what is public: it spends no privacy.
+
+Empirical Bayes. Ridge on [1, mean noisy sum of the 10, 50, 200 nearest places, public features] predicts m_j; the
+residual variance less the known σ² is τ², how far places truly lie from their prediction; the posterior mean weighs the
+two. Two columns come of it: the posterior mean, and what the 200 nearest places have on average, since a crowded street
+says something else to a model than a popular place. Signed log and standardisation follow where every released column
+is encoded, by the column's own moments.
+A device leaves its own part out by the same map: what it sees of place j is E(s | y_j - x_ij), prediction and τ² as
+they are. To subtract x_ij from the posterior mean would be far too much, since shrinkage has shrunk it too.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from prirec.errors import UsageError
+from prirec.features.popularity import OwnCounts, Popularity
+from prirec.privacy.posterior import Gamma, Gaussian, Prior
+from prirec.privacy.prediction import predict
+from prirec.privacy.surroundings import nearby_means
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.types import RealArray
+
+Family: TypeAlias = Callable[[RealArray, float, float], Prior]  # m, σ and τ² to a prior: Gamma or Gaussian
+
+POPULARITY, NEARBY = "weighted popularity", "weighted popularity nearby"
+_LEAST = 0.1  # of the mean: no place is predicted to have less
+
+
+def popularity(
+    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
+) -> Popularity:  # fmt: skip
+    """The features made of a release, from public locations (J, 2) and features (J, p), as far as there are any."""
+    _check(release, features)
+    nearby = nearby_means(location, release.sums)
+    prior = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
+    columns = {POPULARITY: prior.mean(release.sums, np.arange(len(release.sums)))}
+    if nearby.shape[1]:
+        columns[NEARBY] = nearby[:, -1]
+    return Popularity(columns, {POPULARITY: _own_part(release, prior, columns[POPULARITY])})
+
+
+def _prior(release: NoisySums, columns: RealArray, family: Family) -> Prior:
+    y, sigma = release.sums, release.sigma
+    if not len(y) or y.mean() <= 0:  # nothing rises out of the noise
+        return Gaussian(np.zeros(len(y)), sigma, 0.0)
+    prediction = predict(y, columns)
+    m = np.maximum(prediction.mean, _LEAST * y.mean())
+    return family(m, sigma, prediction.spread(y) - sigma**2)
+
+
+def _own_part(release: NoisySums, prior: Prior, posterior: RealArray) -> OwnCounts:
+    """E(s | y_j) - E(s | y_j - x_ij) for each person and place: each device works out its own."""
+    own = release.own
+    places = own.pairs % own.places
+    others = prior.mean(release.sums[places] - own.counts, places)
+    return OwnCounts(own.places, own.pairs, posterior[places] - others)
+
+
+def _check(release: NoisySums, features: RealArray | None) -> None:
+    rows = [release.sums] if features is None else [release.sums, features]
+    if any(len(values) != len(release.sums) or not np.isfinite(values).all() for values in rows):
+        raise UsageError("there is one finite sum and one row of finite public features for each place")

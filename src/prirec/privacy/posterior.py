@@ -1,0 +1,79 @@
+"""What a true sum s of visits is likely to be, given its noisy one y ~ N(s, σ²) and what is predicted for its place, m.
+
+σ² is known from the mechanism; the excess τ² is how far places truly lie from their predictions.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from prirec.types import OffsetArray, RealArray
+
+_BLOCK = 1 << 13  # sums whose posterior is integrated at a time
+_SHAPE = 0.02  # the least: a spread of seven times the mean
+_STEPS = np.linspace(-6.0, 3.0, 101)
+_FROM_MODE, _WEIGHT = np.sinh(_STEPS), np.cosh(_STEPS)  # in widths of the mode: fine around it, 200 to the left
+
+
+class Prior(Protocol):
+    """What is believed of each place before its own sum is looked at."""
+
+    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
+        """E(s | y), never below 0, for noisy sums (n,) of these places (n,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """s ~ N(m, τ²): m + w (y - m) with w = τ² / (τ² + σ²), cut at 0."""
+
+    predicted: RealArray = field(repr=False)  # (J,)
+    sigma: float
+    excess: float  # τ²; below 0 it counts as 0
+
+    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
+        m, tau = self.predicted[places], max(self.excess, 0.0)
+        w = tau / (tau + self.sigma**2) if tau > 0 else 0.0
+        return np.maximum(m + w * (sums - m), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """s ~ Gamma with mean m > 0 and shape k = E(m²) / τ²: positive, and the wider the more is predicted.
+
+    The density of u = ln s is e^(ku - ks/m - (y - s)²/2σ²) up to a factor. It has one mode, at
+    s = (b + √(b² + 4kσ²)) / 2 with b = y - kσ²/m, and curvature s √(b² + 4kσ²) / σ² there; the mean is a sum over steps
+    around it, which lengthen, since small shapes reach far down. Without excess the prediction is all that is known;
+    without noise the sum itself.
+    """
+
+    predicted: RealArray = field(repr=False)  # (J,), above 0
+    sigma: float
+    excess: float
+
+    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
+        if self.sigma == 0:
+            return np.maximum(sums, 0.0)
+        if self.excess <= 0:
+            return self.predicted[places]
+        shape = max(float((self.predicted**2).mean()) / self.excess, _SHAPE)
+        means = np.empty(len(sums))
+        for start in range(0, len(sums), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            means[some] = _mean(sums[some, None], self.predicted[places[some], None], sigma=self.sigma, shape=shape)
+        return means
+
+
+def _mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:
+    """∫ s p(s | y) ds under the Gamma prior, for (r, 1) sums."""
+    k = shape
+    b = y - k * sigma**2 / m
+    root = np.sqrt(b**2 + 4 * k * sigma**2)
+    mode = np.where(b > 0, (b + root) / 2, 2 * k * sigma**2 / (root - b))  # the same number, without cancellation
+    width = sigma / np.sqrt(mode * root)
+    s = mode * np.exp(_FROM_MODE * width)  # (r, steps)
+    logs = k * _FROM_MODE * width - (s - mode) * (k / m + (s + mode - 2 * y) / (2 * sigma**2))
+    density = _WEIGHT * np.exp(logs - logs.max(axis=1, keepdims=True))
+    mean: RealArray = np.einsum("rs,rs->r", density, s) / density.sum(axis=1)
+    return mean

@@ -1,0 +1,99 @@
+"""Weighted popularity: the sum over people of visit vectors that all have the same L2 norm, under Gaussian noise.
+
+A device counts c_ij for each place j (1 for a place that it visited, or its visits, or its spend) and contributes
+x_ij = c_ij / ‖c_i‖, so that somebody with v places gives each of them 1/√v. Among all vectors of norm 1 along c_i none
+is longer, so nobody's part drowns in more noise than it must; the price is that people weigh the less in one place the
+more places they visit. Hence the name: the sum is no count of visitors.
+Several statistics are more coordinates of the same vector: their norm is taken over all of them together.
+Privacy. ‖x_i‖ ≤ 1 bounds what replacing x_i by zero moves; noise of σ in every coordinate then costs what the
+accountant says for sensitivity 1. The noise here is for simulation, where only the law of the totals matters, and
+protects nobody; a device rounds its vector and adds its share of integer noise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from prirec.errors import UsageError
+from prirec.features.popularity import OwnCounts
+from prirec.types import OffsetArray, RealArray
+
+_SMALLEST, _LARGEST = 1e-100, 1e100  # between them squares neither vanish nor overflow
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySums:
+    """Noisy sums of one statistic with the noise they are known to have, and what each device knows that it added."""
+
+    sums: RealArray = field(repr=False)  # (J,), public
+    sigma: float  # standard deviation of the noise in each sum, public
+    own: OwnCounts = field(repr=False)  # private
+
+
+def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | None = None) -> dict[str, OwnCounts]:
+    """x_i = e·c_i / ‖e·c_i‖ over all statistics together: each person's vector of norm 1, or nothing but zeros.
+
+    A statistic with twice the emphasis e has half the noise, once it is divided by e again, and more of the norm.
+    The norm holds exactly, not only up to rounding: n entries lose at most (n + 8)·2^-52 on the way to x_i, and the
+    factor takes as much off.
+    """
+    weight = {name: _checked(1.0 if emphasis is None else emphasis.get(name, 1.0), "an emphasis") for name in parts}
+    people = [_people(own) for own in parts.values()]
+    count = 1 + max((int(rows[-1]) for rows in people if len(rows)), default=-1)
+    squares, entries = np.zeros(count), np.zeros(count)
+    for (name, own), rows in zip(parts.items(), people, strict=True):
+        _refuse_unmeasurable(own)
+        squares += np.bincount(rows, (weight[name] * own.counts) ** 2, count)
+        entries += np.bincount(rows, minlength=count)
+    some = squares > 0
+    factor = np.divide(1 - (entries + 8) * 2.0**-52, np.sqrt(squares), out=np.zeros(count), where=some)
+    return {
+        name: OwnCounts(own.places, own.pairs, weight[name] * own.counts * factor[rows])
+        for (name, own), rows in zip(parts.items(), people, strict=True)
+    }
+
+
+def capped(own: OwnCounts, *, most: int, rng: np.random.Generator) -> OwnCounts:
+    """At most so many places of each person, drawn at random, each with 1/√most: norm at most 1.
+
+    Whoever has fewer places weighs the same in each as everyone else, so the sum times √most is a count of visitors
+    as far as nobody is cut; measured, it is worth less than `weighted` at every cap.
+    """
+    if most < 1:
+        raise UsageError("a person must be able to report at least one place: give a cap from 1 up")
+    people = _people(own)
+    order = np.lexsort((rng.random(len(people)), people))  # people stand together, their places are shuffled
+    rank = np.arange(len(people)) - np.searchsorted(people, people)
+    kept = np.sort(order[rank < most])
+    each = (1 - (most + 8) * 2.0**-52) / np.sqrt(most)
+    return OwnCounts(own.places, own.pairs[kept], np.full(len(kept), each))
+
+
+def simulated(
+    contributions: OwnCounts, *, sigma: float, rng: np.random.Generator, emphasis: float = 1.0
+) -> NoisySums:  # fmt: skip
+    """Σ_i x_ij + N(0, σ²), divided by the emphasis that the contributions have: simulation only."""
+    if not 0 <= sigma < np.inf:
+        raise UsageError("sigma, the noise in units of a person's norm, must be finite and not negative")
+    e = _checked(emphasis, "an emphasis")
+    sums = contributions.total() + sigma * rng.standard_normal(contributions.places)
+    own = OwnCounts(contributions.places, contributions.pairs, contributions.counts / e)
+    return NoisySums(sums / e, sigma / e, own)
+
+
+def _people(own: OwnCounts) -> OffsetArray:
+    rows: OffsetArray = own.pairs // own.places
+    return rows
+
+
+def _checked(value: float, name: str) -> float:
+    if not _SMALLEST < value < _LARGEST:
+        raise UsageError(f"{name} must be a number above 0, and finite")
+    return value
+
+
+def _refuse_unmeasurable(own: OwnCounts) -> None:
+    size = np.abs(own.counts)
+    if not ((size == 0) | ((size > _SMALLEST**0.5) & (size < _LARGEST**0.5))).all():  # false for NaN as well
+        raise UsageError("what a device adds is 0 or a number between 1e-50 and 1e50, positive or negative")

@@ -1,0 +1,156 @@
+"""Weighted popularity: everyone's vector has norm 1, exactly; the sum is weighted, the noise as stated."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prirec.errors import UsageError
+from prirec.features.popularity import OwnCounts
+from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, weighted
+
+# person 0 is at places 0, 1, 2, 3; person 1 at place 3; nobody is at place 4
+VISITS = OwnCounts(5, np.array([0, 1, 2, 3, 5 + 3]), np.ones(5))
+SPEND = OwnCounts(5, np.array([0, 5 + 3]), np.array([3.0, 0.0]))
+
+
+def own(people: list[list[float]], places: int = 40) -> OwnCounts:
+    """Person i has these numbers at places 0, 1, ..."""
+    pairs = [i * places + j for i, row in enumerate(people) for j in range(len(row))]
+    return OwnCounts(places, np.array(pairs, dtype=np.int64), np.array([c for row in people for c in row]))
+
+
+def squared_norms(*parts: OwnCounts) -> dict[int, Fraction]:
+    found: dict[int, Fraction] = {}
+    for part in parts:
+        for pair, count in zip(part.pairs.tolist(), part.counts.tolist(), strict=True):
+            found[pair // part.places] = found.get(pair // part.places, Fraction(0)) + Fraction(count) ** 2
+    return found
+
+
+def test_four_places_get_a_half_each_and_a_single_one_all() -> None:
+    assert weighted({"visitors": VISITS})["visitors"].total() == pytest.approx([0.5, 0.5, 0.5, 1.5, 0.0], rel=1e-12)
+
+
+def test_repeated_visits_weigh_in_where_they_are_counted() -> None:
+    found = weighted({"visits": own([[3.0, 4.0]])})["visits"]
+    assert found.counts == pytest.approx([0.6, 0.8], rel=1e-12)
+
+
+NUMBERS = st.one_of(st.just(0.0), st.floats(1e-6, 1e6), st.floats(-1e6, -1e-6), st.integers(1, 9).map(float))
+
+
+@given(
+    first=st.lists(st.lists(NUMBERS, max_size=30), max_size=5),
+    second=st.lists(st.lists(NUMBERS, max_size=30), max_size=5),
+    emphasis=st.floats(0.01, 100),
+)
+def test_nobody_exceeds_norm_1_in_exact_arithmetic(
+    first: list[list[float]], second: list[list[float]], emphasis: float
+) -> None:
+    found = weighted({"a": own(first), "b": own(second)}, emphasis={"b": emphasis})
+    for squared in squared_norms(*found.values()).values():
+        assert squared == 0 or 1 - Fraction(1, 10**12) < squared <= 1
+
+
+def test_norm_1_is_not_exceeded_by_rounding_for_any_number_of_places_up_to_2000() -> None:
+    found = weighted({"a": own([[1.0] * v for v in range(1, 2001)], places=2000)})["a"]
+    weights = found.counts[np.flatnonzero(found.pairs % 2000 == 0)]
+    assert all(v * Fraction(weight) ** 2 <= 1 for v, weight in enumerate(weights.tolist(), start=1))
+    unguarded = [1 / v**0.5 for v in range(1, 2001)]
+    assert any(v * Fraction(weight) ** 2 > 1 for v, weight in enumerate(unguarded, start=1))
+
+
+def test_several_statistics_share_one_norm() -> None:
+    found = weighted({"visitors": VISITS, "spend": SPEND}, emphasis={"spend": 4.0})
+    assert found["visitors"].counts == pytest.approx(np.array([1, 1, 1, 1, 148**0.5]) / 148**0.5)  # 4 + (4·3)² = 148
+    assert found["spend"].counts == pytest.approx([12 / 148**0.5, 0.0])
+
+
+def test_emphasis_lowers_the_noise_of_a_statistic() -> None:
+    found = weighted({"visitors": VISITS, "spend": SPEND}, emphasis={"spend": 4.0})["spend"]
+    loud = simulated(found, sigma=2.0, rng=np.random.default_rng(0))
+    quiet = simulated(found, sigma=2.0, rng=np.random.default_rng(0), emphasis=4.0)
+    assert (loud.sigma, quiet.sigma) == (2.0, 0.5)
+    assert quiet.sums == pytest.approx(loud.sums / 4)
+    assert quiet.own.total() == pytest.approx(found.total() / 4)
+
+
+def test_nobody_gives_nothing() -> None:
+    assert weighted({}) == {}
+    empty = weighted({"visitors": own([])})["visitors"]
+    assert empty.total().tolist() == [0.0] * 40
+    assert not weighted({"visitors": own([[0.0, 0.0]])})["visitors"].total().any()
+
+
+def test_without_noise_the_sum_is_the_sum() -> None:
+    parts = weighted({"visitors": VISITS})["visitors"]
+    release = simulated(parts, sigma=0.0, rng=np.random.default_rng(1))
+    assert (release.sums == parts.total()).all()
+    assert release.sigma == 0.0
+    assert (release.own.counts == parts.counts).all()
+
+
+@pytest.mark.statistical  # false alarm about 6e-7 a bound (5 sd); must notice a sigma off by 2 %
+def test_the_noise_has_the_stated_spread() -> None:
+    many = OwnCounts(200_000, np.array([0], dtype=np.int64), np.array([1.0]))
+    noise = simulated(many, sigma=4.225, rng=np.random.default_rng(2)).sums - many.total()
+    assert abs(noise.mean()) < 5 * 4.225 / 200_000**0.5
+    assert noise.std() == pytest.approx(4.225, rel=5 / 400_000**0.5)
+    assert noise.std() != pytest.approx(4.225 * 1.02, rel=5 / 400_000**0.5)
+
+
+def test_a_cap_keeps_whoever_is_below_it_and_weighs_everyone_alike() -> None:
+    found = capped(VISITS, most=4, rng=np.random.default_rng(3))
+    assert (found.pairs == VISITS.pairs).all()
+    assert found.total() * 2 == pytest.approx([1, 1, 1, 2, 0])  # times √4 it is the count of visitors
+    assert max(squared_norms(found).values()) <= 1
+
+
+def test_a_cap_keeps_random_places_of_whoever_is_above_it() -> None:
+    seen = np.zeros(5)
+    for seed in range(400):
+        found = capped(VISITS, most=2, rng=np.random.default_rng(seed))
+        assert np.bincount(found.pairs // 5).tolist() == [2, 1]
+        assert (np.diff(found.pairs) > 0).all()
+        seen += np.bincount(found.pairs % 5, minlength=5)
+    assert seen[[0, 1, 2]] == pytest.approx([200, 200, 200], abs=60)  # 6 sd
+    assert seen[3] == pytest.approx(600, abs=60)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 1000])
+def test_a_cap_holds_norm_1_exactly(most: int) -> None:
+    found = capped(own([[1.0] * 40, [1.0]]), most=most, rng=np.random.default_rng(4))
+    assert all(squared <= 1 for squared in squared_norms(found).values())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e60, 1e-60])
+def test_a_number_that_has_no_safe_square_is_refused_without_being_told(bad: float) -> None:
+    with pytest.raises(UsageError) as told:
+        weighted({"spend": own([[bad]])})
+    assert str(bad) not in str(told.value).split()
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_an_emphasis_is_positive(bad: float) -> None:
+    with pytest.raises(UsageError, match="emphasis"):
+        weighted({"visitors": VISITS}, emphasis={"visitors": bad})
+    with pytest.raises(UsageError, match="emphasis"):
+        simulated(VISITS, sigma=1.0, rng=np.random.default_rng(0), emphasis=bad)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_sigma_is_finite_and_not_negative(bad: float) -> None:
+    with pytest.raises(UsageError, match="sigma"):
+        simulated(VISITS, sigma=bad, rng=np.random.default_rng(0))
+
+
+def test_a_cap_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="cap"):
+        capped(VISITS, most=0, rng=np.random.default_rng(0))
+
+
+def test_a_release_does_not_print_what_people_gave() -> None:
+    assert "array" not in repr(NoisySums(np.zeros(5), 1.0, VISITS))
