@@ -281,15 +281,12 @@ def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: P
                 journal.write(Persist(of, Stage.MASKED, marks[0]))
 
 
-def test_a_party_of_no_kind_handles_nothing() -> None:
-    of = task_of(TERMS).round
-    with pytest.raises(NotImplementedError):
-        Party(RECOMMENDER.public, of).handle(None)  # type: ignore[arg-type]
-    plain = Convener(task_of(TERMS), identity=RECOMMENDER, entropy=bytes(32))
-    for ask in (plain.go_on, plain.expected):
-        with pytest.raises(NotImplementedError):
-            ask()
-    assert issubclass(Member, Guest)
+def test_there_is_no_party_of_no_kind() -> None:
+    value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(member.ENTROPY)
+    for kind in (Party, Guest, Convener):
+        with pytest.raises(TypeError, match="abstract"):
+            kind(task_of(TERMS), identity=RECOMMENDER, entropy=entropy)
+    assert isinstance(Member(task_of(TERMS), identity=RECOMMENDER, value=value, entropy=entropy), Guest)
 
 
 @pytest.mark.parametrize("method", ["double", "pads", "shares"])

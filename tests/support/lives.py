@@ -97,13 +97,15 @@ class Device(Party):
         self._nursery.start(Start(str(self.journal), self._secret, *task, self.life, dies_at))
 
     def receive(self, message: AnyMessage) -> list[Action]:
-        data = encode(message)
-        self.heard.append(data)
-        actions = self._hear(data)
+        self.heard.append(encode(message))
+        actions = self.handle(message)
         if not self.alive and self.returns:
             self.start()
-            return [*actions, *self.resume(message.round), *self._hear(data)]
+            return [*actions, *self.resume(message.round), *self.handle(message)]
         return actions
+
+    def handle(self, message: AnyMessage) -> list[Action]:
+        return self._hear(encode(message))
 
     def resume(self, of: Round) -> list[Action]:
         return self._note(self._nursery.ask(Resume(of))) if self.alive else []

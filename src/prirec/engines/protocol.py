@@ -19,7 +19,7 @@ from prirec.engines.codes import codes
 from prirec.engines.state import Passed, State
 from prirec.engines.sums import added
 from prirec.engines.wire import Fate, MemoryJournal, Traffic, Wire
-from prirec.errors import UsageError
+from prirec.errors import ProtocolError, UsageError
 from prirec.features.samples import Samples
 from prirec.protocols import convener, sdgd
 from prirec.protocols.guest import Guest
@@ -75,7 +75,7 @@ class ByProtocol:
         wire = self._run(task, self.recommender, values, survivors)
         opened = {wire.finished[self.devices[i].name].total.tobytes() for i in survivors if wire.finished}
         if len(opened) > 1:
-            raise UsageError("members of one cohort opened different sums")
+            raise ProtocolError("members of one cohort opened different sums")
         return wire.finished[self.devices[survivors[0]].name].total if opened else None
 
     def over_everyone(

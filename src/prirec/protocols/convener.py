@@ -1,5 +1,6 @@
 """The collector's side of a meeting: the recommender's, or that of user i in Algorithm 1."""
 
+from abc import abstractmethod
 from collections.abc import Collection
 
 from prirec.errors import Fault, PeerError, UsageError
@@ -66,9 +67,9 @@ class Convener(Party):
         self.state = self.steps[self.state]
         return actions
 
+    @abstractmethod
     def go_on(self) -> list[Action]:
         """What the end of this step leads to."""
-        raise NotImplementedError
 
     @property
     def waiting(self) -> frozenset[bytes]:
@@ -78,9 +79,9 @@ class Convener(Party):
         who, heard = self.expected()
         return frozenset(self._roster[at].name for at in set(who) - set(heard))
 
+    @abstractmethod
     def expected(self) -> tuple[Collection[int], Collection[int]]:
         """Who may speak in this step after the roster, and who has."""
-        raise NotImplementedError
 
     @property
     def size(self) -> int:

@@ -1,5 +1,7 @@
 """A party is fed and answers; it never fetches. What all parties do with a message before they look into it."""
 
+from abc import ABC, abstractmethod
+
 from prirec.errors import Fault, PeerError
 from prirec.protocols.actions import Aborted, Action, Persist, Send, Stage
 from prirec.protocols.messages import AnyMessage, Round, step
@@ -11,7 +13,7 @@ class FatalError(PeerError):
     """Raised inside a party: not only is the message refused, the round is over for this party."""
 
 
-class Party:
+class Party(ABC):
     """Holds a state, knows its legal moves, and answers a message that comes again as it did the first time.
 
     A PeerError that leaves `receive` means that the message was refused and nothing has changed. A fault after which
@@ -48,9 +50,9 @@ class Party:
         self._written = next((one for one in reversed(actions) if isinstance(one, Persist)), self._written)
         return actions
 
+    @abstractmethod
     def handle(self, message: AnyMessage) -> list[Action]:
         """What this message leads to. Raises before it changes anything."""
-        raise NotImplementedError
 
     def burn(self, fault: PeerError) -> list[Action]:
         """The round is over for this party; nothing of it will ever be used again."""
