@@ -15,7 +15,7 @@ import numpy as np
 
 from prirec.compiled import kernel
 from prirec.errors import UsageError
-from prirec.privacy.randomized_response import RandomizedResponse, perturb
+from prirec.privacy.randomized_response import RandomizedResponse, perturb, simulate_ones
 from prirec.privacy.randomness import Stream, below
 from prirec.privacy.units import PrivacyLoss, Unit, checked_epsilon, local_loss
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
@@ -62,6 +62,21 @@ class SampledPois:
             raise UsageError("there is one answer to each question")
         asked = np.bincount(questions.reshape(-1), minlength=self.pois)
         ones = np.bincount(questions[answers], minlength=self.pois)
+        return self._estimated(ones, asked)
+
+    def simulate(self, visitors: OffsetArray, *, people: int, rng: np.random.Generator) -> RealArray:
+        """Estimates (J,), each from its exact law: Bin(v, k/J) visitors and Bin(n-v, k/J) others are asked about a POI.
+
+        A simulation, which protects nobody. One person's k POIs are all different, so that estimates of two POIs hang
+        together a little; here they do not."""
+        if np.any(visitors < 0) or np.any(visitors > people):
+            raise UsageError("the visitors of a POI are at least 0 and no more than all people")
+        share = self.sampled / self.pois
+        there, elsewhere = rng.binomial(visitors, share), rng.binomial(people - visitors, share)
+        asked: OffsetArray = there + elsewhere
+        return self._estimated(simulate_ones(there, reports=asked, mechanism=self.coin, rng=rng), asked)
+
+    def _estimated(self, ones: OffsetArray, asked: OffsetArray) -> RealArray:
         q = self.coin.flip
         return (ones - float(q) * asked) * float(Fraction(self.pois, self.sampled) / (1 - 2 * q))
 

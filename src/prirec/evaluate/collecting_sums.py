@@ -1,0 +1,74 @@
+"""Popularity by a secure sum with noise, simulated: contributions of norm 1, and the noise of all shares together.
+
+Vectors are rounded as devices round them, and the noise has the exact law of the sum of everyone's shares, sized for
+the fewest survivors less the colluders while everyone survives.
+"""
+
+import numpy as np
+
+from prirec.evaluate.collection import Collection, Estimate, Price
+from prirec.features.popularity import OwnCounts, Popularity
+from prirec.privacy.accountant import noise_multiplier
+from prirec.privacy.budget import crowd
+from prirec.privacy.plan import Kind, Release, Sum, plan
+from prirec.privacy.post_processing import popularity as posterior_of
+from prirec.privacy.randomness import Stream
+from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, weighted, written
+
+CAP = 20
+_USUAL_PLACES = 100  # of a person, for how finely vectors are written
+
+
+def scaled(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """Everyone's whole vector at norm 1; the noisy sums as they are."""
+    return _as_it_is(_noisy(_scaled(collection), collection, price, rng))
+
+
+def posterior(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """The same, and then the posterior from places nearby and public features, which costs nothing."""
+    release = _noisy(_scaled(collection), collection, price, rng)
+    shrunk = posterior_of(release, location=collection.location, features=collection.features)
+    return Estimate(shrunk, release.own.total())
+
+
+def twenty_places(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """At most 20 places of each person, drawn at random, each with 1/√20."""
+    some = capped(collection.own, most=CAP, draws=rng.random(len(collection.own.pairs)))
+    return _as_it_is(_noisy(some, collection, price, rng))
+
+
+def ideal(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """The whole vector, and only as much noise as would do if nobody was ever lost and nobody colluded."""
+    sigma = noise_multiplier(price.epsilon_per_user, price.delta)
+    return _as_it_is(simulated(_scaled(collection), sigma=sigma, rng=rng))
+
+
+def planned_release(collection: Collection, price: Price) -> Release:
+    """One release of popularity that has the whole budget to itself."""
+    alone = Sum(
+        kind=Kind.POPULARITY,
+        share=1.0,
+        releases=1,
+        crowd=crowd(collection.settings, collection.people),
+        sensitivity=1.0,
+        length=collection.places,
+        entries=min(_USUAL_PLACES, collection.places),
+    )
+    return plan([alone], epsilon_per_user=price.epsilon_per_user, delta=price.delta).releases[0]
+
+
+def _scaled(collection: Collection) -> OwnCounts:
+    return weighted({"visitors": collection.own})["visitors"]
+
+
+def _noisy(own: OwnCounts, collection: Collection, price: Price, rng: np.random.Generator) -> NoisySums:
+    release = planned_release(collection, price)
+    mine, unit = written(own, release.norm), 2.0**-release.norm.fraction_bits
+    noise = release.noise().total(Stream(rng.bytes(32)), survivors=collection.people, count=own.places)
+    added = OwnCounts(own.places, own.pairs, mine.counts * unit)
+    return NoisySums((mine.total() + noise) * unit, release.sd_of_sum(), added)
+
+
+def _as_it_is(release: NoisySums) -> Estimate:
+    name = "weighted popularity"
+    return Estimate(Popularity({name: release.sums}, {name: release.own}), release.own.total())

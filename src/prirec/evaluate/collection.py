@@ -1,0 +1,80 @@
+"""What a simulated collection of popularity starts from, what it costs a person, and what comes of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from prirec.data.recipe import Prepared
+from prirec.features.encoding import encode_columns
+from prirec.features.planning import plan
+from prirec.features.popularity import OwnCounts, Popularity
+from prirec.settings import Settings
+from prirec.types import OffsetArray, RealArray
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one person spends on popularity: here the whole budget, for nothing else is computed."""
+
+    epsilon_per_user: float = 1.0
+    delta: float = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Who was where in the training records, once a place. Only a simulation sees it whole."""
+
+    own: OwnCounts = field(repr=False)  # 1 for each place of each person
+    people: int  # everyone takes part, also whoever was nowhere
+    with_a_record: OffsetArray = field(repr=False)  # (J,) people with a visit to the place, or a negative of it
+    location: RealArray | None = field(repr=False)  # (J, 2), public
+    features: RealArray | None = field(repr=False)  # (J, p), public
+    settings: Settings = field(repr=False)  # how many may be lost or collude, and the floor
+
+    @property
+    def places(self) -> int:
+        return self.own.places
+
+    def visitors(self) -> OffsetArray:
+        """(J,): what plain counts would show."""
+        return self.own.total().astype(np.int64)
+
+    def starts(self) -> OffsetArray:
+        """(I + 1,): where each person's places begin in `own`."""
+        edges = np.arange(self.people + 1, dtype=np.int64) * self.places
+        return np.searchsorted(self.own.pairs, edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is released, and what it would be without noise; both in the mechanism's own measure."""
+
+    popularity: Popularity = field(repr=False)  # its first column is the popularity
+    expected: RealArray = field(repr=False)  # (J,)
+
+    def error(self, visitors: OffsetArray) -> float:
+        """How far places lie from the noiseless figure (root mean square), in visitors: a whole city has as many."""
+        noise = released(self.popularity) - self.expected
+        scale = float(visitors.sum() / self.expected.sum()) if self.expected.sum() > 0 else 1.0
+        return float(np.sqrt(np.mean(noise**2))) * scale
+
+
+def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
+    """The collection that a prepared city allows."""
+    settings = settings or Settings()
+    dataset, J = prepared.dataset, len(prepared.dataset.places)
+    blocks = plan(dataset, Popularity(), settings.features).place
+    features = encode_columns(blocks, dataset.places.columns, J).astype(np.float64)
+    return Collection(
+        own=OwnCounts.of(prepared.train.take(prepared.train.label > 0), places=J).once(),
+        people=len(dataset.people),
+        with_a_record=OwnCounts.of(prepared.train, places=J).once().total().astype(np.int64),
+        location=dataset.places.location,
+        features=features if features.shape[1] else None,
+        settings=settings,
+    )
+
+
+def released(popularity: Popularity) -> RealArray:
+    """(J,): the first column, which is how popular places are; others describe their surroundings."""
+    return next(iter(popularity.released.values()))

@@ -1,0 +1,135 @@
+"""Before anyone is asked anything: what each mechanism would leave of popularity, by simulation on a city at hand.
+
+The city is given, or made up with as many people, places and visits. AUC is of popularity alone, counted on the
+training records, over test records that no count has seen; a model has more than popularity to go by.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from prirec.data.city import CityPlan, make_city
+from prirec.data.recipe import Prepared, Recipe, prepare
+from prirec.engines.randomness import generator
+from prirec.errors import UsageError
+from prirec.evaluate.collection import Collection, Price, gather
+from prirec.evaluate.mechanisms import FIXED, MECHANISMS, Mechanism, plain, popularity_auc
+from prirec.settings import Settings
+
+REPEATS = 3
+CLEAR = 2  # errors above 0: then a place has risen out of the noise
+MOST_VISITS = 4_000_000
+_TRAIN = 0.8
+_DISTRICTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One mechanism at one price."""
+
+    mechanism: str
+    promise: str
+    user_level: bool
+    epsilon_per_user: float | None  # None: whatever the price, it is as it is
+    error: float  # of a place's count, in visitors
+    places_above_noise: int
+    auc: float
+    cost: float  # of AUC, against plain counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """All of them for one city."""
+
+    made_up: bool
+    people: int
+    places: int
+    pairs: int  # of a person and a place that the person visited
+    median_visitors: float  # of a place
+    mean_visitors: float
+    delta: float
+    lost: float  # the share of devices that may be lost, and the one that may collude: secure sums have noise for both
+    corrupt: float
+    plain_auc: float
+    rows: tuple[Row, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def forecast(
+    prepared: Prepared,
+    *,
+    epsilons_per_user: Sequence[float],
+    delta: float = 1e-6,
+    seed: int = 0,
+    settings: Settings | None = None,
+    tell: Callable[[int, str], None] = lambda done, name: None,
+) -> Forecast:
+    """Every mechanism at every price, each the mean of three simulations; `tell` hears what is done and next."""
+    collection = gather(prepared, settings)
+    visitors, ceiling = collection.visitors(), popularity_auc(plain(collection), prepared)
+    rows = []
+    for done, (mechanism, epsilon) in enumerate(runs(epsilons_per_user)):
+        tell(done, mechanism.name)
+        price = Price(epsilon, delta)
+        rows.append(_row(mechanism, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling))
+    return Forecast(
+        made_up=prepared.dataset.made_up,
+        people=collection.people,
+        places=collection.places,
+        pairs=len(collection.own.pairs),
+        median_visitors=float(np.median(visitors)),
+        mean_visitors=float(visitors.mean()),
+        delta=delta,
+        lost=collection.settings.sums.lost,
+        corrupt=collection.settings.sums.corrupt,
+        plain_auc=ceiling,
+        rows=tuple(rows),
+    )
+
+
+def runs(epsilons_per_user: Sequence[float]) -> list[tuple[Mechanism, float]]:
+    """What is simulated, in order: price after price, and at the end what no price changes."""
+    if not epsilons_per_user or len(set(epsilons_per_user)) < len(epsilons_per_user):
+        raise UsageError("give at least one epsilon, and none twice")
+    priced = [(one, epsilon) for epsilon in epsilons_per_user for one in MECHANISMS if one.name not in FIXED]
+    return priced + [(one, epsilons_per_user[0]) for one in MECHANISMS if one.name in FIXED]
+
+
+def _row(
+    mechanism: Mechanism, prepared: Prepared, *, collection: Collection, price: Price, seed: int, ceiling: float
+) -> Row:
+    visitors, errors, aucs = collection.visitors(), [], []
+    for repeat in range(REPEATS):
+        # the same numbers for all, so that what differs is the mechanism
+        estimate = mechanism.simulate(collection, price, generator(seed, f"forecast {repeat}"))
+        errors.append(estimate.error(visitors))
+        aucs.append(popularity_auc(estimate.popularity, prepared))
+    error, auc = float(np.mean(errors)), float(np.mean(aucs))
+    return Row(
+        mechanism=mechanism.name,
+        promise=mechanism.promise,
+        user_level=mechanism.user_level,
+        epsilon_per_user=None if mechanism.name in FIXED else price.epsilon_per_user,
+        error=error,
+        places_above_noise=int(np.count_nonzero(visitors > CLEAR * error)),
+        auc=auc,
+        cost=ceiling - auc,
+    )
+
+
+def made_up(*, people: int, places: int, visits_per_person: float, seed: int = 0) -> Prepared:
+    """A city with so many counted visits a person, and a quarter as many again to test on; each against a place that
+    the person never visits. Few places have most of the visitors, and people go where it is near."""
+    visits = people * visits_per_person
+    if not 0 < visits <= MOST_VISITS:
+        raise UsageError(
+            f"a made-up city has above 0 and at most {MOST_VISITS:,} visits: give fewer people or fewer visits a person"
+        )
+    shape = CityPlan(people=people, places=places, records=people, districts=min(_DISTRICTS, places))
+    records = max(people, round(visits / _TRAIN / shape.click_share))
+    city = make_city(replace(shape, records=records), generator(seed, "city"))
+    clicked = replace(city, labelled=False, visits=city.visits.take(city.visits.label > 0))
+    return prepare(clicked, Recipe(train_share=_TRAIN), generator(seed, "data"))

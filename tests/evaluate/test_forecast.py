@@ -1,0 +1,100 @@
+"""A forecast: every mechanism at every price, on a city of the size that was asked for."""
+
+import numpy as np
+import pytest
+
+from prirec.errors import PolicyError, UsageError
+from prirec.evaluate.collection import gather
+from prirec.evaluate.forecast import CLEAR, Forecast, forecast, made_up, runs
+from prirec.evaluate.mechanisms import FIXED, MECHANISMS, plain, popularity_auc
+
+PRICES = [1.0, 8.0]
+
+
+@pytest.fixture(scope="module")
+def found() -> Forecast:
+    return forecast(made_up(people=600, places=50, visits_per_person=6), epsilons_per_user=PRICES)
+
+
+def test_every_mechanism_stands_at_every_price_and_the_paper_s_once(found: Forecast) -> None:
+    told = [(row.mechanism, row.epsilon_per_user) for row in found.rows]
+    priced = [(one.name, price) for price in PRICES for one in MECHANISMS if one.name not in FIXED]
+    assert told == [*priced, *((name, None) for name in FIXED)]
+
+
+def test_the_cost_is_against_plain_counts_of_the_same_city(found: Forecast) -> None:
+    city = made_up(people=600, places=50, visits_per_person=6)
+    assert found.plain_auc == popularity_auc(plain(gather(city)), city)
+    assert found.plain_auc > 0.6
+    assert all(row.cost == pytest.approx(found.plain_auc - row.auc) for row in found.rows)
+
+
+def test_a_higher_price_has_a_smaller_error_and_more_places_above_the_noise(found: Forecast) -> None:
+    rows = {(row.mechanism, row.epsilon_per_user): row for row in found.rows}
+    for name in {row.mechanism for row in found.rows} - set(FIXED):
+        cheap, dear = (rows[name, price] for price in PRICES)
+        assert dear.error < cheap.error
+        assert dear.places_above_noise >= cheap.places_above_noise
+
+
+def test_a_place_rises_out_of_the_noise_with_twice_the_error(found: Forecast) -> None:
+    visitors = gather(made_up(people=600, places=50, visits_per_person=6)).visitors()
+    assert all(row.places_above_noise == (visitors > CLEAR * row.error).sum() for row in found.rows)
+    assert (found.median_visitors, found.mean_visitors) == (np.median(visitors), pytest.approx(visitors.mean()))
+
+
+def test_secure_sums_are_better_than_local_answers(found: Forecast) -> None:
+    at_one = {row.mechanism: row.auc for row in found.rows if row.user_level and row.epsilon_per_user == 1.0}
+    sums = [auc for name, auc in at_one.items() if name.startswith("secure sum")]
+    others = [auc for name, auc in at_one.items() if not name.startswith("secure sum")]
+    assert len(others) == 5
+    assert min(sums) > max(others)
+
+
+def test_the_same_seed_forecasts_the_same() -> None:
+    one, again, other = (
+        forecast(made_up(people=150, places=20, visits_per_person=3), epsilons_per_user=[1.0], seed=seed)
+        for seed in (0, 0, 1)
+    )
+    assert one == again
+    assert one.rows != other.rows
+
+
+def test_progress_is_told_before_each_step() -> None:
+    heard: list[tuple[int, str]] = []
+    city = made_up(people=150, places=20, visits_per_person=3)
+    forecast(city, epsilons_per_user=[2.0], tell=lambda done, name: heard.append((done, name)))
+    assert heard == [(at, one.name) for at, (one, _) in enumerate(runs([2.0]))]
+
+
+def test_a_made_up_city_has_the_size_that_was_asked_for() -> None:
+    city = made_up(people=2000, places=300, visits_per_person=10)
+    counted = np.count_nonzero(city.train.label > 0)
+    assert (len(city.dataset.people), len(city.dataset.places)) == (2000, 300)
+    assert city.dataset.made_up
+    assert counted / 2000 == pytest.approx(10, rel=0.1)
+    assert np.count_nonzero(city.test.label > 0) == pytest.approx(counted / 4, rel=0.1)
+    visitors = np.sort(gather(city).visitors())[::-1]
+    assert visitors[:30].sum() > 3 * visitors[-100:].sum()  # a tenth has far more than a third
+
+
+def test_few_visits_and_few_places_are_possible() -> None:
+    found = forecast(made_up(people=300, places=2, visits_per_person=0.5), epsilons_per_user=[1.0])
+    assert found.places == 2
+
+
+@pytest.mark.parametrize("size", [{"people": 10**6, "visits_per_person": 5}, {"people": 10, "visits_per_person": 0}])
+def test_a_city_too_large_or_empty_to_be_made_up_is_refused(size: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="at most 4,000,000 visits"):
+        made_up(places=10, **size)
+
+
+@pytest.mark.parametrize("prices", [[], [1.0, 1.0]])
+def test_prices_are_given_once_each(prices: list[float]) -> None:
+    with pytest.raises(UsageError, match="at least one epsilon, and none twice"):
+        runs(prices)
+
+
+def test_fewer_people_than_the_floor_have_no_secure_sum_to_forecast() -> None:
+    with pytest.raises(PolicyError, match="floor"):
+        forecast(made_up(people=60, places=20, visits_per_person=5), epsilons_per_user=[1.0])
