@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from prirec.engines.wire import Wire
 from prirec.errors import Fault, PeerError
-from prirec.protocols.codec import bitmap, decode_content, encode
-from prirec.protocols.meeting import graph_for
+from prirec.protocols.codec import decode_content, encode
 from prirec.protocols.messages import (
     VERSION,
     Agreement,
@@ -21,12 +19,12 @@ from prirec.protocols.messages import (
     Reveal,
     Revealed,
     Secrets,
-    Share,
     Vector,
 )
 from prirec.protocols.moves import State
 from prirec.protocols.statements import Delivered, RoundKeys
 from prirec.sharing.keys import SigningKey
+from support.cheating import assert_no_sum, assert_sum_of, finish, held_at_again, vector_of
 from support.rounds import (
     OUTSIDER,
     Gathering,
@@ -39,27 +37,6 @@ from support.rounds import (
 )
 
 DOUBLE, PADS, SHARES = terms_of("double"), terms_of("pads"), terms_of("shares")
-
-
-def finish(gathering: Gathering, messages: list[Any]) -> Wire:
-    """The round goes on with these messages, faithfully from here."""
-    wire = gathering.on(Wire())
-    for message in messages:
-        wire._send(message)
-    wire.run(gathering.collector)
-    return wire
-
-
-def assert_no_sum(gathering: Gathering, wire: Wire) -> None:
-    assert not wire.finished
-    assert wire.aborted[gathering.collector.name].fault is Fault.ABORTED
-    assert gathering.collector.state is State.BURNT
-
-
-def assert_sum_of(gathering: Gathering, wire: Wire, inside: list[int]) -> None:
-    found = wire.finished[gathering.collector.name]
-    assert found.total.tolist() == gathering.total(inside).tolist()
-    assert found.summands == len(inside)
 
 
 def signed_keys(true: Keys, who: SigningKey, **changes: Any) -> Keys:
@@ -186,29 +163,7 @@ def test_shares_that_were_dealt_wrongly_close_the_sum(lost: bool) -> None:
     assert_no_sum(gathering, wire)
 
 
-def held_at_again(gathering: Gathering, kind: Any) -> list[Any]:
-    """What the members of a round that was stopped at this kind have sent already."""
-    found = []
-    for member in gathering.members:
-        for _, actions in member._heard.values():
-            found += [action.message for action in actions if isinstance(getattr(action, "message", None), kind)]
-    return found
-
-
 # Vectors
-
-
-def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -> Any:
-    member = gathering.members[at]
-    sealed = member.seal_for_collector(member._meeting, kind, content)
-    signed = (member._signing_key.sign(delivered_to(gathering)),) if kind is Masked else ()
-    return kind(VERSION, member.round, member.name, gathering.collector.name, sealed, *signed)
-
-
-def delivered_to(gathering: Gathering) -> bytes:
-    """What goes with a vector: who went on, as the collector has it."""
-    collector = gathering.collector
-    return encode(Delivered(collector._meeting.mark, bitmap(collector._sharing, size=collector.size)))
 
 
 @pytest.mark.parametrize("terms", [DOUBLE, PADS])
@@ -276,107 +231,6 @@ def test_a_vector_from_one_that_sealed_no_boxes_is_refused() -> None:
     assert gathering.collector.state is State.VECTORS
     late = vector_of(gathering, 0, Vector(bytes(24), bytes(32)))
     assert refusal(gathering.collector, late) is Fault.AUTH
-
-
-# Agreements
-
-
-@pytest.mark.parametrize("forged", [0, 1, 2])
-def test_agreements_that_do_not_hold_count_for_nothing(forged: int) -> None:
-    """Each device sees for itself whether t have signed: with one forged of five they have, with two they have not."""
-    gathering = gather(5)
-    true = held_at(gathering, Agreement)
-    other = [gathering.members[at]._signing_key.sign(b"another list") for at in range(forged)]
-    bad = [altered(one, signature=signature) for one, signature in zip(true, other, strict=False)]
-    wire = finish(gathering, [*bad, *true[forged:]])
-    if forged <= 5 - graph_for(DOUBLE, 5).threshold:
-        assert_sum_of(gathering, wire, [0, 1, 2, 3, 4])
-    else:
-        assert_no_sum(gathering, wire)
-
-
-def test_an_agreement_from_outside_the_survivors_is_refused() -> None:
-    gathering = gather(4)
-    first = held_at(gathering, Agreement)[0]
-    assert refusal(gathering.collector, altered(first, sender=OUTSIDER.public)) is Fault.AUTH
-
-
-# Reveals
-
-
-def revealed_by(gathering: Gathering, at: int, message: Reveal) -> Revealed:
-    return decode_content(Revealed, gathering.collector.unsealed(at, Reveal, message.sealed))
-
-
-def spoilt(share: bytes) -> bytes:
-    """Another value of the field, so that nothing but the secret is wrong."""
-    words = np.frombuffer(share, dtype="<u4").copy()
-    words[0] = (words[0] + 1) % (2**31 - 1)
-    return words.tobytes()
-
-
-@pytest.mark.parametrize("spoil", [spoilt, lambda share: b"\xff" * 36, lambda share: bytes(36)])
-@pytest.mark.parametrize("whose", [0, 1, 3])
-def test_a_wrong_share_of_a_seed_closes_the_sum(spoil: Any, whose: int) -> None:
-    gathering = gather(4)
-    first, *rest = held_at(gathering, Reveal)
-    content = revealed_by(gathering, 0, first)
-    seeds = tuple(Share(one.position, spoil(one.share)) if one.position == whose else one for one in content.seeds)
-    bad = vector_of(gathering, 0, altered(content, seeds=seeds), Reveal)
-    assert_no_sum(gathering, finish(gathering, [bad, *rest]))
-
-
-@pytest.mark.parametrize("spoil", [spoilt, lambda share: b"\xff" * 36, lambda share: bytes(36)])
-def test_a_wrong_share_of_a_mask_key_closes_the_sum(spoil: Any) -> None:
-    gathering = gather(4)
-    held_at(gathering, Masked)
-    wire = gathering.on(Wire(lambda message: () if isinstance(message, Reveal) else (0,)))
-    for message in held_at_again(gathering, Masked)[:3]:
-        wire._send(message)
-    wire._deliver()
-    for _ in range(2):
-        wire.do(gathering.collector, gathering.collector.advance())
-        wire._deliver()
-    assert gathering.collector.state is State.REVEALS
-    first, *rest = held_at_again(gathering, Reveal)
-    content = revealed_by(gathering, 0, first)
-    assert [one.position for one in content.mask_keys] == [3]
-    keys = tuple(Share(one.position, spoil(one.share)) for one in content.mask_keys)
-    bad = vector_of(gathering, 0, altered(content, mask_keys=keys), Reveal)
-    assert_no_sum(gathering, finish(gathering, [bad, *rest]))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda c: {"seeds": c.seeds[1:]},
-        lambda c: {"seeds": (*c.seeds, c.seeds[0])},
-        lambda c: {"seeds": (*c.seeds[1:], c.seeds[1])},
-        lambda c: {"mask_keys": (c.seeds[0],)},
-        lambda c: {"seeds": c.seeds[1:], "mask_keys": c.seeds[:1]},
-        lambda c: {"seeds": (*c.seeds, Share(9, bytes(36)))},
-        lambda c: {"seeds": ()},
-    ],
-)
-def test_shares_of_other_secrets_than_called_for_are_refused(change: Any) -> None:
-    gathering = gather(4)
-    true = held_at(gathering, Reveal)
-    content = revealed_by(gathering, 0, true[0])
-    bad = vector_of(gathering, 0, altered(content, **change(content)), Reveal)
-    assert refusal(gathering.collector, bad) is Fault.PARAMS_MISMATCH
-    assert_sum_of(gathering, finish(gathering, true), [0, 1, 2, 3])
-
-
-def test_shares_from_one_that_did_not_agree_are_refused() -> None:
-    gathering = gather(4)
-    _, *rest = held_at(gathering, Agreement)
-    wire = gathering.on(Wire(lambda message: () if isinstance(message, Reveal) else (0,)))
-    for message in rest:
-        wire._send(message)
-    wire._deliver()
-    wire.do(gathering.collector, gathering.collector.advance())
-    assert gathering.collector.state is State.REVEALS
-    assert refusal(gathering.collector, vector_of(gathering, 0, Revealed((), ()), Reveal)) is Fault.AUTH
 
 
 # The order of things

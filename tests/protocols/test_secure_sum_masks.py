@@ -73,6 +73,7 @@ BOUND = {
     "floor": in_terms(floor=3),
     "corrupt": in_terms(corrupt=51),
     "lost": in_terms(lost=399),
+    "noise": in_terms(noise=1),
     "root": in_graph(root=lambda root: bytes(32)),
     "size": in_graph(size=more),
     "degree": in_graph(degree=more),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into
+from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, shorten
 from support.patience import PATIENT
 
 RINGS = [(64, 24), (64, 1), (64, 40), (32, 8), (32, 16)]
@@ -173,3 +173,52 @@ def test_the_refusal_of_a_wrap_states_the_inequality():
 def test_codes_that_make_no_sense_are_refused(wrong):
     with pytest.raises(UsageError):
         FixedPoint(**({"summands": 10, "bound": 1.0} | wrong))
+
+
+# Contributions that must not be longer than they claim
+
+
+def shortened(whole: list[int], scale: float, most: int) -> list[int]:
+    values = np.array(whole, dtype=np.float64) / scale
+    shorten(values, scale, most)
+    return np.rint(values * scale).astype(np.int64).tolist()
+
+
+def twin(whole: list[int], most: int) -> list[int]:
+    """In Python's integers."""
+    while sum(q * q for q in whole) > most:
+        whole = [q - (q > 0) + (q < 0) for q in whole]
+    return whole
+
+
+@PATIENT
+@given(st.lists(st.integers(-200, 200), max_size=12), st.integers(1, 50_000), st.sampled_from([1.0, 2.0**11, 2.0**24]))
+def test_a_vector_that_is_too_long_moves_toward_zero_until_it_is_not(whole, most, scale):
+    found = shortened(whole, scale, most)
+    assert found == twin(whole, most)
+    assert sum(q * q for q in found) <= most
+
+
+@PATIENT
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=12))
+def test_a_vector_that_is_short_enough_keeps_every_bit(reals):
+    values, scale = np.array(reals), 2.0**10
+    before = values.tobytes()
+    shorten(values, scale, sum(round(Fraction(v) * 1024) ** 2 for v in reals) + 1)
+    assert values.tobytes() == before
+
+
+def test_shortening_sees_what_rounding_did():
+    """Six entries of 2.5 and a bit have a length of 6.13, but round to 3 each: 7.35."""
+    assert shortened([3] * 6, 1.0, 37) == [2] * 6
+    values = np.full(6, 2.501)
+    shorten(values, 1.0, 38)
+    assert values.tolist() == [2.0] * 6
+
+
+def test_shortening_tells_a_square_from_one_more_and_nothing_in_it_wraps():
+    longest = 2**31 - 1
+    assert shortened([longest], 1.0, longest**2) == [longest]
+    assert shortened([longest, -1], 1.0, longest**2) == [longest - 1, 0]
+    assert shortened([longest + 3], 1.0, longest**2) == [longest]
+    assert shortened([1] * 7 + [longest + 1], 1.0, longest**2) == [0] * 7 + [longest]

@@ -12,7 +12,7 @@ from prirec.engines.state import State, start
 from prirec.engines.training import make_engine
 from prirec.evaluate.experiment import set_up
 from prirec.features.samples import Samples
-from prirec.settings import FM, PAPER, ROUNDS, Settings
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
 
 
 def change(settings: Settings, **parts: Any) -> Settings:
@@ -25,6 +25,7 @@ def change(settings: Settings, **parts: Any) -> Settings:
 
 
 SMALL_ROUNDS = change(ROUNDS, floor=10, iterations=3, neighbours={"size": 20}, data={"keep": "all"})
+SMALL_PRIVATE = change(PRIVATE, floor=50, iterations=3, neighbours={"size": 50}, data={"keep": "all"})
 SMALL_PAPER = change(PAPER, iterations=3, neighbours={"count": 6}, data={"keep": "all"})
 SMALL_FM = change(FM, iterations=3, data={"keep": "all"})
 
@@ -97,6 +98,7 @@ def same_state(a: State, b: State) -> bool:
         and same_bits(a.interaction, b.interaction)
         and same_bits(a.moments.first, b.moments.first)
         and same_bits(a.moments.second, b.moments.second)
+        and same_bits(a.means, b.means)
     )
 
 

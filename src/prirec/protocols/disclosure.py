@@ -87,6 +87,7 @@ PARTS: Mapping[type[Part], Mapping[str, str]] = {
         "floor": "the fewest that may be in a sum",
         "corrupt": "the share of devices against which the sum is meant to hold",
         "lost": "the share of devices that may be lost",
+        "noise": "how strong the noise is that hides one vector in the sum",
     },
     Listed: {
         "position": "a place in the roster, which is sorted by name",

@@ -6,10 +6,11 @@ The device's side is in guest.py, the collector's in convener.py.
 from dataclasses import dataclass, field
 
 from prirec.errors import UsageError
-from prirec.protocols import mask_graph
+from prirec.protocols import mask_graph, noise
 from prirec.protocols.mask_graph import Graph
 from prirec.protocols.messages import VERSION, Listed, Message, Round, Terms, step
 from prirec.protocols.statements import BoxHeader, Statement
+from prirec.settings_check import HARD_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Task:
             raise UsageError("a sum that its members open needs double masks")
         if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
             raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille, and corrupt below 334")
+        if self.terms.noise and (self.terms.method != "double" or self.terms.floor < HARD_FLOOR):
+            raise UsageError(f"noise is for sums under double masks, with a floor of at least {HARD_FLOOR}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ def graph_for(terms: Terms, size: int) -> Graph:
 
 def acceptable(graph: Graph, terms: Terms) -> bool:
     """Whether a device goes along with a roster of this size and graph: no sum may wrap, none may be taken apart."""
-    if not graph.possible or graph.size * terms.bound > 2 ** (terms.ring_bits - 1) - 1:
+    if not graph.possible or graph.size < terms.floor:
+        return False
+    if graph.size * terms.bound + noise.room(terms, graph.size) > 2 ** (terms.ring_bits - 1) - 1:
         return False
     if terms.method != "double":
         return graph == graph_for(terms, terms.floor)

@@ -54,6 +54,7 @@ class Terms(Part, frozen=True):
     floor: Natural = 2  # the fewest people that an opened sum may hold
     corrupt: PerMille = 50  # the share of devices that may work for the server, in thousandths
     lost: PerMille = 200  # the share that may be lost after the roster
+    noise: Annotated[int, Meta(ge=0, le=2**52)] = 0  # the variance, as encoded, that hides a vector; 0: none
 
 
 class Box(Quiet, frozen=True):

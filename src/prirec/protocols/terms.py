@@ -13,18 +13,20 @@ from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import RealArray
 
 
-def model_hash(interaction: RealArray) -> bytes:
-    """H(V): of its shape and of every bit. A device takes it of the V that it holds."""
-    shape = np.array(interaction.shape, dtype="<u8").tobytes()
-    return sha256(b"prirec V" + shape + interaction.astype("<f8").tobytes()).digest()
+def model_hash(*models: RealArray) -> bytes:
+    """H(V), or of V and a cohort's centre: of shapes and of every bit. A device takes it of what it holds itself."""
+    digest = sha256(b"prirec V")
+    for model in models:
+        digest.update(np.array([model.ndim, *model.shape], dtype="<u8").tobytes() + model.astype("<f8").tobytes())
+    return digest.digest()
 
 
 def double_masks(
-    code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums
+    code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums, noise: int = 0
 ) -> Terms:
-    """A sum that survives drop-outs: the default."""
+    """A sum that survives drop-outs: the default. The noise is a variance, in whole numbers of the ring."""
     shares = {"corrupt": round(1000 * sums.corrupt), "lost": round(1000 * sums.lost)}
-    return _terms(code, "double", opening, length=length, floor=floor, **shares)
+    return _terms(code, "double", opening, length=length, floor=floor, noise=noise, **shares)
 
 
 def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, length: int, people: int) -> Terms:
@@ -34,8 +36,8 @@ def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, lengt
 
 def _terms(
     code: FixedPoint, method: Literal["shares", "pads", "double"], opening: Literal["collector", "members"], *,
-    length: int, floor: int, corrupt: int, lost: int,
+    length: int, floor: int, corrupt: int, lost: int, noise: int = 0,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
     bound = max(1, floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2)))  # the largest when rounded
-    return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost)
+    return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost, noise)

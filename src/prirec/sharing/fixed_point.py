@@ -99,3 +99,22 @@ def add_encoded(values: RealArray, scale: float, bound: float, total: RingArray)
         fine &= bool(abs(values[d]) <= bound)
         total[d] += encoded(values[d], scale, total)
     return fine
+
+
+@inlined
+def shorten(values: RealArray, scale: float, most: int) -> None:
+    """privacy.norm's last step for kernels: while the whole numbers that stand for `values` are longer than √most, each
+    of them moves one toward zero. Entries are below 2^31.5 and `most` is below 2^62, so that no sum wraps before it is
+    seen to be too large."""
+    while True:
+        squares = np.int64(0)
+        for d in range(values.size):
+            whole = np.int64(rounded(values[d], scale))
+            squares += whole * whole
+            if squares > most:
+                break
+        if squares <= most:
+            return
+        for d in range(values.size):
+            nearest = rounded(values[d], scale)
+            values[d] = (nearest - np.sign(nearest)) / scale

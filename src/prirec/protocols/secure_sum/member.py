@@ -5,7 +5,7 @@ from contextlib import suppress
 import numpy as np
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols import guest
+from prirec.protocols import guest, noise
 from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import bitmap, decode_content, encode, positions
 from prirec.protocols.guest import Guest
@@ -38,7 +38,12 @@ from prirec.sharing import shamir
 from prirec.sharing.keys import SigningKey, derive, verify
 from prirec.types import RingArray
 
-ENTROPY = guest.ENTROPY + 96  # bytes: and a seed, the coefficients of its shares, a part of the members' key
+ENTROPY = guest.ENTROPY + 128  # bytes: and a seed, the coefficients of its shares, a part of the members' key, noise
+
+
+def noise_seed(entropy: bytes) -> bytes:
+    """The part of a member's entropy that its share of the noise comes from."""
+    return entropy[-32:]
 
 
 class Member(Guest):
@@ -53,6 +58,7 @@ class Member(Guest):
         self.moves = MEMBER if task.terms.method == "double" else PAD_MEMBER
         self._value = masking.checked(value, task.terms)
         self._seed, self._coefficients, self._part = (entropy[at : at + 32] for at in (96, 128, 160))
+        self._noise_seed = noise_seed(entropy)
         self._meeting: Meeting
         self._edges: dict[int, bytes] = {}  # agreed with each neighbour, for pads
         self._own_share: bytes
@@ -127,6 +133,8 @@ class Member(Guest):
             self._members_key = self._key_of_members(sharing, held)
             added.append(masking.members_pad(self._members_key, meeting, name=self.name))
             check = masking.members_check(self._members_key, meeting)
+        if terms.noise:
+            added.append(noise.drawn(terms, meeting.graph.size, seed=self._noise_seed))
         values = masking.lay_on(self._value, added=added, taken=taken)
         sealed = self.seal_for_collector(meeting, Masked, Vector(values.tobytes(), proof, check))
         signature = self._signing_key.sign(encode(Delivered(meeting.mark, sharing)))
