@@ -13,33 +13,34 @@ from prirec.evaluate.metrics import auc
 
 SEEDS = (0, 1, 2)
 RANDOM = {"neighbours.kind": "random"}
+ROUNDS = {"preset": "rounds"}
 ROWS: dict[str, dict[str, dict[str, object]]] = {
     "yelp": {
         "centralised FM": {"preset": "fm"},
         "PriRec, paper": {"preset": "paper"},
-        "PriRec, rounds": {"preset": "rounds"},
-        "PriRec, rounds, 30 rounds": {"iterations": 30},
-        "PriRec, rounds, 10 % lost, 80 % online": {"participation.online": 0.8, "participation.dropout": 0.1},
-        "local only (gamma = 0)": {"linear.mixing": "fixed", "linear.gamma": 0.0},
+        "PriRec, rounds": ROUNDS,
+        "PriRec, rounds, 30 rounds": {**ROUNDS, "iterations": 30},
+        "PriRec, rounds, 10 % lost, 80 % online": {**ROUNDS, "participation.online": 0.8, "participation.dropout": 0.1},
+        "local only (gamma = 0)": {**ROUNDS, "linear.mixing": "fixed", "linear.gamma": 0.0},
     },
     "trivago": {
         "centralised FM": {"preset": "fm"},
         "PriRec, paper": {"preset": "paper", **RANDOM},
-        "PriRec, rounds": {"preset": "rounds"},
-        "local only (gamma = 0)": {"linear.mixing": "fixed", "linear.gamma": 0.0},
+        "PriRec, rounds": ROUNDS,
+        "local only (gamma = 0)": {**ROUNDS, "linear.mixing": "fixed", "linear.gamma": 0.0},
     },
     "foursquare-tokyo": {
         "centralised FM": {"preset": "fm"},
         "PriRec-, paper": {"preset": "paper", "features.dynamic": False, **RANDOM},
         "PriRec, paper": {"preset": "paper", **RANDOM},
-        "PriRec, rounds": {"preset": "rounds"},
+        "PriRec, rounds": ROUNDS,
     },
 }
 
 
 def popularity_alone(dataset: Dataset, seed: int) -> float:
     """The control row: places ranked by how many people visited them in training."""
-    setup = set_up(dataset, settings_file.load(changes={"seed": seed}))
+    setup = set_up(dataset, settings_file.load(changes={**ROUNDS, "seed": seed}))
     test = setup.samples.test
     return auc(test.label, setup.popularity.released["visitors"][test.place])
 

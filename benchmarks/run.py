@@ -1,4 +1,4 @@
-"""Every benchmark in one run; writes results.json and RESULTS.md beside this file.
+"""Every benchmark in one run; writes results.json and RESULTS.md beside this file, and figures into docs.
 
 `make bench` first makes `.venv-peers` and `.venv-flower` with the libraries to compare with; without them these are
 left out.
@@ -14,6 +14,10 @@ import numpy as np
 
 import figures
 import memory
+import popularity
+import popularity_page
+import private
+import private_page
 import scaling
 import secure
 import speed
@@ -25,6 +29,8 @@ ROWS = {
     "scaling": scaling.measure,
     "secure": secure.measure,
     "figures": figures.measure,
+    "popularity": popularity.measure,
+    "private": private.measure,
 }
 
 
@@ -87,6 +93,8 @@ LINES = {
     "scaling": scaling_lines,
     "secure": secure.lines,
     "figures": figure_lines,
+    "popularity": popularity.lines,
+    "private": private.lines,
 }
 
 
@@ -110,6 +118,8 @@ def main(chosen: list[str]) -> None:
         found[name] = ROWS[name]()
     file.write_text(json.dumps(found, indent=1) + "\n")
     (HERE / "RESULTS.md").write_text(page(found))
+    popularity_page.write(found.get("popularity", {"auc": {}}))
+    private_page.write(found.get("private", {}))
     print(page(found))
 
 

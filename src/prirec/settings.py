@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from prirec.errors import PolicyError, UsageError
+from prirec.errors import UsageError
 
 PresetName = Literal["paper", "rounds", "private", "fm"]
 
@@ -30,10 +30,33 @@ class Features(Section, frozen=True):
 
     dynamic: bool = True  # POI popularity; without it PriRec becomes the paper's PriRec-
     own_left_out: bool = True  # a device learns from its visit with the popularity that others gave the place
+    averages: tuple[str, ...] = ()  # numbers of visits, such as what was spent, that places have an average of
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
     words: int = 30  # the most common words of a public column that get a feature each
     buckets: int = 8  # hashed features for a private column of words that nobody declared
     recent_days: int = 30
+
+
+class Popularity(Section, frozen=True):
+    """How the dynamic features leave devices."""
+
+    mechanism: Literal["plain", "secure-sum", "randomized-response"] = "plain"  # plain: simulation only
+    cap: int | None = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
+    epsilon_per_bit: float = 1.0  # randomized-response: each of a person's bits, one a place, costs as much
+    reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
+
+
+class Privacy(Section, frozen=True):
+    """One budget for all that is computed from a person, and its parts, which are parts of the sum of 1/sigma^2."""
+
+    epsilon_per_user: float | None = None  # none: nothing is promised and no noise is added, in simulation only
+    delta: float = 1e-6
+    period_days: int | None = None  # the budget holds for any so many days in a row; none: for life
+    popularity: float = 0.70
+    mixing: float = 0.15
+    interaction: float = 0.15
+    quality: float = 0.0
+    local: float = 0.0  # of epsilon_per_user, what local answers (randomized response) may cost together
 
 
 class Model(Section, frozen=True):
@@ -93,7 +116,7 @@ class Ring(Section, frozen=True):
     """Fixed point, see sharing/fixed_point.py."""
 
     bits: int = 64
-    fraction_bits: int = 24
+    fraction_bits: int = 24  # without a budget; with one, the plan says how finely a sum is written
     bound: float = 1000.0  # samples: the largest entry that may be summed
 
 
@@ -115,6 +138,8 @@ class Settings(Section, frozen=True):
     floor: int = 100  # the fewest people that an opened sum may hold
     data: Data = Data()
     features: Features = Features()
+    popularity: Popularity = Popularity()
+    privacy: Privacy = Privacy()
     model: Model = Model()
     linear: Linear = Linear()
     interaction: Interaction = Interaction()
@@ -135,6 +160,15 @@ PAPER = Settings(
     neighbours=Neighbours(kind="nearest"),
 )
 ROUNDS = Settings()
+PRIVATE = Settings(
+    preset="private",
+    iterations=20,
+    popularity=Popularity(mechanism="secure-sum"),
+    privacy=Privacy(epsilon_per_user=1.0),
+    linear=Linear(alpha=0.05, clip=1.0),
+    interaction=Interaction(clip=0.2),
+    neighbours=Neighbours(size=1000),
+)
 FM = Settings(
     preset="fm",
     schedule="centralised",
@@ -147,12 +181,7 @@ FM = Settings(
 
 def preset(name: str) -> Settings:
     """The settings behind a name."""
-    if name == "private":
-        raise PolicyError(
-            "the preset 'private' promises one privacy budget for all that is computed from a person, and that budget "
-            "is not built yet; use 'rounds', which is the same without noise, in simulation"
-        )
-    known = {"paper": PAPER, "rounds": ROUNDS, "fm": FM}
+    known = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
     if name not in known:
         raise UsageError(f"no preset is called '{name}'; there are paper, rounds, private and fm")
     return known[name]

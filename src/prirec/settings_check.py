@@ -25,6 +25,22 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (0 <= s.features.words <= 65_536, "features.words must be between 0 and 65536"),
         (1 <= s.features.buckets <= 4096, "features.buckets must be between 1 and 4096"),
         (1 <= s.features.recent_days <= 36_500, "features.recent_days must be between 1 and 36500"),
+        (s.popularity.cap is None or s.popularity.cap >= 1, "popularity.cap must be at least 1"),
+        (0 < s.popularity.epsilon_per_bit < inf, "popularity.epsilon_per_bit must be positive and finite"),
+        (
+            s.privacy.epsilon_per_user is None or 0 < s.privacy.epsilon_per_user < inf,
+            "privacy.epsilon_per_user must be positive and finite",
+        ),
+        (
+            0 <= s.privacy.local < (s.privacy.epsilon_per_user or inf),
+            "privacy.local must not be negative, and below privacy.epsilon_per_user: noisy sums need the rest",
+        ),
+        (0 < s.privacy.delta < 1, "privacy.delta must be between 0 and 1"),
+        (s.privacy.period_days is None or s.privacy.period_days >= 1, "privacy.period_days must be at least 1"),
+        (
+            all(0 <= part <= 1e6 for part in _parts(s)) and sum(_parts(s)) > 0,
+            "the parts of the privacy budget must be between 0 and 1000000, and one of them above 0",
+        ),
         (1 <= s.model.dimension <= 256, "model.dimension (K) must be between 1 and 256"),
         (0 <= s.model.lambda_w < inf, "model.lambda_w must be finite and not negative"),
         (0 <= s.model.lambda_v < inf, "model.lambda_v must be finite and not negative"),
@@ -73,6 +89,18 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
             s.schedule != "samples" or s.linear.mixing == "fixed",
             "the paper's schedule has one linear.gamma for all: set linear.mixing to 'fixed'",
         ),
+        (
+            s.popularity.cap is None or not s.features.averages,
+            "popularity.cap counts places alone: leave it out, or features.averages",
+        ),
+        (
+            s.popularity.mechanism != "randomized-response" or not s.features.averages,
+            "features.averages come by plain counts or 'secure-sum', not by 'randomized-response'",
+        ),
+        (
+            len(set(s.features.averages)) == len(s.features.averages),
+            "features.averages names a column twice",
+        ),
         (s.sums.corrupt + 2 * s.sums.lost < 1, "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe"),
         (
             rounds or s.participation.dropout == 0,
@@ -81,11 +109,59 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
     ]
 
 
+def _parts(s: Settings) -> tuple[float, ...]:
+    return s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality
+
+
+def budget_parts(settings: Settings) -> dict[str, float]:
+    """The parts of the budget by name; without dynamic features nothing is spent on popularity."""
+    p = settings.privacy
+    popularity = p.popularity if settings.features.dynamic else 0.0
+    return {"popularity": popularity, "mixing": p.mixing, "interaction": p.interaction, "quality": p.quality}
+
+
+def _promises(s: Settings) -> list[tuple[bool, str]]:
+    """What a promised epsilon needs, and what needs one."""
+    promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
+    parts = {name: part for name, part in budget_parts(s).items() if name != "quality"}
+    if not s.features.dynamic:
+        del parts["popularity"]
+    return [
+        (
+            promised or s.preset != "private",
+            "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
+        ),
+        (
+            promised or mechanism != "secure-sum",
+            "popularity.mechanism 'secure-sum' needs a budget: give privacy.epsilon_per_user, or use 'private'",
+        ),
+        (
+            not promised or s.schedule == "rounds",
+            "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
+        ),
+        (
+            not promised or mechanism == "secure-sum" or not s.features.dynamic,
+            f"with privacy.epsilon_per_user popularity comes by 'secure-sum': '{mechanism}' is not within that budget",
+        ),
+        (
+            not promised or s.stopping.patience == 0,
+            "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
+        ),
+        (
+            not promised or all(parts.values()),
+            "popularity, mixing and interaction each need a part of the privacy budget",
+        ),
+    ]
+
+
 def check(settings: Settings) -> Settings:
-    """The settings themselves, if every limit and every floor holds."""
+    """The settings themselves, if every limit, every promise and every floor holds."""
     for holds, words in _limits(settings) + _fits(settings):
         if not holds:
             raise UsageError(words)
+    for holds, words in _promises(settings):
+        if not holds:
+            raise PolicyError(words)
     if settings.schedule == "rounds" and settings.floor < HARD_FLOOR:
         raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
     if settings.schedule == "rounds" and settings.neighbours.size < settings.floor:

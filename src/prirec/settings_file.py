@@ -1,5 +1,6 @@
 """Settings from and to TOML. Unknown keys are refused, with the nearest known name."""
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from prirec.settings import Section, Settings, preset
 from prirec.settings_check import check
 
 
-def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "rounds") -> Settings:
+def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "private") -> Settings:
     """The preset that the file or `base` names, changed by the file, then by `changes` ("model.dimension" -> 8)."""
     table = {} if path is None else _read(path)
     given = _nested(changes or {})
@@ -112,4 +113,6 @@ def _lines(table: Mapping[str, Any]) -> Iterator[str]:
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -10,7 +10,8 @@ from prirec.cli.main import app
 from prirec.cli.output import SIMULATION
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import load_run
-from prirec.evaluate.experiment import set_up_again
+from prirec.evaluate.saved_run import set_up_again
+from prirec.settings import PRIVATE
 
 
 def call(*words):
@@ -29,13 +30,15 @@ def row(text, name):
     return next(line for line in text.splitlines() if line.strip().startswith(name))
 
 
-def test_one_table_compares_four_models_and_says_what_each_collects(held):
+def test_one_table_compares_five_models_and_says_what_each_collects(held):
     _, said = held
     assert said.count("what it collects") == 1
     assert "every record" in row(said, "FM")
     assert "gradients of V" in row(said, "PriRec-, paper")
     assert "counts of visits" in row(said, "PriRec, paper")
     assert "sums over 100 people or more" in row(said, "PriRec, rounds")
+    assert "noisy sums, at ε = 1 a person in all" in row(said, "PriRec, private")
+    assert "what noise costs falls with the number of people" in said
     assert SIMULATION in said
 
 
@@ -43,7 +46,8 @@ def test_the_saved_run_and_data_give_the_figures_of_the_table(held):
     out, said = held
     found = json.loads(call("evaluate", out / "run", out / "data", "--json").stdout)["quality"]
     figures = [f"{found[name]:.4f}" for name in ("auc", "log_loss", "auc_few", "gauc")]
-    assert row(said, "PriRec, rounds").split()[2:6] == figures
+    assert row(said, "PriRec, private").split()[2:6] == figures
+    assert load_run(out / "run").settings == PRIVATE
 
 
 def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):
@@ -64,6 +68,7 @@ def test_the_report_is_one_file_that_needs_nothing_else(held):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<html" in page
     assert "PriRec, rounds" in page
+    assert "PriRec, private" in page
     assert 'src="http' not in page
     assert f"report  {out / 'report.html'}" in said
     assert {entry.name for entry in out.iterdir()} == {"report.html", "run", "data"}

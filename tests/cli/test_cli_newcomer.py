@@ -38,7 +38,7 @@ def city(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(city):
-    assert call("train", city, "--out", city.parent / "run", "--iterations", 12).exit_code == 0
+    assert call("train", city, "--out", city.parent / "run", "--preset", "rounds", "--iterations", 12).exit_code == 0
     return city.parent / "run"
 
 

@@ -15,10 +15,12 @@ from prirec.cli.main import app
 from prirec.data.city import CityPlan, make_city
 from prirec.data.folder import read_folder
 from prirec.data.writing import write_folder
-from prirec.engines.run_folder import load_run
+from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping, train
 from prirec.evaluate.experiment import set_up
+from prirec.settings import PRIVATE
 from prirec.settings_file import load
+from support.cities import change
 
 ITERATIONS = 120
 # a shell that starts jobs in the background lets them ignore Ctrl-C, and tests may run in such a job
@@ -67,10 +69,15 @@ def test_a_run_killed_outright_and_started_again_gives_the_bits_of_one_left_alon
     assert "note: resuming after iteration" in again.stderr
     assert f"of {ITERATIONS}, from {killed}.checkpoint" in again.stderr
     assert call(*words_of(city, alone, every=ITERATIONS)).exit_code == 0
-    for file in ("interaction.npy", "linear.npy"):
+    for file in set(FILES) - {"history.jsonl"}:  # which has the seconds that each round took
         assert (killed / file).read_bytes() == (alone / file).read_bytes()
     assert len(load_run(killed).history) == ITERATIONS
+    assert load_run(killed).settings == change(PRIVATE, iterations=ITERATIONS)
     assert not Path(f"{killed}.checkpoint").exists()
+    someone = read_folder(city).dataset.people.ids[7]
+    for command, *words in (["evaluate", "--ranking", "--people", 40], ["recommend", "--person", someone]):
+        one, other = (json.loads(call(command, run, city, *words, "--json").stdout) for run in (killed, alone))
+        assert {**one, "run": str(alone)} == {**other, "run": str(alone)}
 
 
 def test_ctrl_c_keeps_the_work_and_says_how_to_go_on(city, tmp_path):
@@ -85,10 +92,14 @@ def test_ctrl_c_keeps_the_work_and_says_how_to_go_on(city, tmp_path):
 
 @pytest.fixture
 def unfinished(city, tmp_path):
-    """A checkpoint after 4 rounds of the default settings, and the words that go on from it."""
-    settings, kept = load(changes={"iterations": 4}), tmp_path / "kept.checkpoint"
-    train(set_up(read_folder(city).dataset, settings).samples, settings, keeping=Keeping(kept, every=4))
-    return kept, ["train", city, "--out", tmp_path / "r", "--checkpoint", kept]
+    """A checkpoint after 4 rounds without noise, and the words that go on from it."""
+    return kept_after(4, city, tmp_path, preset="rounds")
+
+
+def kept_after(rounds, city, folder, *, preset):
+    settings, kept = load(changes={"preset": preset, "iterations": rounds}), folder / "kept.checkpoint"
+    train(set_up(read_folder(city).dataset, settings).samples, settings, keeping=Keeping(kept, every=rounds))
+    return kept, ["train", city, "--out", folder / "r", "--checkpoint", kept, "--preset", preset]
 
 
 def test_a_checkpoint_of_the_same_run_is_gone_on_from(unfinished):
@@ -96,6 +107,16 @@ def test_a_checkpoint_of_the_same_run_is_gone_on_from(unfinished):
     answer = json.loads(call(*words, "--iterations", 6, "--json").stdout)
     assert (answer["resumed_at"], answer["iterations"], len(answer["loss"])) == (4, 6, 6)
     assert not kept.exists()
+
+
+def test_under_a_budget_a_checkpoint_for_another_number_of_rounds_is_of_another_run(city, tmp_path):
+    """Its rounds had the noise of 4, which is the whole budget: 2 more, with the noise of 6, would overspend it."""
+    kept, words = kept_after(4, city, tmp_path, preset="private")
+    found = call(*words, "--iterations", 6)
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "another run" in found.stderr
+    assert kept.exists()
+    assert json.loads(call(*words, "--iterations", 4, "--json").stdout)["resumed_at"] == 4
 
 
 def test_starting_over_ignores_the_checkpoint(unfinished):

@@ -12,8 +12,11 @@ from prirec.cli.output import SIMULATION
 from prirec.data.city import CityPlan, make_city
 from prirec.data.folder import read_folder
 from prirec.data.writing import write_folder
-from prirec.engines.run_folder import load_run
-from prirec.evaluate.experiment import quality, set_up_again
+from prirec.engines.run_folder import FILES, load_run
+from prirec.evaluate.experiment import quality
+from prirec.evaluate.saved_run import set_up_again
+from prirec.settings import PRIVATE
+from support.cities import change
 
 
 def call(*words, columns=80):
@@ -29,9 +32,11 @@ def city(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run(city):
+    """Of the default settings, those with a budget, but for the number of rounds."""
     found = call("train", city, "--out", city.parent / "run", "--iterations", 12)
     assert found.exit_code == 0, found.stderr
     assert "AUC" in found.stdout
+    assert "cost each person ε = 1 in all (δ = 1e-06; " in found.stdout
     assert SIMULATION in found.stdout
     return city.parent / "run"
 
@@ -43,7 +48,7 @@ def someone(city):
 
 def test_a_saved_run_knows_its_source_and_leaves_no_checkpoint(run, city):
     assert load_run(run).source == str(city)
-    assert load_run(run).settings.iterations == 12
+    assert load_run(run).settings == change(PRIVATE, iterations=12)
     assert {entry.name for entry in run.parent.iterdir()} >= {"city", "run"}
     assert not run.with_name("run.checkpoint").exists()
 
@@ -62,6 +67,18 @@ def test_flags_reach_the_settings(city, tmp_path):
     assert (settings.neighbours.count, settings.seed) == (7, 5)
     assert answer["settings"]["model"]["dimension"] == 3
     assert (answer["iterations"], answer["resumed_at"], len(answer["loss"])) == (1, 0, 1)
+
+
+def test_figures_that_the_noise_drowns_leave_the_true_ones_whole(city, tmp_path):
+    words = ("--iterations", 2, "--set", "privacy.quality=0.2")
+    figures = json.loads(call("train", city, "--out", tmp_path / "json", *words, "--json").stdout)["privacy"]["figures"]
+    assert figures["read"]["auc"] is None
+    shown = call("train", city, "--out", tmp_path / "words", *words).stdout
+    table = shown[shown.index("GAUC") :]
+    assert "the noise drowns it" in table
+    for name, figure in (("AUC", "auc"), ("log loss", "log_loss"), ("share of positives", "base_rate")):
+        assert f"\n {name} " in table
+        assert f" {figures['true'][figure]:.4f} " in table
 
 
 def test_the_plain_engine_and_any_number_of_threads_give_the_same_bits(run, city, tmp_path):
@@ -211,7 +228,10 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         (["--iterations", 3, "--set", "iterations=4"], 2, "given twice"),
         (["--preset", "nothing"], 2, "nothing"),
         (["--set", "data.at_least=100000"], 3, "no record is left"),
-        (["--preset", "private"], 4, "not built yet"),
+        (["--set", "stopping.patience=2"], 4, "early stopping looks at everyone's records"),
+        (["--preset", "rounds", "--set", "privacy.epsilon_per_user=1"], 4, "'plain' is not within that budget"),
+        (["--set", "privacy.epsilon_per_user=1e-6"], 2, "so little of the budget"),
+        (["--set", "participation.dropout=0.4"], 4, "popularity is not opened"),
         (["--neighbours", 60], 4, "below the floor"),
         (["--set", "floor=1000", "--set", "neighbours.size=1000"], 4, "fewer than the floor"),
     ],
@@ -224,7 +244,7 @@ def test_training_that_cannot_be_is_refused_and_saves_nothing(city, tmp_path, wo
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("file", ["run.json", "interaction.npy", "linear.npy", "encoding.json", "settings.toml"])
+@pytest.mark.parametrize("file", ["run.json", *FILES])
 def test_a_damaged_run_is_a_state_error(run, city, tmp_path, file):
     shutil.copytree(run, tmp_path / "r")
     damaged = (tmp_path / "r" / file).read_bytes()

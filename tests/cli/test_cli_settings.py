@@ -16,7 +16,7 @@ def call(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.mark.parametrize("name", ["paper", "rounds", "fm"])
+@pytest.mark.parametrize("name", ["paper", "rounds", "private", "fm"])
 def test_the_printed_settings_of_a_preset_read_back_as_that_preset(name, tmp_path):
     printed = call("settings", "--preset", name)
     file = tmp_path / "mine.toml"
@@ -25,8 +25,14 @@ def test_the_printed_settings_of_a_preset_read_back_as_that_preset(name, tmp_pat
     assert settings_file.load(file) == preset(name)
 
 
+def test_without_a_preset_the_printed_settings_are_the_private_ones():
+    assert call("settings").stdout == call("settings", "--preset", "private").stdout
+
+
 def test_settings_that_have_no_value_are_named_in_a_comment():
-    assert "# Left to their defaults: data.at_least, data.thin" in call("settings").stdout
+    unset = "data.at_least, data.thin, popularity.cap, privacy.period_days, neighbours.among"
+    assert f"# Left to their defaults: {unset}\n" in call("settings").stdout
+    assert "popularity.cap, privacy.epsilon_per_user, " in call("settings", "--preset", "rounds").stdout
 
 
 def test_a_file_and_flags_are_shown_as_the_settings_they_amount_to(tmp_path):
@@ -84,7 +90,13 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
         (["--set", "model.dimension=0"], 2, "model.dimension (K) must be between 1 and 256"),
         (["--set", "schedule=samples"], 2, "set schedule and neighbours.kind to match"),
         (["--set", "model.dimension=many"], 2, "Expected `int`"),
-        (["--preset", "private"], 4, "that budget is not built yet"),
+        (["--set", "privacy.delta=0"], 2, "privacy.delta must be between 0 and 1"),
+        (["--set", "privacy.mixing=-1"], 2, "the parts of the privacy budget must be between 0 and 1000000"),
+        (["--set", "privacy.mixing=0"], 4, "each need a part of the privacy budget"),
+        (["--set", "popularity.mechanism=plain"], 4, "'plain' is not within that budget"),
+        (["--set", "stopping.patience=2"], 4, "set stopping.patience to 0"),
+        (["--preset", "rounds", "--set", "popularity.mechanism=secure-sum"], 4, "give privacy.epsilon_per_user"),
+        (["--preset", "paper", "--set", "privacy.epsilon_per_user=1"], 4, "privacy.epsilon_per_user is for rounds"),
         (["--set", "neighbours.size=60"], 4, "below the floor of 100 people"),
         (["--set", "floor=10"], 4, "floor must be at least 50"),
         (["--settings", "nowhere.toml"], 2, "there is no settings file nowhere.toml"),

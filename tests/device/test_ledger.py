@@ -58,15 +58,15 @@ def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: PaidStore) ->
 
 def test_every_kind_of_charge_comes_back_as_it_was(paid: PaidStore) -> None:
     costs = [
-        Spent(2**62),
-        Spent(5, (PrivacyLoss(0.1, Unit.USER, 1e-9),)),
+        Spent(2**62 - 1),  # no budget covers more
+        Spent(5, (PrivacyLoss(0.1, Unit.USER),)),
         Spent(0, (local_loss(1e-3, Unit.USER_DAY),), Unit.USER_DAY),
     ]
-    paid.budget = Budget(100.0, 0.5, unit=Unit.EVENT)
+    paid.budget = Budget(100.0, 0.5, period_days=1, unit=Unit.EVENT, local=1.0)
     charges = [Charge(b"\3" * 16, "visited", n, n, f"question {n}", cost) for n, cost in enumerate(costs)]
-    for one in charges:
-        assert paid.spend(one, day=-7) is Verdict.CHARGE
-    assert paid.ledger() == Ledger(tuple(Paid(one, -7) for one in charges))
+    for day, one in enumerate(charges, start=-7):
+        assert paid.spend(one, day=day) is Verdict.CHARGE
+    assert paid.ledger() == Ledger(tuple(Paid(one, day) for day, one in enumerate(charges, start=-7)))
 
 
 def test_entering_costs_nothing_and_masking_costs_once(paid: PaidStore) -> None:
@@ -136,6 +136,7 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: PaidStore) -> Non
 
 
 def test_a_local_answer_is_charged_once(paid: PaidStore) -> None:
+    paid.budget = Budget(1.0, 1e-6, local=0.6)
     assert [paid.spend(answer(), day=1) for _ in range(3)] == [Verdict.CHARGE, Verdict.KNOWN, Verdict.KNOWN]
     assert len(paid.ledger().entries) == 1
     with pytest.raises(StateError, match="another price"):

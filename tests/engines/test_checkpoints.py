@@ -11,7 +11,7 @@ from prirec.engines.checkpoint import Checkpoint, identity, load, save
 from prirec.engines.state import Passed, State
 from prirec.errors import StateError
 from prirec.model.adam import Moments
-from support.cities import SMALL_ROUNDS, change, same_state, samples_of, small_city
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
 
 WHOSE = "this run"
 
@@ -19,7 +19,7 @@ WHOSE = "this run"
 def a_state(seed: int, iteration: int = 4) -> State:
     rng = np.random.default_rng(seed)
     moments = Moments(rng.normal(size=(2, 2)), rng.random(size=(2, 2)), iteration - 1)
-    return State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments)
+    return State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments, rng.normal(size=(2, 3)))
 
 
 def a_run(seed: int = 0, *, best: bool = True) -> Checkpoint:
@@ -136,10 +136,10 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 
 def test_a_newer_checkpoint_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("prirec.engines.checkpoint.VERSION", 2)
+    monkeypatch.setattr("prirec.engines.checkpoint.VERSION", 3)
     save(tmp_path / "run.npz", a_run(), WHOSE)
     monkeypatch.undo()
-    with pytest.raises(StateError, match="has version 2, this program reads 1"):
+    with pytest.raises(StateError, match="has version 3, this program reads 2"):
         load(tmp_path / "run.npz", WHOSE)
 
 
@@ -177,6 +177,11 @@ def test_a_run_is_another_run_if_settings_differ(changes):
 def test_a_run_may_be_prolonged_and_its_test_records_do_not_matter():
     assert identity(SAMPLES, change(SMALL_ROUNDS, iterations=99)) == identity(SAMPLES, SMALL_ROUNDS)
     assert identity(replace(SAMPLES, test=SAMPLES.train), SMALL_ROUNDS) == identity(SAMPLES, SMALL_ROUNDS)
+
+
+def test_a_run_under_a_budget_is_not_prolonged():
+    """How noisy a round is follows from how many there are: more of them after the fact would overspend the budget."""
+    assert identity(SAMPLES, change(SMALL_PRIVATE, iterations=99)) != identity(SAMPLES, SMALL_PRIVATE)
 
 
 def test_identity_holds_where_there_are_no_private_features():

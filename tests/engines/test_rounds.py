@@ -1,5 +1,7 @@
 """What a round opens, who moves, and who takes how much from whom; for the oracle and the fast engine alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def begun(settings: Settings, *, long: float = 1.0) -> tuple:
 
 
 def copied(state: State) -> State:
-    return State(state.iteration, state.linear.copy(), state.interaction.copy(), state.moments)
+    return replace(state, linear=state.linear.copy(), interaction=state.interaction.copy(), means=state.means.copy())
 
 
 def advanced(engine: str, samples, state: State, settings: Settings) -> tuple[State, object]:

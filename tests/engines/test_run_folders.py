@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset, take
+from prirec.engines.newcomers import Starts
 from prirec.engines.run_folder import FILES, Run, load_run, rows_of, save_run
 from prirec.errors import StateError, UsageError
-from prirec.evaluate.experiment import Outcome, quality, run, set_up, set_up_again, set_up_later, to_run
+from prirec.evaluate.experiment import Outcome, quality, run, set_up
+from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run
 from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
@@ -21,10 +23,11 @@ SAVED: Run = to_run(OUTCOME, "a small city")
 
 def equal(a: Run, b: Run) -> bool:
     return (
-        same_bits(a.interaction, b.interaction)
-        and same_bits(a.linear, b.linear)
-        and (a.settings, a.encoding, a.history, a.source, a.rows)
-        == (b.settings, b.encoding, b.history, b.source, b.rows)
+        all(same_bits(getattr(a, name), getattr(b, name)) for name in ("interaction", "linear", "people"))
+        and same_bits(a.starts.cells, b.starts.cells)
+        and same_bits(a.starts.models, b.starts.models)
+        and (a.settings, a.encoding, a.released, a.history, a.source, a.rows)
+        == (b.settings, b.encoding, b.released, b.history, b.source, b.rows)
     )
 
 
@@ -61,10 +64,10 @@ def test_a_run_is_refused_for_other_records_of_the_same_people(folder):
         set_up_again(fewer, load_run(folder))
 
 
-def test_a_run_serves_data_that_have_grown():
-    """A visit more, a person more: everyone keeps the own model, and the newcomer starts from the mean."""
+def with_a_newcomer() -> Dataset:
+    """Somebody before all others, who lives where the first of them does."""
     people = CITY.people
-    grown = replace(
+    return replace(
         CITY,
         people=replace(
             people,
@@ -74,11 +77,15 @@ def test_a_run_serves_data_that_have_grown():
         ),
         visits=replace(CITY.visits, person=CITY.visits.person + np.int32(1)),
     )
-    setup, linear = set_up_later(grown, SAVED)
-    for person in people.ids:
+
+
+def test_a_run_serves_data_that_have_grown():
+    """A visit more, a person more: everyone keeps the own model, and the newcomer starts where the cohort ended."""
+    setup, linear = set_up_later(with_a_newcomer(), SAVED)
+    for person in CITY.people.ids:
         before, after = (s.ids.index(person) for s in (OUTCOME.setup.samples, setup.samples))
         assert same_bits(linear[after], SAVED.linear[before])
-    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(SAVED.linear.mean(axis=0))
+    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(OUTCOME.trained.state.means[0])
 
 
 def test_a_run_does_not_serve_other_people():
@@ -95,6 +102,22 @@ def test_models_of_another_size_or_kind_are_refused(part, wrong):
     for open_again in (set_up_again, set_up_later):
         with pytest.raises(StateError, match=r"size or kind|as many as"):
             open_again(CITY, replace(SAVED, **{part: spoilt}))
+
+
+WRONG_STARTS = {
+    "more cells than models": lambda own: Starts(own.cells, own.models[:1]),
+    "more models than cells": lambda own: Starts(own.cells[:1], own.models),
+    "none": lambda own: Starts(own.cells[:0], own.models[:0]),
+    "too long": lambda own: Starts(own.cells, np.hstack([own.models, own.models])),
+    "nan": lambda own: Starts(own.cells, np.full_like(own.models, np.nan)),
+    "another kind": lambda own: Starts(own.cells, own.models.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("spoil", WRONG_STARTS.values(), ids=WRONG_STARTS)
+def test_starts_of_another_size_or_kind_are_refused(spoil):
+    with pytest.raises(StateError):
+        set_up_later(with_a_newcomer(), replace(SAVED, starts=spoil(SAVED.starts)))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -135,7 +158,7 @@ def test_no_run_at_all(tmp_path):
         load_run(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("version", [2, 0, "1", None])
+@pytest.mark.parametrize("version", [3, 1, 0, "2", None])
 def test_another_version_is_refused(folder, version):
     card = msgspec.json.decode((folder / "run.json").read_bytes())
     (folder / "run.json").write_bytes(msgspec.json.encode(card | {"version": version}))
@@ -143,7 +166,7 @@ def test_another_version_is_refused(folder, version):
         load_run(folder)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"version": 1}', b"\xff"])
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"version": 2}', b"\xff"])
 def test_a_damaged_card_is_refused(folder, text):
     (folder / "run.json").write_bytes(text)
     with pytest.raises(StateError):

@@ -6,13 +6,23 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.engines.checkpoint import Checkpoint
+from prirec.engines.checkpoint import Checkpoint, identity, save
 from prirec.engines.state import Passed, start
 from prirec.engines.training import Keeping, Trained, hold_out, make_engine, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
 from prirec.model.scoring import mean_loss, scores
-from support.cities import SMALL_FM, SMALL_PAPER, SMALL_ROUNDS, change, same_bits, same_state, samples_of, small_city
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    same_bits,
+    same_state,
+    samples_of,
+    small_city,
+)
 
 CITY = small_city(people=50, places=12, records=250)
 EAGER = {"linear": {"alpha": 0.5, "mixing": "fixed", "gamma": 0.0}, "stopping": {"patience": 2, "share": 0.2}}
@@ -21,6 +31,7 @@ RUNS = {
     "paper": change(SMALL_PAPER, iterations=5, participation={"online": 0.8}),
     "paper, among": change(SMALL_PAPER, iterations=5, neighbours={"among": 12}),
     "fm": change(SMALL_FM, iterations=5),
+    "private": change(SMALL_PRIVATE, iterations=5),
     "early stopping": change(SMALL_ROUNDS, iterations=40, **EAGER),
 }
 ALL = pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
@@ -75,6 +86,24 @@ def test_a_finished_run_may_be_prolonged(tmp_path):
     train(samples, SMALL_ROUNDS, keeping=keeping)
     longer = change(SMALL_ROUNDS, iterations=6)
     assert_same(train(samples, longer, keeping=keeping), train(samples, longer))
+
+
+def test_a_run_under_a_budget_is_not_prolonged(tmp_path):
+    """Its rounds were made as noisy as a run of so many needs: with more of them everyone would spend more than the
+    budget, and the run would not be the one that was planned from the start."""
+    samples, keeping = samples_of(CITY, SMALL_PRIVATE), Keeping(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_PRIVATE, keeping=keeping)
+    with pytest.raises(StateError):
+        train(samples, change(SMALL_PRIVATE, iterations=6), keeping=keeping)
+
+
+def test_means_of_other_cohorts_in_a_checkpoint_are_refused(tmp_path):
+    samples, keeping = samples_of(CITY, SMALL_PRIVATE), Keeping(tmp_path / "run.npz", every=1)
+    state = start(samples, SMALL_PRIVATE)
+    state.means = np.zeros((3, samples.features + 1))
+    save(keeping.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
+    with pytest.raises(StateError, match="means are not as many"):
+        train(samples, SMALL_PRIVATE, keeping=keeping)
 
 
 def test_a_checkpoint_of_a_longer_run_does_not_pass_for_a_shorter_one(tmp_path):

@@ -1,4 +1,4 @@
-"""The figures that the project stands on, held on the real data with default settings."""
+"""The figures that the project stands on, held on the real data with the presets as they are."""
 
 import os
 from functools import cache
@@ -37,7 +37,15 @@ def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:
 
 
 def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
-    assert auc("yelp", participation__online=0.8, participation__dropout=0.1) >= 0.905
+    assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.905
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:
+    """Within a hundredth of the centralised FM, which sees everything."""
+    assert settings_file.load().privacy.epsilon_per_user == 1.0
+    assert auc("yelp", seed=seed, participation__dropout=dropout) >= 0.893
 
 
 def test_on_yelp_the_papers_schedule_is_at_least_as_good_as_fm() -> None:

@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more, statement
+from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, fits, how_many_more, statement
 from prirec.privacy.noise_share import Crowd
 from prirec.privacy.plan import Shape, plan, usual_sums
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
@@ -115,12 +116,54 @@ def test_a_loss_per_event_is_not_charged_to_a_budget_per_user():
     assert admit(Ledger(), charge(), budget=Budget(1.0, 1e-6, unit=Unit.EVENT), day=0) is Verdict.CHARGE
 
 
-def test_local_answers_and_noisy_sums_share_one_budget():
-    answers = Spent(0, (local_loss(0.5, Unit.USER),))
-    half = paid(charge(1, cost=answers))
-    assert how_many_more(half, ONE_ROUND, budget=BUDGET, day=100) in range(1, 9)
+def answer(epsilon: float, number: int = 1, delta: float = 0.0) -> Charge:
+    return charge(number, kind="visited", cost=Spent(0, (PrivacyLoss(epsilon, Unit.USER, delta),)))
+
+
+def test_noisy_sums_and_local_answers_have_a_purse_each():
+    """Both full, they are within the budget; what is left in one buys nothing from the other."""
+    both = Budget(1.0, 1e-6, local=0.4)
+    sums = affordable(1.0, 1e-6, local=0.4)
+    full = paid(charge(1, cost=sums), answer(0.3), answer(0.1, 2))
+    assert full.spent(both).within(1.0, 1e-6)
+    assert sums.grains < affordable(1.0, 1e-6).grains
+    for ledger, more in ((paid(answer(0.1)), Spent(sums.grains + 1)), (paid(charge(1)), answer(0.41).cost)):
+        with pytest.raises(PolicyError, match=r"of which 0\.4 for local answers"):
+            admit(ledger, charge(9, kind="other", cost=more), budget=both, day=100)
+    assert admit(paid(answer(0.4)), charge(1, cost=sums), budget=both, day=100) is Verdict.CHARGE
+
+
+@pytest.mark.parametrize("one", [answer(0.01), answer(0.0, delta=1e-9)])
+def test_a_budget_for_noisy_sums_alone_buys_no_answers(one):
+    with pytest.raises(PolicyError, match="of which 0 for local answers"):
+        admit(Ledger(), one, budget=BUDGET, day=100)
+
+
+def test_an_answer_with_a_delta_of_its_own_has_no_purse():
     with pytest.raises(PolicyError):
-        admit(half, charge(2, cost=Spent(0, (local_loss(0.6, Unit.USER),))), budget=BUDGET, day=100)
+        admit(Ledger(), answer(0.1, delta=1e-12), budget=Budget(1.0, 1e-6, local=0.5), day=100)
+
+
+def test_whoever_prices_by_the_outcome_cannot_overspend():
+    """With one purse this adversary had 1.98e-6: a noisy release first, then, after a telling output, an answer, and
+    after any other a second noisy release, each chosen as large as the ledger admits."""
+    budget = Budget(1.0, 1e-6, local=0.3)
+    first = gaussian(10.0)
+    rest = affordable(1.0, 1e-6, local=0.3).grains - first.grains
+    endings = (Spent(rest), Spent(0, (local_loss(0.3, Unit.USER),)), Spent(rest, (local_loss(0.3, Unit.USER),)))
+    for ending in endings:
+        assert fits(first + ending, budget)
+    steps = np.linspace(-9.0, 9.0, 20_001)
+    density = np.exp(-((steps - 0.05) ** 2) / 2) / math.sqrt(2 * math.pi)  # of the output under the person's own data
+    ratio = 0.1 * (steps - 0.05) + 0.005  # its log ratio against the empty contribution
+    best = np.max([[ending.delta(1.0 - r) for r in ratio[::20]] for ending in endings], axis=0)
+    assert np.trapezoid(density[::20] * best, steps[::20]) <= 1e-6 * 1.01
+
+
+@pytest.mark.parametrize("local", [-0.1, 1.1, math.nan])
+def test_a_purse_is_a_part_of_the_budget(local):
+    with pytest.raises(UsageError, match="from 0 to all of it"):
+        Budget(1.0, 1e-6, local=local)
 
 
 def test_how_many_more_is_what_is_then_admitted():

@@ -129,8 +129,9 @@ def test_fraction_bits_follow_from_the_norm_and_the_entries():
     assert fine_enough(3.0, 90).fraction_bits == 10  # a linear model
     assert fine_enough(0.2, 445).fraction_bits == 15  # a gradient of V
     assert fine_enough(1000.0, 1).fraction_bits == 8
-    assert fine_enough(0.001, 10**9).fraction_bits == 24
-    for sensitivity, entries in ((0.0, 1), (math.inf, 1), (math.nan, 1), (1.0, 0)):
+    assert fine_enough(2.0**-8, 4**8).fraction_bits == 24  # the finest: an entry more and rounding would take too much
+    too_short = [(2.0**-8, 4**8 + 1), (0.001, 10**9), (5e-324, 1)]
+    for sensitivity, entries in ((0.0, 1), (math.inf, 1), (math.nan, 1), (1.0, 0), *too_short):
         with pytest.raises(UsageError):
             fine_enough(sensitivity, entries)
 

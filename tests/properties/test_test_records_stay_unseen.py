@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,11 +11,13 @@ from prirec.data.splits import by_record
 from prirec.engines.randomness import generator
 from prirec.evaluate.experiment import set_up
 from prirec.features.samples import Samples, assemble
-from support.cities import SMALL_ROUNDS, same_bits, small_city, with_moods
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, small_city, with_moods
 from support.patience import FEW
 
 CITY = with_moods(small_city(people=60, places=15, records=240), np.random.default_rng(0))
 SETUP = set_up(CITY, SMALL_ROUNDS)
+BUDGET = {"epsilon_per_user": 8.0}  # so large that visits rise out of the noise
+NOISY = set_up(CITY, change(SMALL_PRIVATE, privacy=BUDGET))
 
 
 def same_to_learn_from(a: Samples, b: Samples) -> bool:
@@ -53,9 +56,10 @@ def test_other_test_records_leave_the_training_side_as_it_is(seed):
     assert not same_bits(samples.test.place, SETUP.samples.test.place)
 
 
+@pytest.mark.parametrize("setup", [SETUP, NOISY], ids=["plain counts", "noisy sums"])
 @FEW
 @given(st.integers(0, 2**32))
-def test_the_whole_set_up_is_blind_to_labels_places_and_context_of_the_test(seed):
+def test_the_whole_set_up_is_blind_to_labels_places_and_context_of_the_test(setup, seed):
     rng, visits = np.random.default_rng(seed), CITY.visits
     train = by_record(len(visits), train_share=0.8, rng=generator(SMALL_ROUNDS.seed, "data"))
     place, label, mood = visits.place.copy(), visits.label.copy(), visits.context["mood"].values.copy()
@@ -63,9 +67,9 @@ def test_the_whole_set_up_is_blind_to_labels_places_and_context_of_the_test(seed
     label[~train] = rng.permutation(label[~train])
     mood[~train] = rng.normal(size=(~train).sum())
     changed = replace(visits, place=place, label=label, context={"mood": replace(visits.context["mood"], values=mood)})
-    other = set_up(CITY.with_visits(changed), SMALL_ROUNDS)
-    assert other.encoding == SETUP.encoding
-    assert same_to_learn_from(other.samples, SETUP.samples)
+    other = set_up(CITY.with_visits(changed), setup.settings)
+    assert other.encoding == setup.encoding
+    assert same_to_learn_from(other.samples, setup.samples)
 
 
 @FEW
@@ -89,7 +93,9 @@ def test_without_labels_the_set_up_is_blind_to_time_and_context_of_the_test(seed
     assert same_to_learn_from(other.samples, one.samples)
 
 
-def test_training_records_do_show():
+@pytest.mark.parametrize("setup", [SETUP, NOISY], ids=["plain counts", "noisy sums"])
+def test_training_records_do_show(setup):
     visits = CITY.visits
-    flipped = set_up(CITY.with_visits(replace(visits, label=-visits.label)), SMALL_ROUNDS)
-    assert not same_to_learn_from(flipped.samples, SETUP.samples)
+    flipped = set_up(CITY.with_visits(replace(visits, label=-visits.label)), setup.settings)
+    assert not same_to_learn_from(flipped.samples, setup.samples)
+    assert not same_bits(flipped.samples.popularity, setup.samples.popularity)

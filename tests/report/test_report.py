@@ -26,7 +26,7 @@ HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
 CONTENDERS = (
     Contender("FM", "everything", load(changes={"preset": "fm", "iterations": 2})),
-    Contender("rounds", "sums", load(changes={"iterations": 3})),
+    Contender("rounds", "sums", load(changes={"preset": "rounds", "iterations": 3})),
 )
 ADVICE = Advice(
     "A person of the city.",

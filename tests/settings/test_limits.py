@@ -1,4 +1,4 @@
-"""Every limit is a UsageError that names the setting; floors are a matter of policy."""
+"""Every limit is a UsageError that names the setting; floors and promises are a matter of policy."""
 
 import re
 from typing import Any
@@ -20,11 +20,17 @@ BEYOND: dict[str, list[Any]] = {
     "seed": [-1, 2**63],
     "data.at_least": [0, -1],
     "data.train_share": [0.0, 1.0, -0.1, 1.1, NAN],
-    "data.ratio": [0],
+    "data.ratio": [0, 1001],
     "data.thin": [0],
-    "features.words": [-1],
-    "features.buckets": [0],
-    "features.recent_days": [0],
+    "features.words": [-1, 65_537],
+    "features.buckets": [0, 4097],
+    "features.recent_days": [0, 36_501],
+    "popularity.cap": [0, -1],
+    "popularity.epsilon_per_bit": POSITIVE,
+    "privacy.epsilon_per_user": POSITIVE,
+    "privacy.local": [-0.1, 1.0, 1.1, NAN],  # beside an epsilon of 1
+    "privacy.delta": [0.0, 1.0, -0.1, NAN],
+    "privacy.period_days": [0, -1],
     "model.dimension": [0, 257],
     "model.lambda_w": NOT_NEGATIVE,
     "model.lambda_v": NOT_NEGATIVE,
@@ -36,8 +42,8 @@ BEYOND: dict[str, list[Any]] = {
     "interaction.alpha": POSITIVE,
     "interaction.batch": [0],
     "interaction.clip": POSITIVE,
-    "neighbours.count": [0],
-    "neighbours.size": [1, 0],
+    "neighbours.count": [0, 2**31],
+    "neighbours.size": [1, 0, 2**31],
     "floor": [0],
     "neighbours.scale_km": POSITIVE,
     "neighbours.resolution": [-1, 10],
@@ -57,6 +63,12 @@ WITHIN: dict[str, list[Any]] = {
     "data.at_least": [1],
     "data.train_share": [0.01, 0.99],
     "features.words": [0],
+    "popularity.cap": [1],
+    "privacy.epsilon_per_user": [1e-3, 1e3],
+    "privacy.local": [0.0, 0.999],
+    "privacy.delta": [1e-300, 0.999],
+    "privacy.period_days": [1],
+    "privacy.quality": [0.0, 1e6],
     "model.dimension": [1, 256],
     "model.lambda_w": [0.0],
     "model.lambda_v": [0.0],
@@ -69,6 +81,8 @@ WITHIN: dict[str, list[Any]] = {
     "stopping.patience": [0],
     "floor": [50],
 }
+PARTS = ("privacy.popularity", "privacy.mixing", "privacy.interaction", "privacy.quality")
+NO_PARTS = "the parts of the privacy budget must be between 0 and 1000000, and one of them above 0"
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BEYOND.items() for value in values])
@@ -82,9 +96,26 @@ def test_a_value_at_its_limit_is_accepted(name, value):
     settings_file.load(changes={name: value})
 
 
+@pytest.mark.parametrize("preset", ["private", "rounds"])
+@pytest.mark.parametrize(
+    "changes", [*({part: bad} for part in PARTS for bad in (*NOT_NEGATIVE, 1e7)), dict.fromkeys(PARTS, 0)]
+)
+def test_parts_that_no_budget_can_have_are_refused(preset, changes):
+    with pytest.raises(UsageError, match=f"^{NO_PARTS}$"):
+        settings_file.load(changes={"preset": preset, **changes})
+
+
+def test_without_dynamic_features_the_part_of_popularity_is_no_part():
+    without = {"features.dynamic": False, "privacy.mixing": 0.0, "privacy.interaction": 0.0}
+    with pytest.raises(PolicyError, match="each need a part"):
+        settings_file.load(changes=without)
+    with pytest.raises(UsageError, match=f"^{NO_PARTS}$"):
+        settings_file.load(changes={"features.dynamic": False, "privacy.popularity": -1.0})
+
+
 def test_no_limit_is_left_untested():
-    limited = {words.split(" ")[0] for _, words in settings_check._limits(ROUNDS)}
-    assert limited == set(BEYOND)
+    limited = {words if words == NO_PARTS else words.split(" ")[0] for _, words in settings_check._limits(ROUNDS)}
+    assert limited == {*BEYOND, NO_PARTS}
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ import msgspec
 import pytest
 
 from prirec import settings_file
-from prirec.errors import PolicyError, UsageError
-from prirec.settings import FM, PAPER, ROUNDS, Section, Settings, preset
+from prirec.errors import UsageError
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, preset
 from prirec.settings_check import check
+from support.cities import change
 
-PRESETS = {"paper": PAPER, "rounds": ROUNDS, "fm": FM}
+PRESETS = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -20,20 +23,38 @@ def test_a_preset_loads_passes_every_check_and_knows_its_name(name):
     assert PRESETS[name].preset == name
 
 
-def test_rounds_is_where_one_starts():
-    assert settings_file.load() == ROUNDS == Settings()
+def test_private_is_where_one_starts(tmp_path):
+    (tmp_path / "s.toml").write_text("seed = 3\n")
+    assert settings_file.load() == PRIVATE
+    assert settings_file.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
 
 
-def test_private_is_refused_until_its_promise_can_be_kept():
-    for ask in (lambda: preset("private"), lambda: settings_file.load(changes={"preset": "private"})):
-        with pytest.raises(PolicyError, match="not built yet; use 'rounds'"):
-            ask()
+def test_rounds_are_what_sections_say_of_themselves():
+    assert Settings() == ROUNDS
+    assert ROUNDS.privacy.epsilon_per_user is None
 
 
-def test_private_is_refused_in_a_file_too(tmp_path):
-    (tmp_path / "s.toml").write_text('preset = "private"\n')
-    with pytest.raises(PolicyError):
-        settings_file.load(tmp_path / "s.toml")
+def test_private_is_rounds_under_one_budget():
+    assert (PRIVATE.schedule, PRIVATE.neighbours.kind) == (ROUNDS.schedule, ROUNDS.neighbours.kind)
+    assert (PRIVATE.privacy.epsilon_per_user, PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1.0, 1e-6, None)
+    assert (PRIVATE.popularity.mechanism, PRIVATE.stopping.patience) == ("secure-sum", 0)
+    assert (PRIVATE.iterations, PRIVATE.linear.clip, PRIVATE.neighbours.size) == (20, 1.0, 1000)
+    assert PRIVATE.floor == ROUNDS.floor
+
+
+@pytest.mark.parametrize("people", [1000, 50_000])
+@pytest.mark.parametrize("changes", [{}, {"features": {"dynamic": False}}, {"privacy": {"quality": 0.1}}], ids=str)
+def test_all_that_private_sums_comes_to_its_epsilon_and_not_more(people, changes):
+    settings = check(change(PRIVATE, **changes))
+    made = planned(settings, people=people, pois=5000, features=89)
+    assert {release.of.kind: release.of.releases for release in made.releases} == {
+        **({Kind.POPULARITY: 1} if settings.features.dynamic else {}),
+        Kind.MIXING: 19,  # in the first round all models are 0
+        Kind.INTERACTION: 20,
+        **({Kind.QUALITY: 1} if settings.privacy.quality else {}),
+    }
+    assert made.spent.within(1.0, 1e-6)
+    assert made.loss().epsilon > 0.999  # and what is promised is used
 
 
 @pytest.mark.parametrize("name", ["Paper", "", "none", 3])

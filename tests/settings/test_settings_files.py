@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prirec import settings_file
 from prirec.errors import DataError, PrirecError, UsageError
-from prirec.settings import FM, PAPER, ROUNDS
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS
 from support.cities import change
 from support.patience import PATIENT
 
@@ -15,7 +15,7 @@ SMALL = st.floats(min_value=1e-300, max_value=1e300)
 
 @PATIENT
 @given(
-    base=st.sampled_from([PAPER, ROUNDS, FM]),
+    base=st.sampled_from([PAPER, ROUNDS, PRIVATE, FM]),
     seed=st.integers(0, 2**63 - 1),
     alpha=SMALL,
     lambda_v=st.floats(min_value=0.0, max_value=1e300),
@@ -33,7 +33,7 @@ def test_what_is_dumped_is_loaded_again(base, seed, alpha, lambda_v, dimension, 
     assert settings_file.loads(settings_file.dump(settings)) == settings
 
 
-@pytest.mark.parametrize("settings", [PAPER, ROUNDS, FM], ids=["paper", "rounds", "fm"])
+@pytest.mark.parametrize("settings", [PAPER, ROUNDS, PRIVATE, FM], ids=lambda one: one.preset)
 def test_a_dumped_file_is_loaded_again(tmp_path, settings):
     (tmp_path / "s.toml").write_text(settings_file.dump(settings))
     assert settings_file.load(tmp_path / "s.toml") == settings
@@ -44,6 +44,13 @@ def test_a_file_changes_its_preset_and_changes_go_last(tmp_path):
     file.write_text('preset = "paper"\nseed = 3\n[model]\ndimension = 7\nlambda_w = 1\n')
     settings = settings_file.load(file, changes={"model.dimension": 9})
     assert settings == change(PAPER, seed=3, model={"dimension": 9, "lambda_w": 1.0})
+
+
+def test_a_budget_is_dumped_and_loaded_again():
+    settings = change(
+        PRIVATE, popularity={"cap": 20}, privacy={"epsilon_per_user": 0.5, "period_days": 365, "local": 0.1},
+    )  # fmt: skip
+    assert settings_file.loads(settings_file.dump(settings)) == settings
 
 
 def test_changes_may_name_another_preset_than_the_file(tmp_path):

@@ -3,11 +3,11 @@
 from prirec.evaluate.comparison import Contender
 from prirec.settings_file import load
 
-CHOSEN = "PriRec, rounds"  # the one that recommends and is saved
+CHOSEN = "PriRec, private"  # the one that recommends and is saved
 
 
 def contenders(seed: int) -> tuple[Contender, ...]:
-    """Centralised FM, the paper's PriRec without and with popularity, and PriRec in rounds."""
+    """Centralised FM, the paper's PriRec without and with popularity, and PriRec in rounds without and with noise."""
     return (
         Contender("FM", "every profile, every record", load(changes={"preset": "fm", "seed": seed})),
         Contender(
@@ -17,8 +17,13 @@ def contenders(seed: int) -> tuple[Contender, ...]:
         ),
         Contender("PriRec, paper", "gradients of V, counts of visits", load(changes={"preset": "paper", "seed": seed})),
         Contender(
-            CHOSEN,
+            "PriRec, rounds",
             "sums over 100 people or more, counts of visits",
             load(changes={"preset": "rounds", "seed": seed}),
+        ),
+        Contender(
+            CHOSEN,
+            "noisy sums, at ε = 1 a person in all",
+            load(changes={"preset": "private", "seed": seed}),
         ),
     )

@@ -8,7 +8,7 @@ import typer
 from prirec.cli.options import Seed, examples
 
 EPILOG = examples("prirec demo", "prirec demo --quick --out try")
-USUAL, QUICK, FEWEST = 4000, 500, 200
+USUAL, QUICK, FEWEST = 10_000, 500, 200
 
 
 def demo(

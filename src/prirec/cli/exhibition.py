@@ -24,9 +24,9 @@ from prirec.engines.run_folder import save_run
 from prirec.engines.state import Passed
 from prirec.errors import UsageError
 from prirec.evaluate.comparison import Contender, Entry, compare
-from prirec.evaluate.experiment import to_run
 from prirec.evaluate.person import Advisor
 from prirec.evaluate.report import Advice, write_report
+from prirec.evaluate.saved_run import to_run
 
 REPORT, RUN, DATA = "report.html", "run", "data"
 
@@ -90,7 +90,7 @@ def _show_comparison(entries: Sequence[Entry]) -> None:
     ]
     show_table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", "what it collects"), rows)
     typer.echo("AUC of few: the quarter of people with fewest records; GAUC: within each person")
-    typer.echo("sums and counts are exact here: no noise is added to them yet")
+    typer.echo("only PriRec, private has noise in its sums; what noise costs falls with the number of people")
     typer.echo(f"{SIMULATION}\n")
 
 

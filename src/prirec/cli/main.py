@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from prirec import __version__
-from prirec.cli import data_describe, data_import, data_make, demo, evaluate, recommend, settings, train
+from prirec.cli import (
+    data_describe,
+    data_import,
+    data_make,
+    demo,
+    evaluate,
+    privacy_forecast,
+    privacy_ledger,
+    privacy_plan,
+    recommend,
+    settings,
+    train,
+)
 from prirec.cli.group import Commands
 from prirec.cli.options import examples
 
@@ -54,6 +66,17 @@ def build() -> typer.Typer:
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
     app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
     app.command("settings", epilog=settings.EPILOG)(settings.settings)
+    privacy = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="What each person is promised, and what was spent of it.",
+        context_settings=HELP,
+        epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),
+    )
+    privacy.command("plan", epilog=privacy_plan.EPILOG)(privacy_plan.plan)
+    privacy.command("forecast", epilog=privacy_forecast.EPILOG)(privacy_forecast.forecast)
+    privacy.command("ledger", epilog=privacy_ledger.EPILOG)(privacy_ledger.ledger)
+    app.add_typer(privacy, name="privacy")
     return app
 
 

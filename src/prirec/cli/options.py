@@ -28,9 +28,9 @@ Radius = Annotated[
 Preset = Annotated[
     PresetName | None,
     typer.Option(
-        help="Settings to start from: paper (Algorithm 2), rounds, fm (centralised), or private, which is refused "
-        "until its privacy budget is built.",
-        show_default="rounds",
+        help="Settings to start from: private (one privacy budget for each person), rounds (the same without noise), "
+        "paper (Algorithm 2) or fm (centralised).",
+        show_default="private",
     ),
 ]
 SettingsFile = Annotated[

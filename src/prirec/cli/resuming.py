@@ -22,7 +22,7 @@ def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
     if kept > asked:
         raise UsageError(
             f"the checkpoint {checkpoint} holds {kept} iterations, more than the {asked} asked for; "
-            "raise --iterations, or start over with --no-resume"
+            "ask for more iterations, or start over with --no-resume"
         )
     note(f"resuming after iteration {kept} of {asked}, from {checkpoint}")
     return kept

@@ -7,7 +7,8 @@ from prirec.cli.output import notes
 from prirec.cli.progress import busy
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import Run, load_run
-from prirec.evaluate.experiment import Setup, set_up_again, set_up_later
+from prirec.evaluate.experiment import Setup
+from prirec.evaluate.saved_run import set_up_again, set_up_later
 
 
 @dataclass(frozen=True, slots=True)

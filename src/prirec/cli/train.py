@@ -94,6 +94,7 @@ def _nothing_saved_yet() -> Iterator[None]:
 
 def _show(finished: "Finished", *, json: bool) -> None:
     from prirec.cli.output import SIMULATION, notes, show_json
+    from prirec.cli.price import show_price
     from prirec.cli.quality import show_quality
 
     if json:
@@ -102,6 +103,8 @@ def _show(finished: "Finished", *, json: bool) -> None:
     job, trained = finished.job, finished.outcome.trained
     notes(finished.notes)
     show_quality(finished.outcome.quality)
+    if finished.price is not None:
+        show_price(finished.price)
     typer.echo(f"{len(trained.history)} iterations; saved to {job.out}")
     typer.echo(f"next: {_next(job)}")
     typer.echo(SIMULATION)

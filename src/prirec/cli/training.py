@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import typer
 
+from prirec.cli.price import Price, price_of
 from prirec.cli.progress import bar, bars, busy
 from prirec.cli.quality import doubts
 from prirec.cli.resuming import iterations_kept, tell_stopped
@@ -17,7 +18,8 @@ from prirec.engines.run_folder import save_run
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping
 from prirec.errors import UsageError
-from prirec.evaluate.experiment import Outcome, run, set_up, to_run
+from prirec.evaluate.experiment import Outcome, run, set_up
+from prirec.evaluate.saved_run import to_run
 from prirec.settings import Settings
 
 STOPPED = 130  # the shell's code for Ctrl-C
@@ -47,6 +49,7 @@ class Finished:
     outcome: Outcome
     notes: tuple[str, ...]
     resumed_at: int
+    price: Price | None  # where the settings promise a budget
 
     def as_dict(self) -> dict[str, Any]:
         history = self.outcome.trained.history
@@ -58,6 +61,7 @@ class Finished:
             "resumed_at": self.resumed_at,
             "loss": [passed.loss for passed in history],
             "settings": msgspec.to_builtins(self.job.settings),
+            "privacy": None if self.price is None else self.price.as_dict(),
             "notes": self.notes,
         }
 
@@ -108,7 +112,7 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         progress.finish(len(done))
     events = flagged(done, settings=settings)
     told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
-    return Finished(job, outcome, told, resumed_at)
+    return Finished(job, outcome, told, resumed_at, price_of(outcome))
 
 
 def _refuse_occupied(job: Job) -> None:
@@ -136,5 +140,6 @@ def flagged(history: Sequence[Passed], *, settings: Settings) -> Iterator[str]:
     few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
     if still := sum(not passed.opened for passed in history):
         yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and V did not move"
-    if closed := sum(passed.cohorts_opened == 0 for passed in history):
+    noisy = settings.privacy.epsilon_per_user is not None  # then models, all 0, are not summed in the first round
+    if closed := sum(passed.cohorts_opened == 0 for passed in history if passed.iteration > 1 or not noisy):
         yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"

@@ -17,7 +17,7 @@ from prirec.features.samples import Samples
 from prirec.model.adam import Moments
 from prirec.settings import Settings
 
-VERSION = 1
+VERSION = 2
 # whatever a zip file with some bytes changed makes its readers say
 DAMAGE = (
     OSError,
@@ -46,7 +46,7 @@ class Checkpoint:
         self.history.append(passed)
         if passed.held_out_loss is not None and passed.held_out_loss < min(losses, default=float("inf")):
             s = self.state
-            self.best = State(s.iteration, s.linear.copy(), s.interaction.copy(), s.moments)
+            self.best = State(s.iteration, s.linear.copy(), s.interaction.copy(), s.moments, s.means.copy())
 
     def exhausted(self, patience: int) -> bool:
         """Whether early stopping has waited long enough."""
@@ -63,8 +63,11 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity(samples: Samples, settings: Settings) -> str:
-    """What a checkpoint must agree with: the settings but for the number of iterations, and all that is learnt from."""
-    digest = blake2b(msgspec.json.encode(msgspec.structs.replace(settings, iterations=1)), digest_size=16)
+    """What a checkpoint must agree with: the settings, and all that is learnt from. More iterations may be asked for
+    later, but not within a budget: the noise of the first ones was sized for all of them."""
+    open_ended = settings.privacy.epsilon_per_user is None
+    compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
+    digest = blake2b(msgspec.json.encode(compared), digest_size=16)
     train = samples.train
     home = np.empty(0) if samples.home is None else samples.home
     learnt_from = (train.offsets, train.place, train.label, train.context)
@@ -130,6 +133,7 @@ def _arrays(state: State, at: int) -> dict[str, Any]:
         f"interaction{at}": state.interaction,
         f"first{at}": state.moments.first,
         f"second{at}": state.moments.second,
+        f"means{at}": state.means,
     }
 
 
@@ -143,7 +147,7 @@ def _hash(arrays: dict[str, Any]) -> str:
 
 def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
     moments = Moments(file[f"first{at}"], file[f"second{at}"], header.steps[at])
-    return State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments)
+    return State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments, file[f"means{at}"])
 
 
 def _check_version(version: object, path: Path) -> None:

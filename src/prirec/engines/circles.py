@@ -11,7 +11,7 @@ from prirec.graph.nearest import Neighbours, nearest
 from prirec.graph.random_draw import random_neighbours
 from prirec.model.sample_pass import Circle
 from prirec.settings import Settings
-from prirec.types import BoolArray, IndexArray, RealArray
+from prirec.types import BoolArray, IndexArray, KeyArray, RealArray
 
 
 def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
@@ -19,9 +19,15 @@ def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
     people, size = len(samples.ids), settings.neighbours.size
     if people < settings.floor:
         raise PolicyError(f"{people} people are fewer than the floor of {settings.floor} for an opened sum")
-    home = np.full((people, 2), np.nan) if samples.home is None else samples.home
-    cells = coarse_cells(home, resolution=settings.neighbours.resolution)
-    return cohorts(cells, samples.keys, size=size, beacon=int(run_key(settings.seed, "beacon")))
+    return cohorts(
+        cells_of(samples.home, people, settings), samples.keys, size=size, beacon=int(run_key(settings.seed, "beacon"))
+    )
+
+
+def cells_of(home: RealArray | None, people: int, settings: Settings) -> KeyArray:
+    """(I,): the coarse cell that each device names; none where there are no homes."""
+    where = np.full((people, 2), np.nan) if home is None else home
+    return coarse_cells(where, resolution=settings.neighbours.resolution)
 
 
 def shares_of_mean(counts: np.ndarray, settings: Settings) -> RealArray:

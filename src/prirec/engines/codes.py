@@ -1,29 +1,80 @@
 """How the two kinds of sums are written in the ring, for a schedule: refused here if one of them could wrap."""
 
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
 from typing import NamedTuple
 
 from prirec.features.samples import Samples
+from prirec.model.round_steps import Encoder
+from prirec.privacy.budget import crowd, planned
+from prirec.privacy.plan import Kind, Release
 from prirec.settings import Settings
-from prirec.sharing.fixed_point import FixedPoint
+from prirec.sharing.fixed_point import FixedPoint, outside, shorten
+from prirec.types import RealArray, RingArray
 
 _ROUNDING = 1.001  # a vector scaled to its norm may have an entry a few bits larger than it
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of sum: what a contribution may be, and how noisy what is opened must be."""
+
+    ring: FixedPoint
+    clip: float = inf  # the longest contribution, before it is rounded
+    most: int = 0  # the square of its length in whole numbers, at most; 0: any
+    noise: int = 0  # the variance of the Gaussian noise that hides it, in whole numbers; 0: none
+
+    @property
+    def encoder(self) -> Encoder:
+        return Encoder(self.ring.scale, self.ring.bound, self.most)
+
+    def write(self, clipped: RealArray) -> RingArray:
+        """A device's contribution, clipped already, in the ring; no longer than it may be even after rounding."""
+        values = clipped.copy()
+        if not (abs(values) <= self.ring.bound).all():
+            raise outside(self.ring.bound)
+        if self.most:
+            shorten(values, self.ring.scale, self.most)
+        return self.ring.encode(values)
+
+
 class Codes(NamedTuple):
-    linear: FixedPoint
-    interaction: FixedPoint
+    linear: Code
+    interaction: Code
 
 
 def codes(samples: Samples, settings: Settings) -> Codes:
-    """Rounds: clipped vectors of up to everyone. Samples: N neighbours, and a batch of gradients."""
+    """Rounds: clipped vectors of up to everyone, noisy within a budget. Samples: N neighbours, a batch of gradients."""
     ring, people = settings.ring, len(samples.ids)
     bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
+    if settings.privacy.epsilon_per_user is not None:
+        plan = planned(settings, people=people, pois=len(samples.places), features=samples.features)
+        linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
+        return Codes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
     if settings.schedule == "rounds":
+        W, V = settings.linear.clip, settings.interaction.clip
         return Codes(
-            FixedPoint(summands=people, bound=_ROUNDING * settings.linear.clip, **bits),
-            FixedPoint(summands=people, bound=_ROUNDING * settings.interaction.clip, **bits),
+            Code(FixedPoint(summands=people, bound=_ROUNDING * W, **bits), W),
+            Code(FixedPoint(summands=people, bound=_ROUNDING * V, **bits), V),
         )
     return Codes(
-        FixedPoint(summands=settings.neighbours.count, bound=ring.bound, **bits),
-        FixedPoint(summands=settings.interaction.batch, bound=ring.bound, **bits),
+        Code(FixedPoint(summands=settings.neighbours.count, bound=ring.bound, **bits)),
+        Code(FixedPoint(summands=settings.interaction.batch, bound=ring.bound, **bits)),
     )
+
+
+def _noisy(release: Release, people: int, settings: Settings) -> Code:
+    """As finely as the plan says, with room for rounding in the norm and for noise in the ring."""
+    norm, length = release.norm, release.of.length
+    clip = max(norm.sensitivity - sqrt(length) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
+    ring = FixedPoint(
+        summands=people,
+        bound=_ROUNDING * norm.sensitivity,
+        fraction_bits=norm.fraction_bits,
+        ring_bits=settings.ring.bits,
+    )
+    release.noise(crowd(settings, people)).check_ring(
+        summands=people, largest=Fraction(ring.bound) * 2**norm.fraction_bits, count=length, ring_bits=ring.ring_bits
+    )
+    return Code(ring, clip, int(norm.units**2), release.wanted_whole)

@@ -12,21 +12,22 @@ from typing import TypeVar
 import numpy as np
 
 from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
-from prirec.engines.codes import codes
+from prirec.engines.codes import Code, codes
+from prirec.engines.noise import Where, simulated_noise
 from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, opens, standing
 from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State
+from prirec.engines.state import Passed, State, centres, mixes
 from prirec.features.samples import Samples
 from prirec.model import adam
 from prirec.model.local_step import Rates, work
 from prirec.model.public_half import PlaceRows, Public, place_rows, public
-from prirec.model.round_steps import Encoder, Everyone, Mixing, contribute_models, step_people
+from prirec.model.round_steps import Everyone, Mixing, contribute_models, step_people
 from prirec.model.sample_pass import Circle, Descent, Reached, Scratch, sample_pass
 from prirec.model.table import Table, narrow, table
 from prirec.settings import Settings
-from prirec.sharing.fixed_point import FixedPoint, outside
-from prirec.types import RealArray
+from prirec.sharing.fixed_point import outside
+from prirec.types import RealArray, RingArray
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
@@ -45,10 +46,6 @@ def everyone(samples: Samples) -> tuple[Everyone, PlaceRows]:
     return data, place_rows(samples.places[order])
 
 
-def _encoder(code: FixedPoint) -> Encoder:
-    return Encoder(code.scale, code.bound)
-
-
 class Rounds:
     """Rounds in blocks of people, one block a thread."""
 
@@ -63,14 +60,16 @@ class Rounds:
     def advance(self, state: State) -> Passed:
         there = standing(self.samples.keys, state.iteration, self.settings)
         shared = public(state.interaction, self.rows, first=self.samples.people.shape[1])
-        mixing = self.mixed_models(state.linear, there)
-        gradient, losses = self.step_everyone(state, there, mixing, shared)
-        in_sum = int(there.counted.sum())
-        opened = opens(in_sum, rostered=int(there.present.sum()), settings=self.settings)
+        mixing = self.mixed_models(state, there)
+        total, losses = self.step_everyone(state, there, mixing, shared)
+        rostered, in_sum = int(there.present.sum()), int(there.counted.sum())
+        opened = opens(in_sum, rostered=rostered, settings=self.settings)
         if opened:
+            code = self.codes.interaction
+            self.add_noise(total, code, rostered, in_sum, ("interaction", state.iteration))
             state.interaction, state.moments = adam.move(
                 state.interaction,
-                gradient / in_sum,
+                code.ring.decode(total) / in_sum,
                 state.moments,
                 alpha=self.settings.interaction.alpha,
                 lambda_v=self.settings.model.lambda_v,
@@ -80,23 +79,26 @@ class Rounds:
         return Passed(
             iteration=state.iteration,
             loss=float(losses.sum()) / max(records, 1),
-            took_part=int(there.present.sum()),
+            took_part=rostered,
             in_sum=in_sum,
             cohorts_opened=int(mixing.opened.sum()),
             opened=opened,
         )
 
-    def mixed_models(self, W: RealArray, there: Standing) -> Mixing:
-        code, cohorts = self.codes.linear, int(self.cohort.max()) + 1
+    def mixed_models(self, state: State, there: Standing) -> Mixing:
+        W, code, cohorts = state.linear, self.codes.linear, int(self.cohort.max()) + 1
+        ring, centre = code.ring, centres(state, cohorts, public=code.noise > 0)
+        if not mixes(state, noisy=code.noise > 0):
+            return Mixing(self.cohort, state.means, np.zeros(cohorts, dtype=np.bool_), self.gamma)
 
         def contribute(block: Block) -> tuple[np.ndarray, np.ndarray]:
-            sums, members = code.zeros((cohorts, W.shape[1])), np.zeros(cohorts, dtype=np.int64)
+            sums, members = ring.zeros((cohorts, W.shape[1])), np.zeros(cohorts, dtype=np.int64)
             fine = contribute_models(
-                W, block, there.present, self.cohort, self.settings.linear.clip, _encoder(code),
+                W, block, there.present, self.cohort, centre, code.clip, code.encoder,
                 np.empty(W.shape[1]), sums, members,
             )  # fmt: skip
             if not fine:
-                raise outside(code.bound)
+                raise outside(ring.bound)
             return sums, members
 
         parts = self.each_block(contribute)
@@ -107,33 +109,42 @@ class Rounds:
         rostered = np.bincount(self.cohort[there.online], minlength=cohorts)
         pairs = zip(members.tolist(), rostered.tolist(), strict=True)
         opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs])
-        return Mixing(self.cohort, code.decode(total) / np.maximum(members, 1)[:, None], opened, self.gamma)
+        for c in np.flatnonzero(opened).tolist():
+            self.add_noise(total[c], code, int(rostered[c]), int(members[c]), ("linear", state.iteration, c))
+        state.means[opened] = centre[opened] + ring.decode(total[opened]) / members[opened, None]
+        return Mixing(self.cohort, state.means, opened, self.gamma)
 
     def step_everyone(
         self, state: State, there: Standing, mixing: Mixing, shared: Public
-    ) -> tuple[RealArray, RealArray]:
+    ) -> tuple[RingArray, RealArray]:
         settings, code = self.settings, self.codes.interaction
-        rates = Rates(settings.linear.alpha, settings.model.lambda_w, settings.interaction.clip)
+        rates = Rates(settings.linear.alpha, settings.model.lambda_w, code.clip)
         key = iteration_key(settings.seed, "order", state.iteration)
         D, K = state.interaction.shape
         losses = np.zeros(len(self.samples.ids))
         longest = int(self.samples.train.counts().max(initial=0))
 
         def step(block: Block) -> np.ndarray:
-            total = code.zeros(K * D)
+            total = code.ring.zeros(K * D)
             fine = step_people(
                 state.linear, block, there.present, there.counted, mixing, shared, self.everyone, key, rates,
-                _encoder(code), work(K, D), np.empty(longest, dtype=np.int32), np.empty(K * D), total, losses,
+                code.encoder, work(K, D), np.empty(longest, dtype=np.int32), np.empty(K * D), total, losses,
             )  # fmt: skip
             if not fine:
-                raise outside(code.bound)
+                raise outside(code.ring.bound)
             return total
 
         parts = self.each_block(step)
         total = parts[0]
         for part in parts[1:]:
             total += part
-        return code.decode(total), losses
+        return total, losses
+
+    def add_noise(self, total: RingArray, code: Code, rostered: int, survivors: int, where: Where) -> None:
+        """What the survivors' shares come to, in simulation."""
+        total += simulated_noise(
+            code.noise, len(total), rostered=rostered, survivors=survivors, settings=self.settings, where=where
+        ).astype(total.dtype)
 
     def each_block(self, task: Callable[[Block], Answer]) -> list[Answer]:
         if len(self.blocks) == 1:
@@ -156,7 +167,7 @@ class Samplewise:
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
-        self.narrow = narrow(self.codes.linear)  # None once a model did not fit
+        self.narrow = narrow(self.codes.linear.ring)  # None once a model did not fit
         self.everyone, self.rows = everyone(samples)
         self.circle: Circle | None = None
 
@@ -188,7 +199,7 @@ class Samplewise:
         """The narrow ring as far as it goes, then the wide one: the same sums. Returns the summed loss."""
         T, room, uniform = np.ascontiguousarray(state.interaction.T), self.scratch(), len(around.weights) == 0
         reached = Reached(samples=0, losses=0.0, fine=True)
-        for code in (self.narrow if uniform else None, self.codes.linear):
+        for code in (self.narrow if uniform else None, self.codes.linear.ring):
             if code is None:
                 continue
             models = table(state.linear if uniform else state.linear[:0], code)
@@ -199,7 +210,7 @@ class Samplewise:
                 break
             self.narrow = None
         if not reached.fine or isnan(reached.losses):
-            raise outside(self.codes.linear.bound)
+            raise outside(self.codes.linear.ring.bound)
         state.interaction = np.ascontiguousarray(T.T)
         return reached.losses
 
@@ -213,12 +224,12 @@ class Samplewise:
         )
         return sample_pass(
             state.linear, models, T, self.everyone, self.samples.train.person, self.rows, around, order, reached,
-            iteration_key(s.seed, "neighbours", state.iteration), rates, _encoder(self.codes.interaction), room,
+            iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
         )  # fmt: skip
 
     def scratch(self) -> Scratch:
         D, K = self.samples.features, self.settings.model.dimension
-        pending = self.codes.interaction.zeros(K * D)
+        pending = self.codes.interaction.ring.zeros(K * D)
         return Scratch(
             x=np.empty(D),
             present=np.empty(D + 1, dtype=np.int32),
@@ -227,7 +238,7 @@ class Samplewise:
             weighted=np.empty(D + 1),
             drawn=np.empty(self.settings.neighbours.count, dtype=np.int32),
             pending=pending,
-            pending_signed=self.codes.interaction.signed(pending),
+            pending_signed=self.codes.interaction.ring.signed(pending),
         )
 
 

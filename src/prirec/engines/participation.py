@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.compiled import kernel
-from prirec.engines.randomness import iteration_key
+from prirec.engines.randomness import iteration_key, run_key
 from prirec.keyed import Word, mix, uniform
 from prirec.protocols.mask_graph import least_survivors
 from prirec.settings import Settings
@@ -22,7 +22,7 @@ class Standing(NamedTuple):
 
 
 @kernel
-def _uniforms(key: Word, keys: KeyArray) -> RealArray:
+def uniforms(key: Word, keys: KeyArray) -> RealArray:
     out = np.empty(keys.size)
     for i in range(keys.size):
         out[i] = uniform(mix(key, keys[i]))
@@ -32,11 +32,16 @@ def _uniforms(key: Word, keys: KeyArray) -> RealArray:
 def standing(keys: KeyArray, iteration: int, settings: Settings) -> Standing:
     """A function of seed, iteration and person alone, so that an interrupted run repeats it."""
     online, lost = settings.participation.online, settings.participation.dropout
-    chance = _uniforms(iteration_key(settings.seed, "participation", iteration), keys)
-    fate = _uniforms(iteration_key(settings.seed, "drop-out", iteration), keys)
+    chance = uniforms(iteration_key(settings.seed, "participation", iteration), keys)
+    fate = uniforms(iteration_key(settings.seed, "drop-out", iteration), keys)
     there = chance < online
     present = there & (fate >= lost / 2)
     return Standing(there, present, present & (fate >= lost))
+
+
+def left_in_collection(keys: KeyArray, settings: Settings) -> BoolArray:
+    """(I,): who is not lost in the one sum of visits. It waits until everyone has been online."""
+    return uniforms(run_key(settings.seed, "drop-out from popularity"), keys) >= settings.participation.dropout
 
 
 def opens(survivors: int, *, rostered: int, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from prirec.engines.codes import codes
 from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, standing
 from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State
+from prirec.engines.state import Passed, State, centres, mixes
 from prirec.engines.sums import InTheClear, Sums
 from prirec.features.samples import Samples
 from prirec.graph.random_draw import draw
@@ -20,7 +20,7 @@ from prirec.model import adam
 from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
 from prirec.model.local_step import Own, Rates, local_step, work
 from prirec.model.public_half import Public, place_rows, public
-from prirec.model.round_steps import mix_model
+from prirec.model.round_steps import away_from, mix_model
 from prirec.model.sample_pass import Circle, decentralised_step
 from prirec.settings import Settings
 from prirec.types import IndexArray, RealArray
@@ -41,20 +41,20 @@ class Rounds:
         there, V = standing(self.samples.keys, state.iteration, self.settings), state.interaction
         present = np.flatnonzero(there.present)
         shared = public(V, self.rows, first=self.samples.people.shape[1])  # (a)
-        means = self.mixed_models(state, there)
+        opened = self.mixed_models(state, there)
         losses, values = np.zeros(len(self.samples.ids)), {}
         for i in present:
             w = state.linear[i]
-            if self.cohort[i] in means:
-                mix_model(w, means[self.cohort[i]], self.gamma[i])  # (c)
+            if self.cohort[i] in opened:
+                mix_model(w, state.means[self.cohort[i]], self.gamma[i])  # (c)
             contribution, losses[i] = self.learn(w, shared, int(i), state.iteration)  # (d)
-            values[int(i)] = self.codes.interaction.encode(contribution)
+            values[int(i)] = self.codes.interaction.write(contribution)
         counted = np.flatnonzero(there.counted).tolist()
         total = self.sums.over_everyone(values, survivors=counted, V=V, iteration=state.iteration)  # (e)
         if total is not None:
             state.interaction, state.moments = adam.move(
                 V,
-                self.codes.interaction.decode(total) / len(counted),
+                self.codes.interaction.ring.decode(total) / len(counted),
                 state.moments,
                 alpha=self.settings.interaction.alpha,
                 lambda_v=self.settings.model.lambda_v,
@@ -66,28 +66,31 @@ class Rounds:
             loss=float(losses.sum()) / max(records, 1),
             took_part=len(present),
             in_sum=len(counted),
-            cohorts_opened=len(means),
+            cohorts_opened=len(opened),
             opened=total is not None,
         )
 
-    def mixed_models(self, state: State, there: Standing) -> dict[int, RealArray]:
-        """Step (b): the mean of the clipped models of each cohort with enough survivors, opened to its members."""
-        means, code = {}, self.codes.linear
-        for cohort in range(int(self.cohort.max()) + 1):
+    def mixed_models(self, state: State, there: Standing) -> set[int]:
+        """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are."""
+        opened, code = set(), self.codes.linear
+        centre = centres(state, int(self.cohort.max()) + 1, public=code.noise > 0)
+        for cohort, around in enumerate(centre if mixes(state, noisy=code.noise > 0) else ()):
             roster = np.flatnonzero(there.online & (self.cohort == cohort)).tolist()
-            values = {i: code.encode(self.clipped(state.linear[i])) for i in roster}
+            values = {i: code.write(self.clipped(state.linear[i], around)) for i in roster}
             members = [i for i in roster if there.present[i]]
             total = self.sums.over_cohort(
-                cohort, values, survivors=members, V=state.interaction, iteration=state.iteration
+                cohort, values, survivors=members, V=state.interaction, centre=around, iteration=state.iteration
             )
             if total is not None:
-                means[cohort] = code.decode(total) / len(members)
-        return means
+                state.means[cohort] = around + code.ring.decode(total) / len(members)
+                opened.add(cohort)
+        return opened
 
-    def clipped(self, w: RealArray) -> RealArray:
-        """clip(W_i); W_i itself stays as it is."""
+    def clipped(self, w: RealArray, centre: RealArray) -> RealArray:
+        """clip(W_i - centre); W_i itself stays as it is."""
         out = np.empty_like(w)
-        shrink(w, self.settings.linear.clip, out)
+        away_from(centre, w, out)
+        shrink(out, self.codes.linear.clip, out)
         return out
 
     def learn(self, w: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
@@ -97,7 +100,7 @@ class Rounds:
         own = Own(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
         order = np.empty(len(own.place), dtype=np.int32)
         shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
-        rates = Rates(settings.linear.alpha, settings.model.lambda_w, settings.interaction.clip)
+        rates = Rates(settings.linear.alpha, settings.model.lambda_w, self.codes.interaction.clip)
         D, K = self.samples.features, settings.model.dimension
         contribution = np.empty(K * D)
         lost = local_step(w, shared, own, order, rates, work(K, D), contribution)
@@ -157,7 +160,7 @@ class Samplewise:
         self, W: RealArray, T: RealArray, x: RealArray, row: int, neighbours: IndexArray, around: Circle
     ) -> float:
         """Lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)."""
-        i, y, code = self.samples.train.person[row], float(self.samples.train.label[row]), self.codes.linear
+        i, y, code = self.samples.train.person[row], float(self.samples.train.label[row]), self.codes.linear.ring
         gradient, guess = np.empty(W.shape[1]), score(W[i], T, x, np.empty(len(T)))
         linear_gradient(W[i], x, residual(y, guess), self.settings.model.lambda_w, gradient)
         total, values = code.zeros(W.shape[1]), {}
@@ -182,13 +185,13 @@ class Samplewise:
 
     def move_interaction(self, T: RealArray, gradients: list[tuple[int, RealArray]]) -> None:
         """Lines 14 and 15: secure aggregation, then Eq. (9)."""
-        code = self.codes.interaction
+        code = self.codes.interaction.ring
         total = self.sums.over_batch([(i, code.encode(gradient)) for i, gradient in gradients], V=T)
         T -= self.settings.interaction.alpha * code.decode(total).reshape(T.shape)
 
 
 def engine(samples: Samples, settings: Settings, sums: Sums | None = None) -> Rounds | Samplewise:
     """The oracle for a schedule; with other sums than those in the clear, a carrier that must come to the same."""
-    taken = sums if sums is not None else InTheClear(settings)
+    taken = sums if sums is not None else InTheClear(samples, settings)
     schedule = Rounds if settings.schedule == "rounds" else Samplewise
     return schedule(samples, settings, taken)

@@ -15,13 +15,15 @@ import msgspec
 import numpy as np
 
 from prirec.engines import plain
-from prirec.engines.codes import codes
+from prirec.engines.codes import Code, codes
+from prirec.engines.noise import Where, simulated_noise
+from prirec.engines.participation import opens
 from prirec.engines.state import Passed, State
 from prirec.engines.sums import added
 from prirec.engines.wire import Fate, MemoryJournal, Traffic, Wire
 from prirec.errors import ProtocolError, UsageError
 from prirec.features.samples import Samples
-from prirec.protocols import convener, sdgd
+from prirec.protocols import convener, noise, sdgd
 from prirec.protocols.guest import Guest
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms
@@ -31,7 +33,6 @@ from prirec.protocols.secure_sum.collector import Collector
 from prirec.protocols.secure_sum.member import Member
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.settings import Settings
-from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 
@@ -67,12 +68,13 @@ class ByProtocol:
         self._numbers = count()
 
     def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
-    ) -> RingArray | None:
+        self, cohort: int, values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+    ) -> RingArray | None:  # fmt: skip
         """Opened to the members: each survivor has the sum, and it is the same for all."""
         terms = self._terms(self.codes.linear, values, opening="members")
-        task = self._task(Round(self.deployment, "linear", iteration, cohort), terms, self.recommender, V)
-        wire = self._run(task, self.recommender, values, survivors)
+        task = self._task(Round(self.deployment, "linear", iteration, cohort), terms, self.recommender, V, centre)
+        wire = self._run(task, self.recommender, values, survivors, where=("linear", iteration, cohort))
         opened = {wire.finished[self.devices[i].name].total.tobytes() for i in survivors if wire.finished}
         if len(opened) > 1:
             raise ProtocolError("members of one cohort opened different sums")
@@ -84,7 +86,7 @@ class ByProtocol:
         """Opened to the recommender."""
         terms = self._terms(self.codes.interaction, values, opening="collector")
         task = self._task(Round(self.deployment, "interaction", iteration), terms, self.recommender, V)
-        wire = self._run(task, self.recommender, values, survivors)
+        wire = self._run(task, self.recommender, values, survivors, where=("interaction", iteration))
         opened = wire.finished.get(self.recommender.name)
         return None if opened is None else opened.total
 
@@ -93,7 +95,7 @@ class ByProtocol:
         if len(values) < 2:
             raise UsageError("with a single neighbour the sum is that neighbour's own model; give at least two")
         length = len(next(iter(values.values())))
-        terms = all_or_nothing(self.codes.linear, self.method, length=length, people=len(values))
+        terms = all_or_nothing(self.codes.linear.ring, self.method, length=length, people=len(values))
         user = self.devices[i]
         task = self._task(Round(self.deployment, "neighbours", next(self._numbers), i), terms, user, V)
         return self._run(task, user, values, tuple(values)).finished[user.name].total
@@ -105,24 +107,30 @@ class ByProtocol:
         if len(own) == 1:
             return next(iter(own.values()))
         length = len(values[0][1])
-        terms = all_or_nothing(self.codes.interaction, "pads", length=length, people=len(own))
+        terms = all_or_nothing(self.codes.interaction.ring, "pads", length=length, people=len(own))
         task = self._task(Round(self.deployment, "batch", next(self._numbers)), terms, self.recommender, V)
         return self._run(task, self.recommender, own, tuple(own)).finished[self.recommender.name].total
 
-    def _terms(
-        self, code: FixedPoint, values: Mapping[int, RingArray], *, opening: Literal["collector", "members"]
-    ) -> Terms:
-        length = len(next(iter(values.values()), np.empty(1)))
-        return double_masks(code, length=length, opening=opening, floor=self.settings.floor, sums=self.settings.sums)
+    def _terms(self, code: Code, values: Mapping[int, RingArray], *, opening: Literal["collector", "members"]) -> Terms:
+        length, settings = len(next(iter(values.values()), np.empty(1))), self.settings
+        agreed = {"length": length, "floor": settings.floor, "noise": code.noise}
+        return double_masks(code.ring, opening=opening, sums=settings.sums, **agreed)
 
-    def _task(self, of: Round, terms: Terms, collector: Party, V: RealArray) -> Task:
-        return Task(of, collector.name, terms, model_hash(V))
+    def _task(self, of: Round, terms: Terms, collector: Party, *held: RealArray) -> Task:
+        return Task(of, collector.name, terms, model_hash(*held))
 
-    def _run(self, task: Task, collector: Party, values: Mapping[int, RingArray], survivors: Sequence[int]) -> Wire:
+    def _run(
+        self, task: Task, collector: Party, values: Mapping[int, RingArray], survivors: Sequence[int],
+        where: Where = (),
+    ) -> Wire:  # fmt: skip
         """One round over a wire of its own, to its end."""
         wire = Wire(self._fate(set(values) - set(survivors)), self.traffic)
+        entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else member.ENTROPY) for i in values}
+        if task.terms.noise and opens(len(survivors), rostered=len(values), settings=self.settings):
+            values = self._with_simulated_noise(task.terms, values, survivors, entropy, where)
         for i, value in values.items():
-            wire.attach(self._guest(task, self.devices[i].identity, value), self.devices[i].journal)
+            guest = self._guest(task, self.devices[i].identity, value, entropy[i])
+            wire.attach(guest, self.devices[i].journal)
         make = Receiver if task.terms.method == "shares" else Collector
         host = make(task, identity=collector.identity, entropy=urandom(convener.ENTROPY))
         wire.attach(host, collector.collecting[task.round.group])
@@ -130,12 +138,28 @@ class ByProtocol:
         wire.run(host)
         return wire
 
-    def _guest(self, task: Task, identity: SigningKey, value: RingArray) -> Guest:
+    def _with_simulated_noise(
+        self, terms: Terms, values: Mapping[int, RingArray], survivors: Sequence[int], entropy: Mapping[int, bytes],
+        where: Where,
+    ) -> Mapping[int, RingArray]:  # fmt: skip
+        """Every device adds its own share of noise. So that the sum still has the bits of a simulation, one survivor's
+        vector is moved by what the simulated noise is more than the survivors' shares; a deployment has no such thing.
+        """
+        one = survivors[0]
+        moved = values[one] + simulated_noise(
+            terms.noise, terms.length, rostered=len(values), survivors=len(survivors), settings=self.settings,
+            where=where,
+        ).astype(values[one].dtype)  # fmt: skip
+        for i in survivors:
+            moved -= noise.drawn(terms, len(values), seed=member.noise_seed(entropy[i]))
+        return {**values, one: moved}
+
+    def _guest(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> Guest:
         if task.terms.method != "shares":
-            return Member(task, identity=identity, value=value, entropy=urandom(member.ENTROPY))
+            return Member(task, identity=identity, value=value, entropy=entropy)
         shape = (task.terms.floor - 1, task.terms.length)
         pads = np.frombuffer(urandom(value.itemsize * shape[0] * shape[1]), dtype=value.dtype).reshape(shape)
-        return Neighbour(task, identity=identity, value=value, pads=pads, entropy=urandom(sdgd.ENTROPY))
+        return Neighbour(task, identity=identity, value=value, pads=pads, entropy=entropy)
 
     def _fate(self, lost: set[int]) -> Fate:
         """Every other of the lost falls silent before its boxes, the rest before their vectors."""

@@ -1,7 +1,9 @@
 """A finished run: one folder, written whole or not at all, and checked when it is read.
 
-settings.toml, encoding.json and interaction.npy (V) are public. linear.npy holds every simulated device's model, and
-people.npy whose it is, by keys made from ids; in a deployment no such files exist.
+settings.toml, encoding.json, interaction.npy (V) and popularity.json are public; so are cells.npy and starts.npy, from
+which people who are new start, where means are noisy. linear.npy holds every simulated device's model, and people.npy
+whose it is, by keys made from ids; in a deployment no such files exist. run.json holds hashes of these and of all
+records, on which guesses can be tried, and is no more public than they are.
 """
 
 import os
@@ -18,6 +20,7 @@ import numpy as np
 
 from prirec import __version__, settings_file
 from prirec.engines.checkpoint import sync_folder
+from prirec.engines.newcomers import Starts
 from prirec.engines.state import Passed
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
@@ -25,8 +28,25 @@ from prirec.features.samples import Samples
 from prirec.settings import Settings
 from prirec.types import KeyArray, RealArray
 
-VERSION = 1
-FILES = ("settings.toml", "encoding.json", "interaction.npy", "linear.npy", "people.npy", "history.jsonl")
+VERSION = 2
+FILES = (
+    "settings.toml",
+    "encoding.json",
+    "interaction.npy",
+    "popularity.json",
+    "cells.npy",
+    "starts.npy",
+    "linear.npy",
+    "people.npy",
+    "history.jsonl",
+)
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was released about places: a noisy release is used again and again, and never made twice."""
+
+    places: tuple[str, ...]
+    columns: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +58,8 @@ class Run:
     interaction: RealArray = field(repr=False)  # V (D, K)
     linear: RealArray = field(repr=False)  # W (I, D + 1)
     people: KeyArray = field(repr=False)  # (I,): whose models these are
+    released: Released = field(repr=False)
+    starts: Starts = field(repr=False)
     history: tuple[Passed, ...] = field(repr=False)
     source: str  # where the data came from, as it was named
     rows: str  # who stands in which row: see `rows_of`
@@ -115,7 +137,9 @@ def load_run(path: Path) -> Run:
             encoding=from_json(contents["encoding.json"]),
             interaction=_array(contents["interaction.npy"]),
             linear=_array(contents["linear.npy"]),
-            people=np.load(BytesIO(contents["people.npy"]), allow_pickle=False),
+            people=_keys(contents["people.npy"]),
+            released=msgspec.json.decode(contents["popularity.json"], type=Released),
+            starts=Starts(_keys(contents["cells.npy"]), _array(contents["starts.npy"])),
             history=history,
             source=card.source,
             rows=card.rows,
@@ -129,6 +153,9 @@ def _contents(run: Run) -> dict[str, bytes]:
         "settings.toml": settings_file.dump(run.settings).encode(),
         "encoding.json": run.encoding.to_json(),
         "interaction.npy": _bytes(run.interaction),
+        "popularity.json": msgspec.json.encode(run.released),
+        "cells.npy": _bytes(run.starts.cells),
+        "starts.npy": _bytes(run.starts.models),
         "linear.npy": _bytes(run.linear),
         "people.npy": _bytes(run.people),
         "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
@@ -184,6 +211,11 @@ def _bytes(array: RealArray | KeyArray) -> bytes:
 def _array(data: bytes) -> RealArray:
     array: RealArray = np.load(BytesIO(data), allow_pickle=False)
     return array
+
+
+def _keys(data: bytes) -> KeyArray:
+    keys: KeyArray = np.load(BytesIO(data), allow_pickle=False)
+    return keys
 
 
 def _write(path: Path, data: bytes) -> None:

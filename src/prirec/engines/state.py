@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from prirec.engines.randomness import generator
+from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model.adam import Moments, no_moments
 from prirec.settings import Settings
@@ -20,6 +21,7 @@ class State:
     linear: RealArray = field(repr=False)  # W (I, D + 1); (1, D + 1) where everyone shares one model
     interaction: RealArray = field(repr=False)  # V (D, K)
     moments: Moments = field(repr=False)
+    means: RealArray = field(repr=False)  # (C, D + 1): what each cohort opened last; no rows before the first round
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +52,24 @@ def fits(linear: RealArray, interaction: RealArray, samples: Samples, settings: 
     )
 
 
+def centres(state: State, cohorts: int, *, public: bool) -> RealArray:
+    """(C, D + 1): what models are measured from in the next sums. Noisy means are public, so that everyone in a cohort
+    has its last one; without noise a mean is its members' own, and the centre is 0."""
+    if not len(state.means):
+        state.means = np.zeros((cohorts, state.linear.shape[1]))
+    if state.means.shape != (cohorts, state.linear.shape[1]):
+        raise StateError("the cohorts' means are not as many or as long as these settings and data call for")
+    return state.means if public else np.zeros_like(state.means)
+
+
+def mixes(state: State, *, noisy: bool) -> bool:
+    """Whether models are summed in this round. In the first they are all 0: noise would be paid for, and be all."""
+    return state.iteration > 0 or not noisy
+
+
 def start(samples: Samples, settings: Settings) -> State:
     """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero."""
     shape = (samples.features, settings.model.dimension)
     V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
     models = 1 if settings.schedule == "centralised" else len(samples.ids)
-    return State(0, np.zeros((models, samples.features + 1)), V, no_moments(shape))
+    return State(0, np.zeros((models, samples.features + 1)), V, no_moments(shape), np.zeros((0, samples.features + 1)))

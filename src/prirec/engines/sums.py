@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from prirec.engines.codes import Code, codes
+from prirec.engines.noise import Where, simulated_noise
 from prirec.engines.participation import opens
+from prirec.features.samples import Samples
 from prirec.settings import Settings
 from prirec.types import RealArray, RingArray
 
@@ -12,8 +15,9 @@ class Sums(Protocol):
     """Rows of people stand for their devices. A sum that may not be opened is None."""
 
     def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
-    ) -> RingArray | None:
+        self, cohort: int, values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+    ) -> RingArray | None:  # fmt: skip
         """Step (b) of a round: `values` are those of the roster; opened to the members."""
 
     def over_everyone(
@@ -31,18 +35,19 @@ class Sums(Protocol):
 class InTheClear:
     """What the protocols must come to."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, samples: Samples, settings: Settings) -> None:
+        self.settings, self.codes = settings, codes(samples, settings)
 
     def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
-    ) -> RingArray | None:
-        return self._of_survivors(values, survivors)
+        self, cohort: int, values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+    ) -> RingArray | None:  # fmt: skip
+        return self._of_survivors(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
 
     def over_everyone(
         self, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
     ) -> RingArray | None:
-        return self._of_survivors(values, survivors)
+        return self._of_survivors(self.codes.interaction, values, survivors, where=("interaction", iteration))
 
     def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
         return added(list(values.values()))
@@ -50,10 +55,16 @@ class InTheClear:
     def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
         return added([value for _, value in values])
 
-    def _of_survivors(self, values: Mapping[int, RingArray], survivors: Sequence[int]) -> RingArray | None:
+    def _of_survivors(
+        self, code: Code, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: Where
+    ) -> RingArray | None:
         if not opens(len(survivors), rostered=len(values), settings=self.settings):
             return None  # abandoned: nothing is opened
-        return added([values[i] for i in survivors])
+        total = added([values[i] for i in survivors])
+        noise = simulated_noise(
+            code.noise, len(total), rostered=len(values), survivors=len(survivors), settings=self.settings, where=where
+        )
+        return total + noise.astype(total.dtype)
 
 
 def added(values: Sequence[RingArray]) -> RingArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prirec.data.dataset import Column, Columns, Dataset, Declared, Numbers, Tags
+from prirec.data.dataset import Column, Dataset, Declared, Numbers, Tags
 from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Hashed, Log, Range, Words, signed_log
 from prirec.features.encoding import Encoding
 from prirec.features.popularity import Popularity
@@ -34,7 +34,7 @@ def _context(dataset: Dataset, settings: Features) -> tuple[AnyBlock, ...]:
         blocks.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
     if dataset.visits.time is not None:
         blocks.append(Clock(column="time"))
-    columns: Columns = dataset.visits.context
+    columns = {name: column for name, column in dataset.visits.context.items() if name not in settings.averages}
     blocks += [_private(f"visits.{name}", name, column, dataset, settings) for name, column in columns.items()]
     return tuple(blocks)
 

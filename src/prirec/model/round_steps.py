@@ -10,7 +10,7 @@ from prirec.keyed import Word, mix, shuffle
 from prirec.model.kernels import shrink
 from prirec.model.local_step import Own, Rates, Work, local_step
 from prirec.model.public_half import Public
-from prirec.sharing.fixed_point import add_encoded
+from prirec.sharing.fixed_point import add_encoded, shorten
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 
 
@@ -35,8 +35,22 @@ class Mixing(NamedTuple):
 
 
 class Encoder(NamedTuple):
+    """How a contribution is written in the ring."""
+
     scale: float
     bound: float
+    most: int = 0  # the square of its length in whole numbers, at most; 0: any
+
+
+@inlined
+def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool:
+    """total += values in the ring, shortened if rounding made them too long; False if a value is outside."""
+    if code.most > 0:
+        for d in range(values.size):
+            if not abs(values[d]) <= code.bound:
+                return False
+        shorten(values, code.scale, code.most)
+    return add_encoded(values, code.scale, code.bound, total)
 
 
 @inlined
@@ -46,17 +60,25 @@ def mix_model(w: RealArray, mean: RealArray, gamma: float) -> None:
         w[d] = (1.0 - gamma) * w[d] + gamma * mean[d]
 
 
+@inlined
+def away_from(centre: RealArray, w: RealArray, out: RealArray) -> None:
+    """W_i - centre: how far a model is from what its cohort opened last (decisions/0013)."""
+    for d in range(w.size):
+        out[d] = w[d] - centre[d]
+
+
 @kernel
 def contribute_models(
-    W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, clip: float, code: Encoder,
-    clipped: RealArray, sums: RingArray, members: OffsetArray,
+    W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, centre: RealArray, clip: float,
+    code: Encoder, clipped: RealArray, sums: RingArray, members: OffsetArray,
 ) -> bool:  # fmt: skip
-    """Step (b): each present person of the block adds clip(W_i) to its cohort's sum (C, D + 1)."""
+    """Step (b): each present person of the block adds clip(W_i - centre) to its cohort's sum (C, D + 1)."""
     fine = True
     for i in range(block[0], block[1]):
         if present[i]:
-            shrink(W[i], clip, clipped)
-            fine &= add_encoded(clipped, code.scale, code.bound, sums[cohort[i]])
+            away_from(centre[cohort[i]], W[i], clipped)
+            shrink(clipped, clip, clipped)
+            fine &= add_contribution(clipped, code, sums[cohort[i]])
             members[cohort[i]] += 1
     return fine
 
@@ -82,5 +104,5 @@ def step_people(
         shuffle(mix(round_key, keys[i]), mine)
         losses[i] = local_step(w, shared, own, mine, rates, room, contribution)
         if counted[i]:
-            fine &= add_encoded(contribution, code.scale, code.bound, total)
+            fine &= add_contribution(contribution, code, total)
     return fine

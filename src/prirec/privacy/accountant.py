@@ -19,7 +19,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from fractions import Fraction
+from functools import lru_cache, reduce
 from importlib import import_module
 from typing import Any
 
@@ -27,13 +28,14 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from prirec.errors import UsageError
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
+from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
 from prirec.types import RealArray
 
 GRAINS = 2**56  # in a μ² of 1
 MOST_GRAINS = 2**62  # in one release, and in what a plan may spend
 _MOST_OUTCOMES = 4096
-_SAFE = 1 - 1e-9  # of δ: floating point is off by less than 1e-12 of it
+_SAFE = 1 - 1e-9  # of δ: floating point is off by less than that from _FEWEST grains on
+_FEWEST = 2**24  # less is counted as so much
 _LARGEST = 2.0**20  # a coin with a larger ε₀ is as good as the truth
 _Coins = tuple[RealArray, RealArray]  # log ratios (n,) and their probabilities (n,)
 
@@ -73,23 +75,25 @@ class Spent:
         return told + (1 - told) * float(np.dot(chances, _gaussian_delta(self.grains, epsilon - ratios)))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether all of it together is (ε, δ)-private."""
-        return self.delta(epsilon) <= delta
+        """Whether all of it together is (ε, δ)-private, rounding included."""
+        return self.delta(epsilon) <= delta * _SAFE
 
     def loss(self, delta: float, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
         """The least ε for this δ, rounded up. UsageError if no ε will do: local losses with a larger δ of their own."""
         _check_delta(delta)
         total = self if adjacency is Adjacency.ZERO_OUT else self.replace_one()
         if not total.within(_LARGEST, delta):
-            raise UsageError("the local losses have a larger delta together than the one asked for")
+            raise UsageError(
+                "no epsilon will do for this delta: too much was told, or local losses have a larger delta"
+            )
         return PrivacyLoss(total._epsilon(delta), self.unit, delta, adjacency)
 
     def _epsilon(self, delta: float) -> float:
         low, high = 0.0, _LARGEST
-        if self.within(0.0, delta * _SAFE):
+        if self.within(0.0, delta):
             return 0.0
         while low < (middle := (low + high) / 2) < high:
-            low, high = (low, middle) if self.within(middle, delta * _SAFE) else (middle, high)
+            low, high = (low, middle) if self.within(middle, delta) else (middle, high)
         return high
 
 
@@ -97,7 +101,7 @@ def gaussian(noise_multiplier: float) -> Spent:
     """One release with Gaussian noise of so many times the norm of a contribution; rounded up by a grain."""
     if not 2.0**-3 <= noise_multiplier < math.inf:
         raise UsageError("noise must be finite, and at least 1/8 of the norm of a contribution")
-    return Spent(math.ceil(GRAINS / noise_multiplier**2))
+    return Spent(math.ceil(GRAINS / Fraction(noise_multiplier) ** 2))
 
 
 def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
@@ -105,14 +109,19 @@ def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
     return reduce(Spent.__add__, spent, Spent(unit=unit))
 
 
-def affordable(epsilon_per_user: float, delta: float) -> Spent:
-    """The most that Gaussian releases about one person may tell together within (ε, δ), rounded down to a grain."""
+@lru_cache(maxsize=64)
+def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> Spent:
+    """The most that Gaussian releases about one person may tell together within (ε, δ), rounded down to a grain, beside
+    local answers of at most the ε `local` together."""
     _check_epsilon(epsilon_per_user)
     _check_delta(delta)
+    if not 0 <= local <= epsilon_per_user:
+        raise UsageError("the part of an epsilon for local answers is from 0 to all of it")
+    answers = (local_loss(local, Unit.USER),)
     low, high = 0, MOST_GRAINS
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if Spent(middle).within(epsilon_per_user, delta * _SAFE) else (low, middle)
+        low, high = (middle, high) if Spent(middle, answers).within(epsilon_per_user, delta) else (low, middle)
     return Spent(low)
 
 
@@ -144,7 +153,7 @@ def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
     """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio."""
     if grains == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
-    mu = math.sqrt(grains / GRAINS)
+    mu = math.sqrt(max(grains, _FEWEST) / GRAINS)
     a, b = epsilons / mu - mu / 2, epsilons / mu + mu / 2
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         far = np.exp(-a * a / 2) / 2 * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))

@@ -5,11 +5,15 @@
 - It is known by deployment, kind, number and attempt. The same again is a resend and costs nothing: the bytes are the
   same. A new attempt at a number is a new release, and costs in full.
 - All entries count together, by the accountant: the rounds of one plan cost exactly the plan's ε.
+- Noisy sums and local answers have a purse each, which are fixed beforehand and cannot be exchanged. Within one kind a
+  price may be set in the light of what was told before: Σ 1/σ² and Σ ε₀ are bounded whatever came out. With one purse
+  for both, whoever sets prices could wait for a telling output and then buy what goes best with it; that can double δ.
 - A budget is for the life of the enrolment; with a period, it holds for any so many days in a row, and what was spent
   in all is shown beside it.
 - A loss per user bounds the loss per day or event, so it may be charged to a smaller unit's budget; never the reverse.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -31,9 +35,10 @@ class Budget:
     delta: float = 1e-6
     period_days: int | None = None
     unit: Unit = Unit.USER
+    local: float = 0.0  # the ε of all local answers together; noisy sums have the rest
 
     def __post_init__(self) -> None:
-        affordable(self.epsilon, self.delta)  # refuses what no budget can be
+        affordable(self.epsilon, self.delta, local=self.local)  # refuses what no budget can be
         if self.period_days is not None and self.period_days < 1:
             raise UsageError("a budget's period has at least one day")
 
@@ -94,7 +99,7 @@ def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdic
             if one.charge.cost != charge.cost:
                 raise StateError("this release was charged at another price before; it is not made at this one")
             return Verdict.KNOWN
-    if not _fits(ledger.counted(budget, day=day) + _in_unit(charge.cost, budget.unit), budget):
+    if not fits(ledger.counted(budget, day=day) + _in_unit(charge.cost, budget.unit), budget):
         raise PolicyError(
             f"this person's privacy budget ({_words(budget)}) does not cover another release for {charge.what}; "
             "nothing is sent. Recommending and learning on the device go on"
@@ -109,7 +114,7 @@ def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> i
     while low < high:
         middle = (low + high + 1) // 2
         many = Spent(one.grains * middle, one.local * middle, one.unit)
-        low, high = (middle, high) if _fits(counted + many, budget) else (low, middle - 1)
+        low, high = (middle, high) if fits(counted + many, budget) else (low, middle - 1)
     return low
 
 
@@ -150,8 +155,11 @@ def _lines(entries: Iterable[Paid], delta: float) -> Iterable[Line]:
         yield Line(what, len(charges), total((one.cost for one in charges), unit).loss(delta))
 
 
-def _fits(spent: Spent, budget: Budget) -> bool:
-    return spent.within(budget.epsilon, budget.delta)
+def fits(spent: Spent, budget: Budget) -> bool:
+    """Whether both purses cover it."""
+    sums = affordable(budget.epsilon, budget.delta, local=budget.local)
+    answers = math.fsum(loss.epsilon for loss in spent.local)
+    return spent.grains <= sums.grains and answers <= budget.local and not any(loss.delta for loss in spent.local)
 
 
 def _in_unit(cost: Spent, unit: Unit) -> Spent:
@@ -163,4 +171,5 @@ def _in_unit(cost: Spent, unit: Unit) -> Spent:
 
 def _words(budget: Budget) -> str:
     days = "" if budget.period_days is None else f" in any {budget.period_days} days"
-    return f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} per {budget.unit}{days}"
+    answers = f", of which {budget.local:g} for local answers"
+    return f"epsilon = {budget.epsilon:g}{answers}, delta = {budget.delta:g} per {budget.unit}{days}"

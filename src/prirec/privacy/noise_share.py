@@ -5,19 +5,26 @@ is sized so that the honest among the fewest survivors, m − c, bring the wante
 their own shares off, and nobody else's. What leaves a device is its vector under pads; only the noisy sum is opened.
 
 How private it is. Skellam noise of variance v ≥ 5 on whole vectors, of any length, hides a shift at least as well as
-Gaussian noise of variance v − 3/2. Proof, with p(k) = e^-v I_k(v), F(k) = P(Z ≤ k) and q_k = Φ^-1(F(k)):
+Gaussian noise of variance v − 3/2. Proof, with p(k) = e^-v I_k(v), F(k) = P(Z ≤ k), q_k = Φ^-1(F(k)), w = 1/(v − 3/2):
 
-1. p is not too peaked: p(k)² ≤ e^τ p(k-1) p(k+1), τ = 2 ln(v/y) for any y with y² + v²/y ≤ v². For r_k = I_k+1 / I_k,
+1. p is not too peaked: p(k)² ≤ e^τ p(k-1) p(k+1) with τ = w − w²/4. Let y = v e^(-τ/2). For r_k = I_k+1 / I_k, k ≥ 1,
    1/r_k-1 = 2k/v + r_k, and p(k-1) p(k+1) / p(k)² = r_k (2k/v + r_k) is at least y²/v² if r_k ≥ b_k = (√(k²+y²) − k)/v.
    That holds for large k (r_k ~ v/2k, b_k ~ y²/2kv) and carries over from k+1 to k-1, because b_k-1 is no more than
    1 / (2k/v + 1/(2(k+1)/v + b_k+1)): for B_k = √(k²+y²), B_k+1 − B_k-1 = 4k / (B_k+1 + B_k-1) ≤ 2k/y ≤ 2k (1 − y²/v²).
-2. So no gap D = q_k − q_k-1 is wide. They go to 0 for large |k|; take the widest. With N(a) = Φ(a+D) − Φ(a), step 1
-   gives τ ≥ ln N(a)² / (N(a-D) N(a+D)) = ∫ (D − |t|) (1 − Var) dt over |t| ≤ D, Var that of a normal cut to
-   [a+t, a+t+D]. Var ≤ D²/4 gives D² (1 − D²/4) ≤ τ. And D² > 2 cannot be: where 0 is outside the cut, at least half of
-   all t, Var ≤ 1 − 2/π, so the integral is at least (2/π) D²/4 > 0.31, but τ < 0.26 from v = 5 on. Hence
-   D² ≤ 2 (1 − √(1-τ)) ≤ 1 / (v − 3/2).
-3. A shift by n moves q by n D at most: no test tells Z from Z + n better than it tells normals n D apart. By the
-   composition of such bounds (Dong, Roth and Su 2022) entries and rounds add up as for Gaussian noise: squares add.
+   The last step is y² + v²/y ≤ v², or 1/v ≤ 2 e^-τ sinh(τ/2), for which e^τ ≤ vτ is enough: e^τ ≤ 1 + w + w²/4, and
+   that is at most (1 + 3w/2) (1 − w/4) = vτ for w ≤ 2/5. Negative k are the mirror image, and 0 follows from 1.
+2. So no gap D = q_k − q_k-1 is wide. Gaps go to 0 for large |k|, where −ln P(Z > k) grows by ln k a step and q_k like
+   √(2k ln k); take the widest. The gaps beside it are no wider, so p(k∓1) ≤ N(a∓D) with a = q_k-1 and
+   N(a) = Φ(a+D) − Φ(a) = p(k). Step 1 gives τ ≥ ln N(a)² / (N(a-D) N(a+D)) = ∫ (D − |t|) (1 − Var) dt over |t| ≤ D,
+   Var that of a normal cut to [a+t, a+t+D]. Var ≤ D²/4 gives D² (1 − D²/4) ≤ τ = w (1 − w/4). And D² > 2 cannot be:
+   for t in at least half of that length 0 is outside the cut, where Var ≤ 1 − 2/π, the half-normal's, since a smaller
+   cut of a log-concave law has less; even the half with the least weight, |t| ≥ D/2, makes the integral at least
+   (2/π) D²/4 > 0.31, but τ < 0.27 from v = 5 on. Hence D² ≤ w.
+3. Z is log-concave (a convolution of two Poisson laws), so thresholds are the best tests of Z + n against Z. "Above k"
+   errs with 1 − F(k) and F(k−n) = Φ(q_k−n) ≥ Φ(q_k − nD), as for normals nD apart. A test that tosses a coin at k lies
+   on the chord between two of these, and the normals' curve is convex: below it. Z is symmetric, so −n is the same. By
+   the composition of such curves (Dong, Roth and Su 2022) entries and rounds, chosen in the light of one another, add
+   up as for Gaussian noise: squares add.
 """
 
 import math

@@ -47,8 +47,12 @@ def fine_enough(sensitivity: float, entries: int) -> Norm:
     """The fewest fraction bits (8 to 24) with which rounding so many entries costs no more than 1/512 of the norm."""
     if not 0 < sensitivity < math.inf or entries < 1:
         raise UsageError("a contribution has a norm above 0, and finite, and at least one entry")
-    bits = math.ceil(math.log2(math.sqrt(entries) / (2 * _SPARE * sensitivity)))
-    return Norm(sensitivity, min(max(bits, _FEWEST_BITS), _MOST_BITS))
+    bits = math.ceil(math.log2(entries) / 2 - math.log2(2 * _SPARE) - math.log2(sensitivity))
+    if bits > _MOST_BITS:
+        raise UsageError(
+            "a contribution's norm is so small for its length that rounding would eat it; use a larger one"
+        )
+    return Norm(sensitivity, max(bits, _FEWEST_BITS))
 
 
 def scaled(values: RealArray, norm: Norm) -> OffsetArray:
@@ -81,7 +85,7 @@ def _direction(values: RealArray) -> tuple[RealArray, float]:
     if largest == 0:
         return np.zeros(values.shape), 0.0
     shrunk = values / largest
-    length = float(np.sqrt(np.dot(shrunk.ravel(), shrunk.ravel())))
+    length = float(np.sqrt(np.add.reduceat(shrunk.ravel() ** 2, [0])[0]))  # as `written` adds up many people's
     return shrunk / length, length * largest
 
 

@@ -14,6 +14,7 @@ from prirec.errors import UsageError
 from prirec.privacy.accountant import GRAINS, Spent, affordable, total
 from prirec.privacy.noise_share import Crowd, NoiseShare
 from prirec.privacy.norm import Norm, fine_enough
+from prirec.privacy.quality_figures import USUAL
 from prirec.privacy.units import Adjacency, PrivacyLoss
 
 _FEWEST_GRAINS = 2**10  # rounding a release down to grains then costs less than a thousandth
@@ -65,11 +66,20 @@ class Release:
         """All its releases."""
         return Spent(self.each.grains * self.of.releases)
 
+    @property
+    def wanted(self) -> Fraction:
+        """The variance of the Gaussian noise that hides a contribution, in units of 2^-f, squared."""
+        return self.norm.units**2 * Fraction(GRAINS, self.each.grains)
+
+    @property
+    def wanted_whole(self) -> int:
+        """The same, rounded up to what terms can say."""
+        return math.ceil(self.wanted)
+
     def noise(self, crowd: Crowd | None = None) -> NoiseShare:
         """A device's share for a roster of this crowd (the planned one by default): rosters differ in size."""
         crowd = crowd or self.of.crowd
-        wanted = self.norm.units**2 * Fraction(GRAINS, self.each.grains)
-        noise = NoiseShare(wanted, crowd.survivors, crowd.colluders)
+        noise = NoiseShare(Fraction(self.wanted_whole), crowd.survivors, crowd.colluders)
         noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
         return noise
 
@@ -139,11 +149,12 @@ class Plan:
         )  # fmt: skip
 
 
-def plan(sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6) -> Plan:
-    """The noise of each kind of sum, so that all releases together are (ε, δ)-private for each person.
-
-    Kinds with a share of 0 are left out: they release nothing."""
-    budget = affordable(epsilon_per_user, delta)
+def plan(
+    sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6, local: float = 0.0
+) -> Plan:  # fmt: skip
+    """The noise of each kind of sum, so that all releases together, and local answers of at most the ε `local`, are
+    (ε, δ)-private for each person. Kinds with a share of 0 are left out: they release nothing."""
+    budget = affordable(epsilon_per_user, delta, local=local)
     shares = sum((Fraction(one.share) for one in sums), Fraction(0))
     if len({one.kind for one in sums}) < len(sums):
         raise UsageError("a plan names each kind of sum once")
@@ -185,19 +196,20 @@ class Shape:
     popularity_norm: float = 1.0
     linear_clip: float = 3.0
     interaction_clip: float = 0.2
-    quality: int = 64  # bins of the histograms
+    quality: int = USUAL.length  # entries of the histograms
     quality_norm: float = 1.0
 
 
 def usual_sums(
     shape: Shape, *, everyone: Crowd, cohort: Crowd, rounds: int, split: Split | None = None, collections: int = 1
 ) -> tuple[Sum, ...]:
-    """Popularity once, mixing in a cohort and V over everyone in each round, and quality figures if wanted."""
+    """Popularity once, mixing in a cohort in each round but the first, where all models are 0, V over everyone in each
+    round, and quality figures if wanted."""
     split = split or Split()
     return (
         Sum(kind=Kind.POPULARITY, share=split.popularity, releases=collections, crowd=everyone,
             sensitivity=shape.popularity_norm, length=shape.pois, entries=min(shape.visited, shape.pois)),
-        Sum(kind=Kind.MIXING, share=split.mixing, releases=rounds, crowd=cohort,
+        Sum(kind=Kind.MIXING, share=split.mixing, releases=max(rounds - 1, 1), crowd=cohort,
             sensitivity=shape.linear_clip, length=shape.linear),
         Sum(kind=Kind.INTERACTION, share=split.interaction, releases=rounds, crowd=everyone,
             sensitivity=shape.interaction_clip, length=shape.interaction),

@@ -54,7 +54,7 @@ class PrivacyLoss:
         """The same release seen between any two contributions: 2ε and (1 + e^ε) δ where only ZERO_OUT was known."""
         if self.adjacency is Adjacency.REPLACE_ONE:
             return self
-        delta = min(1.0, self.delta * (1 + math.exp(min(self.epsilon, _LARGEST)))) if self.delta else 0.0
+        delta = min(1.0, math.exp(min(0.0, math.log(self.delta) + self.epsilon)) + self.delta) if self.delta else 0.0
         return PrivacyLoss(2 * self.epsilon, self.unit, delta, Adjacency.REPLACE_ONE)
 
     def times(self, count: int, unit: Unit) -> "PrivacyLoss":

@@ -10,13 +10,14 @@ accountant says for sensitivity 1. The noise here is for simulation, where only 
 protects nobody; a device rounds its vector and adds its share of integer noise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
+from prirec.privacy.norm import Norm
 from prirec.types import OffsetArray, RealArray
 
 _SMALLEST, _LARGEST = 1e-100, 1e100  # between them squares neither vanish nor overflow
@@ -54,8 +55,8 @@ def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | 
     }
 
 
-def capped(own: OwnCounts, *, most: int, rng: np.random.Generator) -> OwnCounts:
-    """At most so many places of each person, drawn at random, each with 1/√most: norm at most 1.
+def capped(own: OwnCounts, *, most: int, draws: RealArray) -> OwnCounts:
+    """At most so many places of each person, those with the smallest draws, each with 1/√most: norm at most 1.
 
     Whoever has fewer places weighs the same in each as everyone else, so the sum times √most is a count of visitors
     as far as nobody is cut; measured, it is worth less than `weighted` at every cap.
@@ -63,11 +64,57 @@ def capped(own: OwnCounts, *, most: int, rng: np.random.Generator) -> OwnCounts:
     if most < 1:
         raise UsageError("a person must be able to report at least one place: give a cap from 1 up")
     people = _people(own)
-    order = np.lexsort((rng.random(len(people)), people))  # people stand together, their places are shuffled
+    order = np.lexsort((draws, people))  # people stand together, their places are shuffled
     rank = np.arange(len(people)) - np.searchsorted(people, people)
     kept = np.sort(order[rank < most])
     each = (1 - (most + 8) * 2.0**-52) / np.sqrt(most)
     return OwnCounts(own.places, own.pairs[kept], np.full(len(kept), each))
+
+
+def stacked(parts: Sequence[OwnCounts]) -> OwnCounts:
+    """Several statistics of the same J places as one vector of S J entries, the first statistic first."""
+    places = parts[0].places
+    entries = len(parts) * places
+    pairs = np.concatenate([_people(own) * entries + at * places + own.pairs % places for at, own in enumerate(parts)])
+    order = np.argsort(pairs, kind="stable")
+    return OwnCounts(entries, pairs[order], np.concatenate([own.counts for own in parts])[order])
+
+
+def split(release: NoisySums, statistics: int) -> list[NoisySums]:
+    """The way back: the noisy sums of each statistic."""
+    own, places = release.own, len(release.sums) // statistics
+    entry, people = own.pairs % own.places, _people(own)
+    found = []
+    for at in range(statistics):
+        mine = entry // places == at
+        part = OwnCounts(places, people[mine] * places + entry[mine] % places, own.counts[mine])
+        found.append(NoisySums(release.sums[at * places : (at + 1) * places], release.sigma, part))
+    return found
+
+
+def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
+    """Everyone's contribution in whole numbers of 2^-f, none longer than the norm: privacy.norm.clipped for all people
+    at once, in simulation, to the same bits."""
+    people, values = _people(contributions), contributions.counts
+    starts = np.flatnonzero(np.diff(people, prepend=-1))
+    if not np.isfinite(values).all():
+        raise UsageError("a contribution has an entry that is not a number or not finite; nothing was made of it")
+    if not len(starts):
+        return contributions
+    who = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(people)))
+    largest = np.maximum.reduceat(np.abs(values), starts)
+    largest[largest == 0] = 1.0
+    shrunk = values / largest[who]
+    length = np.sqrt(np.add.reduceat(shrunk**2, starts))
+    length[length == 0] = 1.0
+    entries = np.add.reduceat((values != 0).astype(np.int64), starts)
+    target = np.maximum(norm.sensitivity - np.sqrt(entries) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
+    wanted = np.minimum(length * largest, target)
+    whole = np.rint(shrunk / length[who] * wanted[who] * 2.0**norm.fraction_bits).astype(np.int64)
+    most = int(norm.units**2)
+    while (long := np.add.reduceat(whole * whole, starts) > most).any():
+        whole -= np.sign(whole) * long[who]
+    return OwnCounts(contributions.places, contributions.pairs, whole.astype(np.float64))
 
 
 def simulated(

@@ -45,15 +45,16 @@ def who_holds_what() -> str:
             "What travels",
             [
                 "between devices: shares of linear models, of which only a sum over neighbours can be read",
-                "to the recommender: masked gradients of V, of which only the sum can be read",
+                "to the recommender: masked gradients of V and visits, of which only sums can be read",
+                "in “PriRec, private”: each with a share of noise, so that the sums tell little of anyone",
                 "to the device: V, and whole regions of places, so that a download does not tell which place matters",
             ],
         ),
     )
     words = [f"<h3>{text(title)}</h3>\n{items(entries)}" for title, entries in lists]
     aside = (
-        "This is how PriRec is laid out. In this release nothing is shared or masked yet: the sums are taken in the "
-        "clear, inside the simulation. A centralised model, compared below, collects everything instead."
+        "This is how PriRec is laid out. Here, in a simulation, the sums are taken in the clear and the noise is drawn "
+        "for all at once. A centralised model, compared below, collects everything instead."
     )
     drawing = beside(packaged("who_holds_what.svg"), *words, paragraph(aside))
     return section("who-holds-what", "Who holds what", drawing)
@@ -82,10 +83,12 @@ def _pointer() -> str:
 
 
 def _unprotected(entries: Sequence[Entry]) -> list[str]:
-    exact = all(entry.contender.settings.preset != "private" for entry in entries)
+    exact = [entry.contender.name for entry in entries if entry.contender.settings.privacy.epsilon_per_user is None]
+    noisy = len(exact) < len(entries)
     return [
         "A simulation protects nobody: one program held all records, models and homes while it ran.",
-        *(["No noise was added here: sums are exact, and visits to places were counted in the open."] if exact else []),
+        *([f"Without noise, sums exact and visits counted in the open: {'; '.join(exact)}."] if exact else []),
+        *(["Simulated noise has the right strength, but comes from a seed that this program knows."] if noisy else []),
         "In a deployment, too, others see the coarse cell that a device names, the regions that it downloads, and that "
         "and when it takes part.",
         "Enough devices that work together, or with the recommender, can narrow down what the others sent.",

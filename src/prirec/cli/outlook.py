@@ -1,0 +1,179 @@
+"""The figures behind prirec privacy plan. From settings and public counts alone."""
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from prirec.cli.progress import busy
+from prirec.data.folder import read_folder
+from prirec.errors import UsageError
+from prirec.features.planning import plan as encoding
+from prirec.features.popularity import Popularity, plain_counts
+from prirec.privacy.accountant import Spent
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Plan, Release, Row
+from prirec.privacy.randomized_response import RandomizedResponse, Reporters
+from prirec.privacy.units import Adjacency, Unit
+from prirec.settings import Features, Settings
+
+FEATURES = 50
+_YEAR = 365
+_WELL_BELOW = 0.1  # of 1 / people
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What everybody may know of a city."""
+
+    people: int
+    places: int
+    features: int
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a person has spent at the end of a stretch of time in which the plan was carried out so many times."""
+
+    when: str
+    days: int | None  # None: for life
+    plans: int
+    epsilon: float
+    epsilon_replace_one: float
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAnswers:
+    """The price of randomised response: a bit for each place, and all of them are one person's."""
+
+    epsilon_per_bit: float
+    reporters: str
+    reveals_who_was_there: bool
+    epsilon_per_user_and_collection: float | None  # None: no ε bounds it
+    chance_of_a_false_answer: float
+    sd_of_a_count: float | None  # None: how many report is not known before
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that there is to say about settings before they are used."""
+
+    settings: Settings
+    counts: Counts
+    plan: Plan | None  # None: nothing is promised
+    terms: tuple[Term, ...]
+    answers: LocalAnswers | None
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "preset": self.settings.preset,
+            **asdict(self.counts),
+            "promised": self._promised(),
+            "adjacency": {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE},
+            "roster_is_public": True,
+            "amplification_by_sampling": False,
+            "terms": [asdict(term) for term in self.terms],
+            "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
+            "randomized_response": None if self.answers is None else asdict(self.answers),
+            "notes": self.notes,
+        }
+
+    def _promised(self) -> dict[str, Any] | None:
+        if self.plan is None:
+            return None
+        days, delta = self.settings.privacy.period_days, self.plan.delta
+        return {"unit": Unit.USER, "epsilon": self.plan.epsilon_per_user, "delta": delta, "period_days": days}
+
+
+def counted(data: Path, features: Features) -> Counts:
+    """Everyone and every place that the folder lists, before any filter, and D, as training would encode them."""
+    with busy("counting"):
+        dataset = read_folder(data).dataset
+        places = len(dataset.places)
+        dynamic = features.dynamic and places > 0
+        counts = (
+            plain_counts(dataset.visits, places=places, recent_days=features.recent_days) if dynamic else Popularity()
+        )
+        return Counts(len(dataset.people), places, len(encoding(dataset, counts, features).names()))
+
+
+def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None) -> Outlook:
+    """The promise and its price; where nothing is promised, that."""
+    promised, period = settings.privacy.epsilon_per_user is not None, settings.privacy.period_days
+    if years is not None and not (promised and period):
+        raise UsageError("--years has no meaning here: no budget has a period; give privacy.period_days")
+    found = None
+    if promised:
+        found = planned(settings, people=counts.people, pois=counts.places, features=counts.features)
+    terms = () if found is None else _terms(found, period, years=1.0 if years is None else years)
+    return Outlook(settings, counts, found, terms, _answers(settings, counts), tuple(_notes(settings, counts)))
+
+
+def rows(plan: Plan) -> list[tuple[Row, Release]]:
+    """A plan's lines, each with the release that it tells of."""
+    return list(zip(plan.rows(), plan.releases, strict=True))
+
+
+def as_dict(row: Row, release: Release) -> dict[str, Any]:
+    """One kind of sum, ready for JSON."""
+    told = asdict(row)
+    loss = told.pop("loss")
+    del told["fraction_bits"], told["share_variance"]
+    longest = {"longest_contribution": release.of.sensitivity, "entries": release.of.length}
+    return {**told, **longest, "epsilon_alone": loss["epsilon"]}
+
+
+def _terms(plan: Plan, period: int | None, *, years: float) -> tuple[Term, ...]:
+    if period is None:
+        return (_term(plan, "for life", days=None, plans=1),)
+    # so many stretches of `period` days cover the time, and none of them holds more than one budget
+    plans = math.ceil(years * _YEAR / period)
+    words = "if it goes on for a year" if years == 1 else f"if it goes on for {years:g} years"
+    return (
+        _term(plan, f"in any {period} days", days=period, plans=1),
+        _term(plan, words, days=math.ceil(years * _YEAR), plans=plans),
+    )
+
+
+def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
+    spent = Spent(plan.spent.grains * plans)
+    one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
+    return Term(when, days, plans, one, other)
+
+
+def _answers(settings: Settings, counts: Counts) -> LocalAnswers | None:
+    chosen = settings.popularity
+    if chosen.mechanism != "randomized-response" or not settings.features.dynamic:
+        return None
+    mechanism, everyone = RandomizedResponse(chosen.epsilon_per_bit), Reporters(chosen.reporters) is Reporters.EVERYONE
+    return LocalAnswers(
+        epsilon_per_bit=chosen.epsilon_per_bit,
+        reporters=chosen.reporters,
+        reveals_who_was_there=not everyone,
+        epsilon_per_user_and_collection=mechanism.loss_per_user(counts.places).epsilon if everyone else None,
+        chance_of_a_false_answer=float(mechanism.flip),
+        sd_of_a_count=mechanism.standard_deviation(counts.people) if everyone else None,
+    )
+
+
+def _notes(settings: Settings, counts: Counts) -> list[str]:
+    if settings.privacy.epsilon_per_user is None:
+        return []
+    told, delta = [], settings.privacy.delta
+    if delta * counts.people > _WELL_BELOW:
+        told.append(
+            f"delta = {delta:g} is not well below 1 / people = {1 / counts.people:.2g}: such a promise could be kept "
+            f"and somebody's records come out whole; set privacy.delta to {_rounded_down(counts.people):g} or less"
+        )
+    if counts.people < settings.neighbours.size:
+        told.append(
+            f"there are fewer people than a cohort should have ({settings.neighbours.size:,}), so all are in one"
+        )
+    return told
+
+
+def _rounded_down(people: int) -> float:
+    """The power of ten at or below a tenth of 1 / people."""
+    return float(f"1e{-len(str(10 * people - 1))}")

@@ -1,0 +1,76 @@
+"""Where a person who is new starts: at the mean of the cohorts that people of the same coarse cell were in.
+
+In a noisy deployment these means are public, so nobody pays for it, and a device needs nothing but its own cell to find
+its start. Without noise, and in the paper's schedule, they serve a simulation only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from h3.api import basic_int as h3
+
+from prirec.engines.circles import cells_of, cohort_numbers
+from prirec.engines.state import State
+from prirec.features.samples import Samples
+from prirec.graph.cohorts import NO_CELL
+from prirec.settings import Settings
+from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """A model for each cell, fine or coarse, where enough people were, and first one for everywhere else."""
+
+    cells: KeyArray = field(repr=False)  # (n,): ascending, NO_CELL first
+    models: RealArray = field(repr=False)  # (n, D + 1)
+
+    def fit(self, linear: RealArray) -> bool:
+        """Whether these are starts for such models."""
+        return (
+            len(self.cells) == len(self.models) > 0
+            and self.models.shape[1:] == linear.shape[1:]
+            and self.models.dtype == linear.dtype == np.float64
+        )
+
+    def for_cells(self, cells: KeyArray) -> RealArray:
+        """(m, D + 1): the start of a device in each of these cells: its own, or the next coarser one that has any."""
+        named, where = np.unique(cells, return_inverse=True)
+        known = {cell: at for at, cell in enumerate(self.cells.tolist())}
+        at = [next((known[cell] for cell in _outward(cell) if cell in known), 0) for cell in named.tolist()]
+        return self.models[np.array(at, dtype=np.int64)[where]]
+
+
+def starts(samples: Samples, settings: Settings, state: State) -> Starts:
+    """From what the cohorts opened last; from the models themselves where there are no cohorts.
+
+    A cell has a start of its own from `floor` people on: the list of cells is public, and would tell where few live.
+    """
+    if not len(state.means):
+        return Starts(np.array([NO_CELL]), state.linear.mean(axis=0, keepdims=True))
+    cohort, cells = cohort_numbers(samples, settings), cells_of(samples.home, len(samples.ids), settings)
+    weights = _inhabitants(cells, cohort, cohorts=len(state.means))
+    everywhere = np.bincount(cohort, minlength=len(state.means))
+    weights = {cell: row for cell, row in weights.items() if row.sum() >= settings.floor}
+    named = sorted(weights)
+    # how many of each cell were in each cohort: a crowded cell is in several, and the mean of more is less noisy
+    shares = np.array([everywhere, *(weights[cell] for cell in named)], dtype=np.float64)
+    models = (shares / shares.sum(axis=1, keepdims=True)) @ state.means
+    return Starts(np.array([NO_CELL, *named], dtype=np.uint64), models)
+
+
+def _inhabitants(cells: KeyArray, cohort: IndexArray, *, cohorts: int) -> dict[int, OffsetArray]:
+    """Of each cell, and of each coarser one around it, how many people were in each cohort."""
+    pairs, many = np.unique(np.stack([cells, cohort.astype(np.uint64)]), axis=1, return_counts=True)
+    found: dict[int, OffsetArray] = {}
+    for cell, number, people in zip(*pairs.tolist(), many.tolist(), strict=True):
+        for around in _outward(cell):
+            found.setdefault(around, np.zeros(cohorts, dtype=np.int64))[number] += people
+    return found
+
+
+def _outward(cell: int) -> Iterator[int]:
+    """A cell and those around it, up to the coarsest; none for no cell."""
+    if cell != NO_CELL:
+        for resolution in range(h3.get_resolution(cell), -1, -1):
+            yield h3.cell_to_parent(cell, resolution)

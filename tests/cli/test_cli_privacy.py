@@ -1,0 +1,206 @@
+"""prirec privacy plan: before any collection, from settings and public counts alone."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from prirec.cli.main import app
+from prirec.data.folder import read_folder
+from prirec.privacy.accountant import epsilon_by_pld
+from prirec.privacy.budget import planned
+from prirec.privacy.units import Adjacency
+from prirec.settings import PRIVATE
+
+SIZE = ("--people", 20_000, "--places", 15_000)
+ANSWERS = ("--preset", "rounds", "--set", "popularity.mechanism=randomized-response")
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in ("privacy", *words)], env={"COLUMNS": "80"})
+
+
+def told(*words):
+    found = call(*words, "--json")
+    assert (found.exit_code, found.stderr) == (0, "")
+    return json.loads(found.stdout)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planned") / "city"
+    words = ("data", "make", folder, "--people", 150, "--places", 40, "--records", 3000)
+    assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
+    return folder
+
+
+def test_the_plan_is_the_one_that_the_settings_come_to():
+    found, plan = told("plan", *SIZE, "--features", 60), planned(PRIVATE, people=20_000, pois=15_000, features=60)
+    assert (found["preset"], found["people"], found["places"], found["features"]) == ("private", 20_000, 15_000, 60)
+    assert found["promised"] == {"unit": "user", "epsilon": 1.0, "delta": 1e-6, "period_days": None}
+    (term,) = found["terms"]
+    assert (term["when"], term["days"], term["plans"]) == ("for life", None, 1)
+    assert term["epsilon"] == plan.loss().epsilon == pytest.approx(1)
+    assert term["epsilon_replace_one"] == plan.loss(Adjacency.REPLACE_ONE).epsilon > 2
+    for line, row, release in zip(found["sums"], plan.rows(), plan.releases, strict=True):
+        assert {key: line[key] for key in line if hasattr(row, key)} == {
+            key: getattr(row, key) for key in line if hasattr(row, key)
+        }
+        assert (line["epsilon_alone"], line["longest_contribution"]) == (row.loss.epsilon, release.of.sensitivity)
+    assert [line["what"] for line in found["sums"]] == ["popularity", "linear", "interaction"]
+    assert (found["amplification_by_sampling"], found["roster_is_public"]) == (False, True)
+    assert found["randomized_response"] is None
+
+
+def test_json_of_a_plan_has_one_schema_whatever_is_promised():
+    private, nothing, local = (told("plan", *SIZE, *more) for more in ((), ("--preset", "fm"), ANSWERS))
+    assert private.keys() == nothing.keys() == local.keys()
+    assert (nothing["promised"], nothing["terms"], nothing["sums"]) == (None, [], [])
+    wanted = "what share releases devices survivors colluders noise_multiplier sd_of_sum sd_of_mean sd_of_mean_at_worst"
+    assert private["sums"][0].keys() == {*wanted.split(), "longest_contribution", "entries", "epsilon_alone"}
+
+
+def test_the_plan_says_in_words_what_is_promised_and_what_is_not():
+    found = call("plan", *SIZE)
+    text = flat(found.stdout)
+    assert (found.exit_code, found.stderr) == (0, "")
+    for words in ("for life", "replaced by zero, the roster public", "replace-one", "No amplification by sampling"):
+        assert words in text
+    for words in ("16,000", "800", "1,000", "70 %", "that a device takes part", "20,000 people"):
+        assert words in text
+    assert all(len(line) <= 80 for line in found.stdout.splitlines())
+
+
+def test_with_a_period_the_period_and_the_lifetime_are_both_shown():
+    words = ("plan", *SIZE, "--set", "privacy.period_days=30")
+    year, longer = told(*words)["terms"], told(*words, "--years", 3)["terms"]
+    assert [(term["when"], term["days"], term["plans"]) for term in year + longer[1:]] == [
+        ("in any 30 days", 30, 1),
+        ("if it goes on for a year", 365, 13),
+        ("if it goes on for 3 years", 1095, 37),
+    ]
+    assert year[0] == longer[0]
+    assert 1 < year[1]["epsilon"] < longer[1]["epsilon"] < 37  # it adds up, and not to 37 times as much
+    assert all(term["epsilon_replace_one"] > 2 * term["epsilon"] for term in year + longer)
+    text = flat(call(*words).stdout)
+    assert "in any 30 days 1.000" in text
+    assert f"if it goes on for a year {year[1]['epsilon']:.3f} {year[1]['epsilon_replace_one']:.3f}" in text
+
+
+def test_the_lifetime_agrees_with_another_accountant():
+    spent = planned(PRIVATE, people=20_000, pois=15_000, features=50).spent
+    term = told("plan", *SIZE, "--set", "privacy.period_days=30")["terms"][1]
+    other = epsilon_by_pld([spent] * 13, 1e-6)
+    assert term["epsilon"] == pytest.approx(other, rel=1e-3)
+
+
+def test_counts_come_from_the_folder_and_flags_go_before_them(city):
+    dataset = read_folder(city).dataset
+    found = told("plan", city)
+    assert (found["people"], found["places"]) == (len(dataset.people), len(dataset.places)) == (150, 40)
+    described = CliRunner().invoke(app, ["data", "describe", str(city), "--filter", "none", "--json"])
+    assert found["features"] == json.loads(described.stdout)["features"]
+    more = told("plan", city, "--people", 5000)
+    assert (more["people"], more["places"]) == (5000, 40)
+    assert [line["devices"] for line in found["sums"]] == [150, 150, 150]
+    assert any("in one" in text for text in found["notes"])
+
+
+def test_a_plan_shows_nothing_of_anyone(city):
+    dataset, found = read_folder(city).dataset, call("plan", city)
+    shown = set((found.stdout + found.stderr).split())
+    assert found.exit_code == 0
+    assert not shown & {*dataset.people.ids, *dataset.places.ids}
+    (city / "users.csv").rename(city / "users.old")
+    try:
+        (city / "users.csv").write_text("user,lat,lon\nsomebody,secret,139.7\n")
+        broken = call("plan", city)
+    finally:
+        (city / "users.old").replace(city / "users.csv")
+    assert (broken.exit_code, broken.stdout) == (3, "")
+    assert not {"somebody", "secret"} & set(broken.stderr.replace("'", " ").split())
+
+
+@pytest.mark.parametrize(("people", "delta", "advice"), [(20_000, 1e-6, None), (2_000_000, 1e-6, "1e-08")])
+def test_a_delta_that_is_not_well_below_one_in_all_people_is_noted(people, delta, advice):
+    notes = told("plan", "--people", people, "--places", 100, "--set", f"privacy.delta={delta}")["notes"]
+    assert [f"set privacy.delta to {advice} or less" in text for text in notes] == ([True] if advice else [])
+
+
+def test_randomised_response_is_priced_per_user_and_not_per_bit():
+    found = told("plan", "--people", 500, "--places", 300, *ANSWERS, "--set", "popularity.epsilon_per_bit=2.0")
+    local = found["randomized_response"]
+    assert (found["promised"], local["epsilon_per_bit"], local["epsilon_per_user_and_collection"]) == (None, 2, 600)
+    assert local["chance_of_a_false_answer"] == pytest.approx(0.1192, rel=1e-3)
+    assert local["reveals_who_was_there"] is False
+    text = flat(call("plan", "--people", 500, "--places", 300, *ANSWERS).stdout)
+    assert "epsilon per user, each collection 300" in text
+    assert "promise nothing" in text
+
+
+def test_where_only_those_with_a_record_answer_the_plan_says_that_this_tells_who_was_there():
+    words = ("plan", *SIZE, *ANSWERS, "--set", "popularity.reporters=those-with-a-record")
+    local, text = told(*words)["randomized_response"], flat(call(*words).stdout)
+    assert (local["reveals_who_was_there"], local["epsilon_per_user_and_collection"]) == (True, None)
+    assert "is known to have a record there, whatever the answer says: no epsilon bounds that" in text
+    assert "epsilon per user, each collection no bound" in text
+
+
+@pytest.mark.parametrize("name", ["rounds", "paper", "fm"])
+def test_settings_without_a_budget_are_said_to_promise_nothing(name):
+    found = call("plan", *SIZE, "--preset", name)
+    assert found.exit_code == 0
+    assert "promise nothing to anyone" in flat(found.stdout)
+    assert "for life" not in found.stdout
+
+
+def test_a_settings_file_names_its_own_preset(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('preset = "rounds"\n')
+    assert told("plan", *SIZE, "--settings", file)["promised"] is None
+    file.write_text("[privacy]\nepsilon_per_user = 2.0\n")
+    assert told("plan", *SIZE, "--settings", file)["promised"]["epsilon"] == 2
+
+
+BAD_PLANS = {
+    "nothing to count": ((), 2, "--people and --places"),
+    "people only": (("--people", 900), 2, "--people and --places"),
+    "nobody": (("--people", 0, "--places", 9), 2, ""),
+    "years without a period": ((*SIZE, "--years", 2), 2, "privacy.period_days"),
+    "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, "--years"),
+    "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, "--years"),
+    "not a time": ((*SIZE, "--years", "nan", "--set", "privacy.period_days=30"), 2, "--years"),
+    "too long": ((*SIZE, "--years", 21, "--set", "privacy.period_days=30"), 2, "--years"),
+    "no epsilon": ((*SIZE, "--set", "privacy.epsilon_per_user=0.0"), 2, "privacy.epsilon_per_user"),
+    "said twice": ((*SIZE, "--set", "seed=1", "--set", "seed=2"), 2, "given twice"),
+    "a preset twice": ((*SIZE, "--preset", "fm", "--set", "preset=rounds"), 2, "given twice"),
+    "too few people": (("--people", 60, "--places", 9), 4, "floor"),
+    "no folder": (("nowhere",), 3, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PLANS)
+def test_what_cannot_be_planned_is_refused(name):
+    words, code, problem = BAD_PLANS[name]
+    found = call("plan", *words)
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert problem in found.stderr
+
+
+def test_the_strictest_period_and_the_longest_time_still_have_a_figure():
+    words = ("--set", "privacy.period_days=1", "--set", "privacy.epsilon_per_user=1e6", "--years", 20)
+    assert told("plan", *SIZE, *words)["terms"][1]["epsilon_replace_one"] < 2**20
+
+
+@pytest.mark.parametrize("path", [(), ("plan",), ("ledger",)])
+def test_the_help_fits_eighty_columns_and_ends_with_examples(path):
+    found = call(*path, "--help")
+    help_text, _, examples = found.stdout.partition("Examples:")
+    assert found.exit_code == 0
+    assert all(len(line) <= 80 for line in help_text.splitlines())
+    assert not [line for line in help_text.splitlines() if line.startswith(("  plan", "  ledger")) and "..." in line]
+    assert "prirec privacy" in examples

@@ -1,0 +1,177 @@
+"""Under a budget, too, the fast engine equals the oracle bit for bit: noise, centres and means included."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Dataset
+from prirec.engines import local
+from prirec.engines.noise import simulated_noise
+from prirec.engines.state import start
+from prirec.engines.training import make_engine, train
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from support.cities import (
+    SMALL_PRIVATE,
+    after,
+    change,
+    in_another_order,
+    same_bits,
+    same_state,
+    samples_of,
+    small_city,
+    with_idle_people,
+    with_moods,
+    with_one_place,
+    without_coordinates,
+)
+
+ROUNDS = {
+    "as preset": {},
+    "some offline, some lost": {"participation": {"online": 0.85, "dropout": 0.15}},
+    "some cohorts stay closed": {"participation": {"online": 0.69, "dropout": 0.05}},
+    "gamma 0": {"linear": {"mixing": "fixed", "gamma": 0.0}},
+    "gamma 1": {"linear": {"mixing": "fixed", "gamma": 1.0}},
+    "clips that bite": {"linear": {"clip": 0.01}, "interaction": {"clip": 0.001}},
+    "clips that never bite": {"linear": {"clip": 50.0}, "interaction": {"clip": 20.0}},
+    "K = 1": {"model": {"dimension": 1}},
+    "32 bits": {"ring": {"bits": 32}, "participation": {"dropout": 0.05}},
+    "a budget of 100": {"privacy": {"epsilon_per_user": 100.0}},
+    "most of it for mixing": {"privacy": {"mixing": 5.0}},
+    "nobody may be lost": {"sums": {"lost": 0.0, "corrupt": 0.0}},
+    "a cap": {"popularity": {"cap": 2}},
+    "no popularity": {"features": {"dynamic": False}},
+    "below the floor": {"floor": 100, "neighbours": {"size": 100}, "participation": {"online": 0.5}},
+    "another seed": {"seed": 2**63 - 1},
+}
+CITIES = {
+    "people without records": lambda: with_idle_people(small_city()),
+    "one place": lambda: with_one_place(small_city()),
+    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
+    "no coordinates": lambda: without_coordinates(small_city()),
+}
+
+
+@cache
+def city() -> Dataset:
+    return small_city()
+
+
+def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
+    oracle, state = start(samples, settings), start(samples, settings)
+    plain, fast = make_engine("plain", samples, settings), make_engine("local", samples, settings, threads=threads)
+    for _ in range(iterations):
+        assert fast.advance(state) == plain.advance(oracle)
+        assert same_state(state, oracle)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
+def test_rounds_under_a_budget(changes, threads):
+    settings = change(SMALL_PRIVATE, **changes)
+    assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
+
+
+@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+def test_rounds_under_a_budget_in_unusual_cities(made):
+    settings = change(SMALL_PRIVATE, participation={"online": 0.9, "dropout": 0.1})
+    assert_equal_runs(samples_of(made(), settings), settings, threads=2)
+
+
+def test_the_settings_of_this_suite_make_a_difference():
+    models = set()
+    for changes in ROUNDS.values():
+        settings = change(SMALL_PRIVATE, **changes)
+        state = after("local", samples_of(city(), settings), settings, iterations=2)
+        models.add(state.linear.tobytes() + state.interaction.tobytes())
+    assert len(models) == len(ROUNDS)
+
+
+def test_the_rounds_of_this_suite_open_some_cohorts_and_leave_others_closed():
+    opened = set()
+    for changes in ROUNDS.values():
+        settings = change(SMALL_PRIVATE, **changes)
+        trained = train(samples_of(city(), settings), settings)
+        opened |= {(passed.cohorts_opened, passed.opened) for passed in trained.history}
+    assert {0, 1, 2} <= {cohorts for cohorts, _ in opened}
+    assert {True, False} == {everyone for _, everyone in opened}
+
+
+# Mistakes of one engine, planted
+
+
+def no_noise(wanted: int, count: int, **where: object) -> np.ndarray:
+    return np.zeros(count, dtype=np.uint64)
+
+
+def no_noise_in_v(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return no_noise(wanted, count) if where[0] == "interaction" else simulated_noise(wanted, count, where=where, **rest)
+
+
+def the_same_every_round(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return simulated_noise(wanted, count, where=(where[0], 0, *where[2:]), **rest)
+
+
+def the_same_in_every_cohort(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return simulated_noise(wanted, count, where=where[:2], **rest)
+
+
+def one_kind_for_all(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return simulated_noise(wanted, count, where=("linear", *where[1:]), **rest)
+
+
+def for_everyone_who_was_asked(wanted: int, count: int, *, survivors: int, rostered: int, **rest) -> np.ndarray:
+    return simulated_noise(wanted, count, survivors=rostered, rostered=rostered, **rest)
+
+
+MISTAKES = [
+    no_noise,
+    no_noise_in_v,
+    the_same_every_round,
+    the_same_in_every_cohort,
+    one_kind_for_all,
+    for_everyone_who_was_asked,
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.__name__)
+def test_a_mistake_with_noise_in_one_engine_is_noticed(mistake, monkeypatch):
+    settings = change(SMALL_PRIVATE, participation={"dropout": 0.1})
+    samples = samples_of(city(), settings)
+    monkeypatch.setattr(local, "simulated_noise", mistake)
+    with pytest.raises(AssertionError):
+        assert_equal_runs(samples, settings, threads=2)
+
+
+def test_a_centre_that_one_engine_forgets_is_noticed(monkeypatch):
+    samples = samples_of(city(), SMALL_PRIVATE)
+
+    def forgotten(state, cohorts, *, public):
+        state.means = state.means if len(state.means) else np.zeros((cohorts, state.linear.shape[1]))
+        return np.zeros_like(state.means)
+
+    monkeypatch.setattr(local, "centres", forgotten)
+    with pytest.raises(AssertionError):
+        assert_equal_runs(samples, SMALL_PRIVATE, threads=2)
+
+
+# Who stands where
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"participation": {"online": 0.9}}, {"participation": {"dropout": 0.1}}, {"popularity": {"cap": 2}}],
+    ids=["as preset", "some offline", "some lost", "a cap"],
+)
+@pytest.mark.parametrize("made", [small_city, lambda: without_coordinates(small_city())], ids=["coordinates", "none"])
+def test_people_in_other_rows_get_the_same_models(made, changes):
+    settings = change(SMALL_PRIVATE, **changes)
+    town = made()
+    order = np.random.default_rng(5).permutation(len(town.people))
+    here, there = samples_of(town, settings), samples_of(in_another_order(town, order), settings)
+    a, b = (after("local", samples, settings, iterations=2) for samples in (here, there))
+    row = {person: at for at, person in enumerate(there.ids)}
+    assert same_bits(a.interaction, b.interaction)
+    assert same_bits(a.linear, b.linear[[row[person] for person in here.ids]])
+    assert same_bits(a.means, b.means)

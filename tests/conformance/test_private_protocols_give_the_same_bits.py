@@ -1,0 +1,141 @@
+"""Whole trainings under a budget by the protocols, every device with noise of its own, equal both engines bit for bit.
+
+So that bits can be compared at all, one survivor's vector makes up for the difference between the devices' noise and
+the simulated one (engines/protocol.py); that sums hold every device's share is for tests/protocols to say.
+"""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.engines import protocol
+from prirec.engines.protocol import Carried
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.protocols import noise
+from prirec.protocols.secure_sum import member
+from prirec.protocols.terms import model_hash
+from prirec.settings import Settings
+from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
+
+ROUNDS = {
+    "as few as may be": (50, {}),
+    "some lost": (60, {"participation": {"dropout": 0.1}}),
+    "32 bits, some offline": (60, {"ring": {"bits": 32}, "participation": {"online": 0.95, "dropout": 0.05}}),
+    "too many lost": (56, {"participation": {"dropout": 0.6}, "features": {"dynamic": False}}),
+}
+
+
+def assert_equal_runs(
+    people: int, settings: Settings, *, iterations: int, first: int = 1
+) -> set[tuple[bool, bool, bool]]:  # fmt: skip
+    """What was opened: the cohorts' sums, the sum over everyone, and whether somebody was lost; from the second round
+    on, since in the first one nobody mixes."""
+    samples = samples_of(small_city(people=people, places=5, records=4 * people), settings)
+    states = [replace(start(samples, settings), iteration=first) for _ in range(3)]
+    carried, others = Carried(samples, settings), [make_engine(name, samples, settings) for name in ("plain", "local")]
+    seen = set()
+    for _ in range(iterations):
+        passed = carried.advance(states[0])
+        said = msgspec.structs.replace(passed, octets=None)
+        assert [said, said] == [engine.advance(state) for engine, state in zip(others, states[1:], strict=True)]
+        assert same_state(states[0], states[1])
+        assert same_state(states[0], states[2])
+        seen.add((passed.cohorts_opened > 0, passed.opened, passed.in_sum < people))
+    assert states[0].means.any() == any(opened for opened, *_ in seen)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("name", "opens"),
+    [
+        ("as few as may be", (True, True, False)),
+        ("some lost", (True, True, True)),
+        ("32 bits, some offline", (True, True, True)),
+        ("too many lost", (False, False, True)),
+    ],
+)
+def test_a_round_under_a_budget(name, opens):
+    people, changes = ROUNDS[name]
+    assert assert_equal_runs(people, change(SMALL_PRIVATE, **changes), iterations=1) == {opens}
+
+
+def test_a_round_is_measured_from_what_the_one_before_opened():
+    assert assert_equal_runs(50, SMALL_PRIVATE, iterations=2) == {(True, True, False)}
+
+
+def test_in_the_first_round_nobody_mixes():
+    assert assert_equal_runs(50, SMALL_PRIVATE, iterations=1, first=0) == {(False, True, False)}
+
+
+@pytest.mark.soak
+def test_a_longer_run_with_two_cohorts_on_a_sparse_mask_graph():
+    settings = change(SMALL_PRIVATE, neighbours={"size": 70}, participation={"dropout": 0.1})
+    assert assert_equal_runs(150, settings, iterations=3) == {(True, True, True)}
+
+
+# What the devices do, behind the bits
+
+
+def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(monkeypatch):
+    """Two sums in a round, of 50 devices each: 100 seeds, none of them twice, all for the roster as it is."""
+    drawn, seen = noise.drawn, []
+
+    def watched(terms, size, *, seed):
+        seen.append((terms.noise, size, seed))
+        return drawn(terms, size, seed=seed)
+
+    monkeypatch.setattr(noise, "drawn", watched)
+    samples = samples_of(small_city(people=50, places=5, records=200), SMALL_PRIVATE)
+    carried = Carried(samples, SMALL_PRIVATE)
+    carried.advance(replace(start(samples, SMALL_PRIVATE), iteration=1))
+    wanted = {code.noise for code in carried.sums.codes}
+    assert {(noise_of, size) for noise_of, size, _ in seen} == {(one, 50) for one in wanted}
+    # each seed serves twice here: on its device, and where the simulation makes up for it
+    assert sorted(map(seen.count, set(seen))) == [2] * 100
+
+
+def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themselves(monkeypatch):
+    """What a member hashes for its cohort's sum tells one centre from another; for the sum over everyone it is V."""
+    tasks, real = [], protocol.Member
+
+    def watched(task, **rest):
+        tasks.append(task)
+        return real(task, **rest)
+
+    monkeypatch.setattr(protocol, "Member", watched)
+    samples = samples_of(small_city(people=50, places=5, records=200), SMALL_PRIVATE)
+    carried, state = Carried(samples, SMALL_PRIVATE), replace(start(samples, SMALL_PRIVATE), iteration=1)
+    state.means = np.ones((1, samples.features + 1))
+    V, centre = state.interaction.copy(), state.means.copy()
+    carried.advance(state)
+    held = {task.round.kind: task.model for task in tasks}
+    assert held == {"linear": model_hash(V, centre[0]), "interaction": model_hash(V)}
+    assert len({task.model for task in tasks}) == 2
+    assert len(tasks) == 100
+
+
+def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):
+    """The planted mistake: what is made up for was then never added."""
+    real = member.noise.drawn
+
+    class Forgetful:
+        """protocols.noise, as a member sees it."""
+
+        @staticmethod
+        def drawn(terms, size, *, seed):
+            return np.zeros_like(real(terms, size, seed=seed))
+
+    monkeypatch.setattr(member, "noise", Forgetful)
+    with pytest.raises(AssertionError):
+        assert_equal_runs(50, SMALL_PRIVATE, iterations=1)
+
+
+def test_noise_that_the_protocol_engine_forgets_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(
+        protocol, "simulated_noise", lambda wanted, count, **where: np.zeros(count, dtype=np.uint64)
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        assert_equal_runs(50, SMALL_PRIVATE, iterations=1)

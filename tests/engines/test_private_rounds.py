@@ -1,0 +1,239 @@
+"""Rounds under a budget: models are measured from what their cohort opened last, and every opened sum is noisy.
+
+The reference here is written from the definition of a round, with reals and no kernel; engines may differ from it by
+the rounding of contributions only, which is far below the noise.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prirec.engines import local, plain, sums
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.codes import codes
+from prirec.engines.noise import simulated_noise
+from prirec.engines.participation import opens, standing
+from prirec.engines.state import State, centres, start
+from prirec.engines.training import make_engine
+from prirec.errors import StateError
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
+
+BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
+CITY = small_city(people=130, places=8, records=500)
+STILL = {"linear": {"alpha": 1e-300, "mixing": "fixed", "gamma": 0.25}}  # nobody learns: what is left is the mixing
+SETTINGS = change(SMALL_PRIVATE, **STILL)
+SAMPLES = samples_of(CITY, SETTINGS)
+COHORT = cohort_numbers(SAMPLES, SETTINGS)
+CODE = codes(SAMPLES, SETTINGS).linear
+LONG = 50 / np.sqrt(SAMPLES.features + 1)  # of each entry: a mean that is 50 times as long as the clip
+
+
+def begun(*, means: float = 0.0, apart: float = 0.1, iteration: int = 4) -> State:
+    """Everybody stands around the cohort's last mean."""
+    rng, state = np.random.default_rng(0), start(SAMPLES, SETTINGS)
+    state.means = means * rng.choice([-1.0, 1.0], size=(COHORT.max() + 1, SAMPLES.features + 1))
+    away = rng.normal(size=state.linear.shape)
+    state.linear[:] = state.means[COHORT] + apart * away / np.linalg.norm(away, axis=1, keepdims=True)
+    state.iteration = iteration
+    return state
+
+
+def advanced(engine: str, state: State, settings=SETTINGS) -> State:
+    moved = replace(state, linear=state.linear.copy(), interaction=state.interaction.copy(), means=state.means.copy())
+    make_engine(engine, SAMPLES, settings).advance(moved)
+    return moved
+
+
+def opened_in(state: State, settings) -> dict[int, tuple[np.ndarray, int]]:
+    """The survivors of each cohort that opens, and how many were on its roster."""
+    there, found = standing(SAMPLES.keys, state.iteration, settings), {}
+    for cohort in range(COHORT.max() + 1):
+        members = np.flatnonzero(there.present & (cohort == COHORT))
+        rostered = int((there.online & (cohort == COHORT)).sum())
+        if opens(len(members), rostered=rostered, settings=settings):
+            found[cohort] = members, rostered
+    return found
+
+
+def reference(state: State, settings=SETTINGS) -> np.ndarray:
+    """mean <- centre + (sum of clip(W_i - centre) + noise) / survivors, for each cohort that opens."""
+    means = state.means.copy()
+    for cohort, (members, rostered) in opened_in(state, settings).items():
+        away = state.linear[members] - state.means[cohort]
+        away *= np.minimum(1, CODE.clip / np.linalg.norm(away, axis=1, keepdims=True))
+        where = ("linear", state.iteration, cohort)
+        added = simulated_noise(
+            CODE.noise, away.shape[1], rostered=rostered, survivors=len(members), settings=settings, where=where
+        ).view(np.int64)  # fmt: skip
+        means[cohort] += (away.sum(axis=0) + added / CODE.ring.scale) / len(members)
+    return means
+
+
+def assert_as_defined(engine: str, state: State, settings=SETTINGS) -> None:
+    moved, means = advanced(engine, state, settings), reference(state, settings)
+    close = 1.5 / CODE.ring.scale  # rounding, and at most a unit for the norm
+    np.testing.assert_allclose(moved.means, means, rtol=0, atol=close)
+    there, opened = standing(SAMPLES.keys, state.iteration, settings).present, opened_in(state, settings)
+    mixing = there & np.isin(COHORT, list(opened))
+    expected = np.where(mixing[:, None], 0.75 * state.linear + 0.25 * means[COHORT], state.linear)
+    np.testing.assert_allclose(moved.linear, expected, rtol=0, atol=close)
+
+
+ROUNDS = {
+    "near the centre": ({}, {}),
+    "a centre far from zero": ({"means": LONG}, {}),
+    "further from it than the clip": ({"means": LONG, "apart": 30.0}, {}),
+    "some are lost": ({"means": LONG}, {"participation": {"online": 0.95, "dropout": 0.2}}),
+}
+
+
+@BOTH
+@pytest.mark.parametrize(("began", "changes"), ROUNDS.values(), ids=ROUNDS)
+def test_a_cohorts_mean_is_its_centre_and_the_noisy_mean_of_how_far_models_are_from_it(engine, began, changes):
+    settings = change(SETTINGS, **changes)
+    assert opened_in(begun(**began), settings)
+    assert_as_defined(engine, begun(**began), settings)
+
+
+def test_the_reference_is_finer_than_a_hundredth_of_the_noise():
+    """What assert_as_defined tells apart is far below the noise in a mean."""
+    noise_of_mean = np.sqrt(CODE.noise) / CODE.ring.scale / 65
+    assert 1.5 / CODE.ring.scale < noise_of_mean / 100
+
+
+# Mistakes, planted
+
+
+def silent(wanted: int, count: int, **where: object) -> np.ndarray:
+    return np.zeros(count, dtype=np.uint64)
+
+
+def stale(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return simulated_noise(wanted, count, where=(where[0], 0, *where[2:]), **rest)
+
+
+def shared(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+    return simulated_noise(wanted, count, where=where[:2], **rest)
+
+
+HOMES = {"plain": (sums, plain), "local": (local, local)}  # where each engine takes its noise and its centres from
+MISTAKES = {"no noise": silent, "the noise of an earlier round": stale, "the noise of another cohort": shared}
+
+
+@BOTH
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_noise_that_is_missing_or_not_fresh_would_be_noticed(engine, mistake, monkeypatch):
+    monkeypatch.setattr(HOMES[engine][0], "simulated_noise", mistake)
+    with pytest.raises(AssertionError):
+        assert_as_defined(engine, begun())
+
+
+@BOTH
+def test_a_centre_that_is_forgotten_would_be_noticed(engine, monkeypatch):
+    def forgotten(state, cohorts, *, public):
+        return np.zeros_like(centres(state, cohorts, public=public))
+
+    monkeypatch.setattr(HOMES[engine][1], "centres", forgotten)
+    with pytest.raises(AssertionError):
+        assert_as_defined(engine, begun(means=LONG))
+
+
+@BOTH
+def test_a_centre_that_is_not_added_back_would_be_noticed(engine):
+    """The difference alone is never longer than the clip and the noise; the mean is."""
+    moved = advanced(engine, begun(means=LONG))
+    assert (np.linalg.norm(moved.means, axis=1) > 45).all()
+
+
+# What is kept, and for whom
+
+SOME_STAY_CLOSED = change(SETTINGS, participation={"online": 0.78, "dropout": 0.05})
+
+
+def half_opened() -> State:
+    """A round in which one cohort opens and another does not."""
+    for iteration in range(200):
+        state = begun(means=LONG, iteration=iteration)
+        if 0 < len(opened_in(state, SOME_STAY_CLOSED)) <= COHORT.max():
+            return state
+    raise AssertionError("no such round")
+
+
+@BOTH
+def test_a_cohort_that_opens_nothing_keeps_its_mean_and_nobody_in_it_mixes(engine):
+    state = half_opened()
+    opened = np.isin(np.arange(COHORT.max() + 1), list(opened_in(state, SOME_STAY_CLOSED)))
+    moved = advanced(engine, state, SOME_STAY_CLOSED)
+    assert same_bits(moved.means[~opened], state.means[~opened])
+    assert (moved.means[opened] != state.means[opened]).all()
+    np.testing.assert_allclose(moved.linear[~opened[COHORT]], state.linear[~opened[COHORT]], atol=1e-12)
+    assert_as_defined(engine, state, SOME_STAY_CLOSED)
+
+
+@BOTH
+def test_who_was_offline_when_a_mean_was_opened_is_measured_from_it_all_the_same(engine):
+    """Noisy means are public: contributions of a cohort have one centre, whoever was there when it was made."""
+    state = half_opened()
+    assert_as_defined(engine, advanced(engine, state, SOME_STAY_CLOSED), SOME_STAY_CLOSED)
+
+
+@BOTH
+def test_whoever_stands_on_the_centre_adds_nothing_to_the_noise(engine):
+    moved, state = advanced(engine, begun(apart=1e-9)), begun(apart=1e-9)
+    for cohort in range(COHORT.max() + 1):
+        members = int((cohort == COHORT).sum())
+        added = simulated_noise(
+            CODE.noise, SAMPLES.features + 1, rostered=members, survivors=members, settings=SETTINGS,
+            where=("linear", 4, cohort),
+        ).view(np.int64)  # fmt: skip
+        assert moved.means[cohort].tolist() == (state.means[cohort] + added / CODE.ring.scale / members).tolist()
+
+
+@BOTH
+def test_without_noise_the_centre_is_zero_whatever_was_opened_before(engine):
+    settings = change(SMALL_ROUNDS, neighbours={"size": 50})
+    state = begun()
+    other = replace(state, means=state.means + 3.0)
+    moved, again = advanced(engine, state, settings), advanced(engine, other, settings)
+    assert same_bits(moved.linear, again.linear)
+    assert same_bits(moved.means, again.means)
+    for cohort in range(COHORT.max() + 1):
+        np.testing.assert_allclose(moved.means[cohort], state.linear[cohort == COHORT].mean(axis=0), atol=1e-6)
+
+
+def test_centres_begin_at_zero_and_are_refused_if_they_are_of_other_cohorts():
+    state = start(SAMPLES, SETTINGS)
+    assert state.means.shape == (0, SAMPLES.features + 1)
+    assert not centres(state, 3, public=True).any()
+    assert state.means.shape == (3, SAMPLES.features + 1)
+    state.means[:] = 7.0
+    assert (centres(state, 3, public=True) == 7.0).all()
+    assert not centres(state, 3, public=False).any()
+    assert (state.means == 7.0).all()
+    for wrong in (np.ones((2, SAMPLES.features + 1)), np.ones((3, SAMPLES.features))):
+        with pytest.raises(StateError, match="not as many or as long"):
+            centres(replace(state, means=wrong), 3, public=True)
+
+
+# V
+
+
+@BOTH
+def test_the_step_of_v_is_noisy_and_its_noise_is_that_of_this_round(engine, monkeypatch):
+    home, state = HOMES[engine][0], begun()
+    noisy, code = advanced(engine, state), codes(SAMPLES, SETTINGS).interaction
+
+    def without(wanted, count, *, where, **rest):
+        quiet = np.zeros(count, dtype=np.uint64)
+        return quiet if where[0] == "interaction" else simulated_noise(wanted, count, where=where, **rest)
+
+    monkeypatch.setattr(home, "simulated_noise", without)
+    bare = advanced(engine, state)
+    added = simulated_noise(
+        code.noise, state.interaction.size, rostered=130, survivors=130, settings=SETTINGS, where=("interaction", 4)
+    ).view(np.int64)  # fmt: skip
+    found = (noisy.moments.first - bare.moments.first) * 10 * 130 * code.ring.scale  # Adam keeps a tenth
+    np.testing.assert_allclose(found.T.ravel(), added, atol=1e-3)
+    assert same_bits(noisy.linear, bare.linear)
+    assert not same_bits(noisy.interaction, bare.interaction)

@@ -1,0 +1,153 @@
+"""What visits to a place cost on average: plain, and as more entries of the one noisy vector."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from prirec import settings_file
+from prirec.data.city import CityPlan, make_city
+from prirec.data.dataset import Declared, Numbers
+from prirec.errors import DataError, UsageError
+from prirec.evaluate.counting import count, noisy_sums
+from prirec.evaluate.experiment import set_up
+from prirec.features.averages import Scale, own_means, plain_average
+from prirec.features.popularity import OwnCounts
+from prirec.privacy.average import average
+from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
+
+CENTS = Scale(0.0, 100.0)
+
+
+def spending_city():
+    """Places have a price; what a visit cost is about that. One person in ten keeps it to themselves."""
+    city = make_city(CityPlan(people=1500, places=60, records=60_000), np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    price = rng.uniform(20, 80, len(city.places))
+    cost = np.clip(price[city.visits.place] + rng.normal(0, 10, len(city.visits)), 0, 100)
+    cost[(city.visits.label < 0) | (city.visits.person % 10 == 0)] = np.nan
+    visits = replace(city.visits, context={**city.visits.context, "spend": Numbers(cost)})
+    declared = {**city.declared, "visits.spend": Declared(low=0.0, high=100.0)}
+    return replace(city, visits=visits, declared=declared), price
+
+
+CITY, PRICE = spending_city()
+
+
+def averaged(**changes: object):
+    given = {name.replace("__", "."): value for name, value in changes.items()}
+    setup = set_up(CITY, settings_file.load(changes={"features.averages": ["spend"], **given}))
+    price = PRICE[[CITY.places.ids.index(place) for place in setup.prepared.dataset.places.ids]]
+    return setup, np.corrcoef(setup.popularity.released["average spend"], price)[0, 1]
+
+
+def test_everyone_counts_once_a_place_with_the_mean_of_their_visits():
+    visits = CITY.visits.take(np.arange(4))
+    visits = replace(
+        visits, person=np.array([0, 0, 1, 1], np.int32), place=np.array([1, 1, 1, 0], np.int32),
+        label=np.array([1, 1, 1, -1], np.int8), context={"spend": Numbers(np.array([0.0, 50.0, 100.0, 7.0]))},
+    )  # fmt: skip
+    own = own_means(visits, "spend", CENTS, places=2)
+    assert own.pairs.tolist() == [1, 3]
+    assert_allclose(own.counts, [-0.5, 1.0])
+    found = plain_average(own, CENTS, name="a")
+    assert_allclose(found.released["a"], [62.5, 62.5])  # nobody's place has what the city has
+    assert_allclose(found.released["a"][1] - found.own["a"].counts, [100.0, 25.0])  # what each sees of the other
+
+
+def test_a_number_outside_its_range_is_cut():
+    assert_allclose(CENTS.inward(np.array([-5.0, 0.0, 50.0, 100.0, 1e9])), [-1, -1, 0, 1, 1])
+    assert_allclose(CENTS.outward(np.array([-2.0, 0.5])), [0.0, 75.0])
+
+
+def test_statistics_stand_one_after_the_other_in_one_vector_and_come_back():
+    parts = [OwnCounts(3, np.array([0, 4]), np.array([1.0, 2.0])), OwnCounts(3, np.array([2, 4]), np.array([3.0, 4.0]))]
+    whole = stacked(parts)
+    assert (whole.places, whole.pairs.tolist(), whole.counts.tolist()) == (6, [0, 5, 7, 10], [1.0, 3.0, 2.0, 4.0])
+    assert whole.total().tolist() == [1.0, 2.0, 0.0, 0.0, 4.0, 3.0]
+    for part, back in zip(parts, split(NoisySums(whole.total(), 0.5, whole), 2), strict=True):
+        assert back.sums.tolist() == part.total().tolist()
+        assert (back.sigma, back.own.places) == (0.5, 3)
+        assert back.own.pairs.tolist() == part.pairs.tolist()
+        assert back.own.counts.tolist() == part.counts.tolist()
+
+
+def test_averages_share_the_norm_of_the_visits():
+    settings = settings_file.load(changes={"features.averages": ["spend"]})
+    release = noisy_sums(set_up(CITY, settings).prepared, settings)
+    assert len(release.sums) == 2 * len(set_up(CITY, settings).prepared.dataset.places)
+    people = release.own.pairs // release.own.places
+    assert np.bincount(people, release.own.counts**2).max() <= 1.0
+
+
+def test_the_average_of_a_place_is_found_again_and_the_better_the_more_may_be_spent():
+    plain, most, little = (
+        averaged(**changes)[1]
+        for changes in (
+            {"preset": "rounds"},
+            {"privacy__epsilon_per_user": 30.0},
+            {"privacy__epsilon_per_user": 1.0},
+        )
+    )
+    assert plain > 0.97
+    assert most > 0.9
+    assert 0.2 < little < most
+
+
+def test_without_noise_the_average_is_that_of_the_visitors_weights():
+    own = OwnCounts(2, np.array([0, 1, 2]), np.array([1.0, -1.0, 0.0]))
+    parts = weighted({"visitors": own.once(), "spend": own})
+    found = average(parts["visitors"].total(), NoisySums(parts["spend"].total(), 0.0, parts["spend"]), CENTS, name="a")
+    expected = CENTS.outward(parts["spend"].total() / parts["visitors"].total())
+    assert_allclose(found.released["a"], expected)
+
+
+def test_where_noise_is_all_there_is_every_place_has_the_citys_average():
+    own = OwnCounts(50, np.empty(0, np.int64), np.empty(0))
+    noise = np.random.default_rng(3).normal(0, 5.0, 50)
+    found = average(np.full(50, 0.1), NoisySums(noise, 5.5, own), CENTS, name="a").released["a"]
+    assert np.ptp(found) < 1e-9
+
+
+def test_what_is_averaged_is_no_context_of_a_visit():
+    """What a visit will have cost is not known before it."""
+    with_it, _ = averaged(iterations=1)
+    assert "spend" not in [getattr(block, "column", "") for block in with_it.encoding.context]
+    assert "average spend" in [block.column for block in with_it.encoding.popularity]
+
+
+@pytest.mark.parametrize("name", ["nothing", "rating"])
+def test_a_column_that_is_not_there_is_refused(name):
+    with pytest.raises(UsageError, match="no such column of numbers"):
+        averaged(features__averages=[name])
+
+
+def test_a_range_is_declared_and_never_taken_from_the_visits():
+    undeclared = replace(CITY, declared={})
+    settings = settings_file.load(changes={"features.averages": ["spend"]})
+    with pytest.raises(DataError, match=r"declare low and high for it in schema\.toml"):
+        set_up(undeclared, settings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"popularity.cap": 20},
+        {"preset": "rounds", "popularity.mechanism": "randomized-response"},
+        {"features.averages": ["spend", "spend"]},
+    ],
+)
+def test_averages_that_no_mechanism_gives_are_refused(changes):
+    with pytest.raises(UsageError, match="averages"):
+        settings_file.load(changes={"features.averages": ["spend"], **changes})
+
+
+def test_settings_with_averages_are_read_back_as_they_were_written(tmp_path):
+    settings = settings_file.load(changes={"features.averages": ["spend", 'with "quotes"']})
+    assert settings_file.loads(settings_file.dump(settings)) == settings
+
+
+def test_without_dynamic_features_nothing_is_averaged():
+    settings = settings_file.load(changes={"features.averages": ["spend"], "features.dynamic": False})
+    assert count(set_up(CITY, settings).prepared, settings).released == {}

@@ -1,0 +1,270 @@
+"""Popularity by the mechanism that the settings name: what is counted, how noisy it is, and who is in it."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Declared, Numbers
+from prirec.data.recipe import Prepared
+from prirec.engines.noise import simulated_noise
+from prirec.errors import PolicyError
+from prirec.evaluate import counting
+from prirec.evaluate.counting import count, noisy_sums
+from prirec.evaluate.experiment import set_up
+from prirec.features.popularity import OwnCounts, Popularity, plain_counts
+from prirec.privacy.budget import crowd, planned
+from prirec.privacy.norm import clipped
+from prirec.privacy.plan import Kind, Release
+from prirec.privacy.post_processing import POPULARITY
+from prirec.privacy.randomized_response import RandomizedResponse
+from prirec.privacy.weighted_popularity import weighted
+from prirec.settings import Settings
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
+
+CITY = small_city(people=150, places=15, records=700)
+PREPARED: Prepared = set_up(CITY, SMALL_PRIVATE).prepared
+RESPONSE = change(SMALL_ROUNDS, popularity={"mechanism": "randomized-response"})
+PLACES = len(CITY.places)
+
+
+def release_of(settings: Settings = SMALL_PRIVATE, people: int = 150) -> Release:
+    return planned(settings, people=people, pois=PLACES).release(Kind.POPULARITY)
+
+
+def visits_of(prepared: Prepared = PREPARED) -> OwnCounts:
+    """Who was where in training, once."""
+    return OwnCounts.of(prepared.train.take(prepared.train.label > 0), places=PLACES).once()
+
+
+def rows_of(own: OwnCounts) -> dict[int, list[float]]:
+    rows: dict[int, list[float]] = {}
+    for pair, value in zip(own.pairs.tolist(), own.counts.tolist(), strict=True):
+        rows.setdefault(pair // own.places, []).append(value)
+    return rows
+
+
+def without_noise(settings: Settings, monkeypatch: pytest.MonkeyPatch, prepared: Prepared = PREPARED):
+    monkeypatch.setattr(counting, "simulated_noise", lambda wanted, many, **where: np.zeros(many, dtype=np.uint64))
+    return noisy_sums(prepared, settings)
+
+
+# Plain
+
+
+def test_plain_counts_are_the_counts():
+    found = count(PREPARED, SMALL_ROUNDS)
+    expected = plain_counts(PREPARED.train, places=PLACES, recent_days=SMALL_ROUNDS.features.recent_days)
+    assert {name: values.tolist() for name, values in found.released.items()} == {
+        name: values.tolist() for name, values in expected.released.items()
+    }
+    assert found.own
+
+
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
+def test_without_dynamic_features_nothing_is_counted(settings):
+    assert count(PREPARED, change(settings, features={"dynamic": False})) == Popularity()
+
+
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["plain", "secure"])
+def test_devices_that_leave_nothing_out_see_what_was_released(settings):
+    found = count(PREPARED, change(settings, features={"own_left_out": False}))
+    assert not found.own
+    both = count(PREPARED, settings)
+    assert both.own
+    assert {k: v.tolist() for k, v in both.released.items()} == {k: v.tolist() for k, v in found.released.items()}
+
+
+# Secure sum
+
+
+def test_what_is_opened_is_everyones_vector_in_whole_numbers_and_the_noise_of_the_run():
+    release, found, vectors = release_of(), noisy_sums(PREPARED, SMALL_PRIVATE), np.zeros(PLACES, dtype=np.int64)
+    for person in range(150):
+        places = np.unique(visits_of().pairs[visits_of().pairs // PLACES == person]) % PLACES
+        mine = weighted({"v": OwnCounts(PLACES, places, np.ones(len(places)))})["v"]
+        vectors[places] += clipped(mine.counts, release.norm)
+    noise = simulated_noise(
+        release.wanted_whole, PLACES, rostered=150, survivors=150, settings=SMALL_PRIVATE, where=("popularity",)
+    ).view(np.int64)  # fmt: skip
+    assert (found.sums * 2.0**release.norm.fraction_bits).tolist() == (vectors + noise).tolist()
+
+
+def test_the_norm_of_nobody_is_exceeded(monkeypatch):
+    for cap in (None, 1, 3, 50):
+        settings = change(SMALL_PRIVATE, popularity={"cap": cap})
+        norm = release_of().norm
+        for row in rows_of(without_noise(settings, monkeypatch).own).values():
+            whole = [Fraction(value) * 2**norm.fraction_bits for value in row]
+            assert all(value.denominator == 1 for value in whole)
+            assert sum(value**2 for value in whole) <= norm.units**2
+
+
+def test_who_gave_what_adds_up_to_the_sum(monkeypatch):
+    found = without_noise(SMALL_PRIVATE, monkeypatch)
+    assert found.sums.tolist() == found.own.total().tolist()
+    assert (found.own.pairs == visits_of().pairs).all()
+    for row in rows_of(found.own).values():
+        assert row == pytest.approx([len(row) ** -0.5] * len(row), rel=0.01)
+
+
+def test_test_visits_are_not_counted(monkeypatch):
+    before = without_noise(SMALL_PRIVATE, monkeypatch).sums
+    other = replace(PREPARED, test=PREPARED.train)
+    assert without_noise(SMALL_PRIVATE, monkeypatch, other).sums.tolist() == before.tolist()
+
+
+def test_a_cap_is_a_count_of_at_most_so_many_places_a_person(monkeypatch):
+    everywhere = without_noise(change(SMALL_PRIVATE, popularity={"cap": 15}), monkeypatch)
+    assert everywhere.sums * 15**0.5 == pytest.approx(visits_of().total(), rel=0.01)
+    few = without_noise(change(SMALL_PRIVATE, popularity={"cap": 2}), monkeypatch)
+    assert {len(row) for row in rows_of(few.own).values()} == {1, 2}
+    assert set(few.own.pairs.tolist()) < set(visits_of().pairs.tolist())
+    assert np.unique(few.own.counts) == pytest.approx([2**-0.5], rel=0.01)
+
+
+def test_the_noise_that_is_stated_is_that_of_the_shares():
+    found, release = noisy_sums(PREPARED, SMALL_PRIVATE), release_of()
+    variance = release.noise(crowd(SMALL_PRIVATE, 150)).total_variance(150)
+    assert found.sigma == pytest.approx(float(variance) ** 0.5 / 2**release.norm.fraction_bits)
+    needed = float(release.wanted) ** 0.5 / 2**release.norm.fraction_bits
+    assert needed < found.sigma < 1.3 * needed
+
+
+@pytest.mark.statistical  # 6 sd: false alarm 2e-9; must notice a deviation that is off by a tenth
+def test_the_noise_that_is_there_is_the_one_that_is_stated(monkeypatch):
+    runs = [change(SMALL_PRIVATE, seed=seed) for seed in range(400)]
+    found = [noisy_sums(PREPARED, settings) for settings in runs]
+    bare = without_noise(SMALL_PRIVATE, monkeypatch).sums
+    draws = np.concatenate([one.sums - bare for one in found]) / found[0].sigma
+    assert abs((draws**2).mean() - 1) < 6 * np.sqrt(2 / draws.size) < 0.2
+    assert abs(draws.mean()) < 6 / np.sqrt(draws.size)
+
+
+def test_a_smaller_budget_is_noisier_and_every_seed_has_noise_of_its_own():
+    sigmas = [
+        noisy_sums(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": epsilon})).sigma
+        for epsilon in (0.5, 1.0, 4.0)
+    ]
+    assert sigmas[0] > 1.9 * sigmas[1] > sigmas[1] > 3 * sigmas[2]
+    one, again, other = (noisy_sums(PREPARED, change(SMALL_PRIVATE, seed=s)).sums.tolist() for s in (0, 0, 1))
+    assert one == again != other
+
+
+# Who is there
+
+LOSSES = change(SMALL_PRIVATE, participation={"dropout": 0.1})
+
+
+def test_who_is_lost_is_in_no_sum_and_the_noise_is_that_of_the_others(monkeypatch):
+    told = {}
+
+    def silent(wanted, many, **how):
+        told.update(how)
+        return np.zeros(many, dtype=np.uint64)
+
+    everyone = without_noise(SMALL_PRIVATE, monkeypatch)
+    monkeypatch.setattr(counting, "simulated_noise", silent)
+    some = noisy_sums(PREPARED, LOSSES)
+    assert told["rostered"] == 150
+    assert 120 <= told["survivors"] < 150
+    there, rows = rows_of(everyone.own), rows_of(some.own)
+    assert set(rows) < set(there)
+    assert all(rows[person] == there[person] for person in rows)
+    assert some.sums.tolist() == some.own.total().tolist()
+    share = release_of().noise(crowd(LOSSES, 150))
+    assert some.sigma == pytest.approx(
+        float(share.total_variance(told["survivors"])) ** 0.5 / 2 ** release_of().norm.fraction_bits
+    )
+    assert some.sigma < everyone.sigma
+
+
+def test_whether_somebody_is_lost_does_not_depend_on_what_was_visited():
+    """Who drops out is decided before anything is counted: the same people, whatever their records are."""
+    fewer = replace(PREPARED, train=PREPARED.train.take(np.arange(len(PREPARED.train)) % 2 == 0))
+    before, after = (set(rows_of(noisy_sums(one, LOSSES).own)) for one in (PREPARED, fewer))
+    lost = set(rows_of(visits_of())) - before
+    assert lost
+    assert not lost & after
+
+
+def test_too_few_left_open_nothing():
+    with pytest.raises(PolicyError, match=r"popularity is not opened: \d+ of 150 devices are left"):
+        count(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
+    with pytest.raises(PolicyError, match="fewer than the floor of 151"):
+        count(PREPARED, change(SMALL_PRIVATE, floor=151))
+
+
+def test_without_a_budget_a_secure_sum_is_refused():
+    with pytest.raises(PolicyError, match="promise nothing"):
+        count(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": None}))
+
+
+@pytest.mark.parametrize(
+    "city", [without_coordinates(CITY), with_idle_people(CITY, every=2)], ids=["no coordinates", "idle people"]
+)
+def test_unusual_cities_have_a_popularity_too(city):
+    found = set_up(city, SMALL_PRIVATE).popularity
+    assert found.released
+    assert all(np.isfinite(values).all() for values in found.released.values())
+
+
+@pytest.mark.parametrize("name", ["spend", "visitors", POPULARITY])
+def test_what_is_averaged_may_have_any_name(name):
+    """Entries of the vector are told apart by their place in it, and not by what a column happens to be called."""
+    cost = Numbers(np.random.default_rng(0).uniform(0, 9, len(CITY.visits)))
+    city = replace(
+        CITY,
+        visits=replace(CITY.visits, context={name: cost}),
+        declared={f"visits.{name}": Declared(low=0.0, high=9.0)},
+    )
+    settings = change(SMALL_PRIVATE, features={"averages": (name,)})
+    found = set_up(city, settings).popularity.released
+    assert {POPULARITY, f"average {name}"} <= set(found)
+    assert all(len(values) == PLACES for values in found.values())
+
+
+def test_devices_see_a_place_without_what_they_added_themselves():
+    found = count(PREPARED, SMALL_PRIVATE)
+    (name,) = found.own
+    positive = PREPARED.train.take(PREPARED.train.label > 0)
+    seen, whole = found.seen_by(positive)[name], found.released[name][positive.place]
+    assert (seen <= whole + 1e-12).all()
+    assert (seen < whole).any()
+
+
+# Randomised response
+
+
+@pytest.mark.statistical  # 6 sd of a mean over 300 runs: false alarm 3e-8; must notice a spread off by a tenth
+def test_estimates_are_right_on_average_and_as_noisy_as_stated():
+    true = visits_of().total()
+    runs = np.array([count(PREPARED, change(RESPONSE, seed=s)).released["visitors"] for s in range(300)])
+    spread = RandomizedResponse(1.0).standard_deviation(150)
+    assert np.abs(runs.mean(axis=0) - true).max() < 6 * spread / np.sqrt(300)
+    assert (runs - true).std() == pytest.approx(spread, rel=0.1)
+    assert spread > 10
+
+
+def test_a_larger_epsilon_for_a_bit_is_less_noisy():
+    close = change(RESPONSE, popularity={"epsilon_per_bit": 20.0})
+    np.testing.assert_allclose(count(PREPARED, close).released["visitors"], visits_of().total(), atol=1e-3)
+
+
+def test_devices_do_not_know_what_an_answer_added():
+    found = count(PREPARED, RESPONSE)
+    assert list(found.released) == ["visitors"]
+    assert not found.own
+
+
+def test_if_those_with_a_record_report_alone_there_is_less_noise_and_no_privacy():
+    """In simulation only, for the paper's table."""
+    alone = change(RESPONSE, popularity={"reporters": "those-with-a-record"})
+    runs = np.array([count(PREPARED, change(alone, seed=s)).released["visitors"] for s in range(100)])
+    assert (runs - visits_of().total()).std() < RandomizedResponse(1.0).standard_deviation(150) / 1.2
+
+
+def test_answers_follow_from_the_seed():
+    one, again, other = (count(PREPARED, change(RESPONSE, seed=s)).released["visitors"].tolist() for s in (0, 0, 1))
+    assert one == again != other

@@ -1,0 +1,25 @@
+"""People who were not there when the model was trained."""
+
+import numpy as np
+import pytest
+
+from prirec import settings_file
+from prirec.data.city import CityPlan, make_city
+from prirec.errors import UsageError
+from prirec.evaluate.newcomers import newcomers
+
+CITY = make_city(CityPlan(people=600, places=150, records=24_000), np.random.default_rng(4))
+SETTINGS = settings_file.load(changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05})
+
+
+def test_the_mean_of_others_serves_newcomers_better_than_nothing():
+    found = newcomers(CITY, SETTINGS, share=0.2)
+    nothing, everyone, own = found.values()
+    assert min(everyone.at_once, own.at_once) > nothing.at_once + 0.02
+    assert min(everyone.after_learning, own.after_learning) > nothing.at_once
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
+def test_newcomers_are_some_and_not_all(share):
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        newcomers(CITY, SETTINGS, share=share)

@@ -1,0 +1,44 @@
+"""docs/one-budget.md cannot drift from what was measured, nor from the settings that it tells of."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from prirec.settings import PRIVATE
+
+ROOT = Path(__file__).parents[2]
+MEASURED = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))["private"]
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return import_module("private_page")
+
+
+def test_the_tables_are_what_was_measured(page: ModuleType) -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text == page.page(text, MEASURED), "docs/one-budget.md is old: run make bench"
+
+
+def test_on_yelp_the_interval_is_above_fm() -> None:
+    """What the README claims."""
+    difference = MEASURED["yelp"]["private less FM"]
+    assert 0 < difference["low"] < difference["mean"] < difference["high"]
+    shown = f"{difference['mean']:.4f} (95 % interval {difference['low']:.4f} to {difference['high']:.4f}, ten splits)"
+    for name in ("README.md", "CHANGELOG.md"):
+        words = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        assert shown in words, f"{name} gives another interval"
+
+
+def test_the_settings_on_the_page_are_those_of_the_preset(page: ModuleType) -> None:
+    text, p = page.PAGE.read_text(encoding="utf-8"), PRIVATE.privacy
+    for part in (p.popularity, p.mixing, p.interaction, p.quality):
+        assert f"| {part:.0%} |".replace("%", " %") in text
+    assert f"clipped to {PRIVATE.linear.clip:g}" in text
+    assert f"clipped to {PRIVATE.interaction.clip:g}" in text
+    assert f"about {PRIVATE.neighbours.size:,}" in text
+    assert (p.epsilon_per_user, p.delta) == (1.0, 1e-6)

@@ -1,0 +1,83 @@
+"""What a promised epsilon needs, and what needs one: refused as a matter of policy, before any data are read."""
+
+import pytest
+
+from prirec import settings_file
+from prirec.errors import PolicyError
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS
+from prirec.settings_check import _promises, check
+from support.cities import change
+
+BUDGET = {"epsilon_per_user": 1.0}
+SECURE_SUM, RESPONSE = {"mechanism": "secure-sum"}, {"mechanism": "randomized-response"}
+BROKEN = {
+    "private without an epsilon": (
+        change(PRIVATE, privacy={"epsilon_per_user": None}),
+        "the preset 'private' promises one budget",
+    ),
+    "nor any noise": (
+        change(PRIVATE, privacy={"epsilon_per_user": None}, popularity={"mechanism": "plain"}),
+        "the preset 'private' promises one budget",
+    ),
+    "secure sums without an epsilon": (change(ROUNDS, popularity=SECURE_SUM), "'secure-sum' needs a budget"),
+    "the paper's schedule with an epsilon": (change(PAPER, privacy=BUDGET, popularity=SECURE_SUM), "is for rounds"),
+    "one place with an epsilon": (change(FM, privacy=BUDGET, popularity=SECURE_SUM), "is for rounds"),
+    "plain counts with an epsilon": (change(PRIVATE, popularity={"mechanism": "plain"}), "'plain' is not within"),
+    "rounds with an epsilon and plain counts": (change(ROUNDS, privacy=BUDGET), "'plain' is not within"),
+    "answers with an epsilon": (change(PRIVATE, popularity=RESPONSE), "'randomized-response' is not within"),
+    "early stopping with an epsilon": (change(PRIVATE, stopping={"patience": 3}), "which no budget covers"),
+    "nothing for popularity": (change(PRIVATE, privacy={"popularity": 0.0}), "each need a part"),
+    "nothing for mixing": (change(PRIVATE, privacy={"mixing": 0.0}), "each need a part"),
+    "nothing for V": (change(PRIVATE, privacy={"interaction": 0.0}), "each need a part"),
+    "no popularity, and nothing for mixing": (
+        change(PRIVATE, features={"dynamic": False}, privacy={"mixing": 0.0}),
+        "each need a part",
+    ),
+}
+KEPT = {
+    "rounds with a budget": change(ROUNDS, privacy=BUDGET, popularity=SECURE_SUM),
+    "figures within the budget": change(PRIVATE, privacy={"quality": 0.1}),
+    "a purse for answers": change(PRIVATE, privacy={"local": 0.2}),
+    "no popularity, and no part for it": change(PRIVATE, features={"dynamic": False}, privacy={"popularity": 0.0}),
+    "no popularity, however it would be counted": change(
+        ROUNDS, features={"dynamic": False}, privacy=BUDGET, popularity={"mechanism": "plain"}
+    ),
+    "answers that promise nothing to a person": change(ROUNDS, popularity=RESPONSE),
+    "the same in the paper's schedule": change(PAPER, popularity=RESPONSE),
+    "early stopping without a promise": change(ROUNDS, stopping={"patience": 3}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_promise_that_would_be_broken_is_refused(name):
+    settings, words = BROKEN[name]
+    with pytest.raises(PolicyError, match=words):
+        check(settings)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_breaks_no_promise_is_accepted(name):
+    assert check(KEPT[name]) is KEPT[name]
+
+
+def test_no_promise_is_left_untested():
+    told = [[at for at, (holds, _) in enumerate(_promises(settings)) if not holds] for settings, _ in BROKEN.values()]
+    assert {broken[0] for broken in told} == set(range(len(_promises(PRIVATE))))
+
+
+def test_a_promise_is_held_to_in_a_file_and_in_changes_too(tmp_path):
+    (tmp_path / "s.toml").write_text('preset = "private"\n[popularity]\nmechanism = "plain"\n')
+    for ask in (
+        lambda: settings_file.load(tmp_path / "s.toml"),
+        lambda: settings_file.load(changes={"popularity.mechanism": "plain"}),
+        lambda: settings_file.loads((tmp_path / "s.toml").read_text()),
+    ):
+        with pytest.raises(PolicyError, match="not within that budget"):
+            ask()
+
+
+def test_a_preset_of_a_file_that_is_made_private_keeps_privates_promise(tmp_path):
+    (tmp_path / "s.toml").write_text('preset = "rounds"\n[stopping]\npatience = 2\n')
+    assert settings_file.load(tmp_path / "s.toml").stopping.patience == 2
+    with pytest.raises(PolicyError, match="early stopping"):
+        settings_file.load(tmp_path / "s.toml", changes={"preset": "private"})
