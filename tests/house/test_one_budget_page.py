@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from prirec.settings import PRIVATE
@@ -32,6 +33,15 @@ def test_on_yelp_the_interval_is_above_fm() -> None:
     for name in ("README.md", "CHANGELOG.md"):
         words = " ".join((ROOT / name).read_text(encoding="utf-8").split())
         assert shown in words, f"{name} gives another interval"
+
+
+def test_the_readme_gives_the_figures_that_were_measured() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = {"all in all": "private, ε = 1", "10 % of the devices lost": "private, ε = 1, 10 % lost"}
+    for words, name in rows.items():
+        shown = next(line for line in lines if words in line).split("|")[2:5]
+        cities = ("yelp", "foursquare-tokyo", "trivago")
+        assert [cell.strip(" *") for cell in shown] == [f"{np.mean(MEASURED[city][name]):.3f}" for city in cities]
 
 
 def test_the_settings_on_the_page_are_those_of_the_preset(page: ModuleType) -> None:
