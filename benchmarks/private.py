@@ -46,7 +46,7 @@ def one_city(dataset: Dataset, *, many: bool) -> dict[str, Any]:
         "centralised FM, everyone's raw data": fm,
         "private, ε = 1": private,
         "private, ε = 1, 10 % lost": lossy,
-        "without noise": [auc(dataset, seed, preset="rounds") for seed in THREE],
+        "rounds, no noise": [auc(dataset, seed, preset="rounds") for seed in THREE],
         "against epsilon": {
             f"{epsilon:g}": [auc(dataset, seed, preset="private", privacy__epsilon_per_user=epsilon) for seed in THREE]
             for epsilon in EPSILONS

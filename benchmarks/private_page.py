@@ -18,7 +18,7 @@ PAGE, PICTURE = DOCS / "one-budget.md", DOCS / "pictures" / "one-budget.svg"
 BEGIN = "<!-- generated: benchmarks/private.py -->\n"
 TITLES = {"yelp": "Yelp", "foursquare-tokyo": "Foursquare Tokyo", "trivago": "trivago"}
 WIDTH, PANEL = 680, 230
-LEVELS = {"centralised FM, everyone's raw data": ("FM: raw data", "--"), "without noise": ("no noise", ":")}
+LEVELS = {"centralised FM, everyone's raw data": ("FM: raw data", "--"), "rounds, no noise": ("rounds, no noise", ":")}
 
 
 def page(text: str, found: dict[str, Any]) -> str:
@@ -33,7 +33,7 @@ def picture(found: dict[str, Any]) -> str:
 def _paint(figure: "Figure", *, found: dict[str, Any]) -> None:
     panels = figure.subplots(len(found), 1, squeeze=False)[:, 0]
     for at, (axes, (city, rows)) in enumerate(zip(panels, found.items(), strict=True)):
-        prices = rows["against epsilon"]
+        prices = {**rows["against epsilon"], "1": rows["private, ε = 1"]}  # of all seeds that there are
         x = [float(price) for price in prices]
         axes.set_xscale("log", base=2)
         axes.plot(x, [np.mean(seeds) for seeds in prices.values()], color=series(at), marker=marker(at))

@@ -5,11 +5,21 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 
+import msgspec
 from protocol_parts import filled
+
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind
+from prirec.privacy.units import Adjacency
+from prirec.settings import PRIVATE
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
+BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
+PEOPLE, PLACES, FEATURES = 20_000, 15_000, 50
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
 THINGS = {
     "Eq. (1)": "prediction",
     "Eq. (2)": "objective",
@@ -89,16 +99,46 @@ def settings_page() -> str:
         lines += ["", f"## {name.lower()}" if section else "## at the top", "", words, ""]
         lines += ["| setting | may be | default | |", "|---|---|---|---|"]
         for field, kind, default, note in re.findall(r"^    (\w+): (.+?) = (.+?)(?:  # (.*))?$", body, re.M):
-            if not default.endswith("()"):
+            if not re.fullmatch(r"[A-Z]\w*\(\)", default):  # a section, which has a table of its own
                 choices = re.sub(r"Literal\[(.*)\]", r"\1", kind).replace("|", "or")
-                lines.append(f"| `{section}{field}` | {choices} | `{default}` | {note} |")
+                shown = (choices, default) if default != "()" else ("a list of str", "[]")
+                lines.append(f"| `{section}{field}` | {shown[0]} | `{shown[1]}` | {note} |")
     return "\n".join(lines) + "\n"
+
+
+def noise_table() -> str:
+    """What each epsilon comes to in the preset `private`, for a city of some size."""
+    lines = [
+        "| ε | sd of a place's popularity | sd of an entry of a cohort's mean | of V's mean gradient | replace-one ε |",
+        "|---|---|---|---|---|",
+    ]
+    for epsilon in EPSILONS:
+        privacy = msgspec.structs.replace(PRIVATE.privacy, epsilon_per_user=epsilon)
+        plan = planned(msgspec.structs.replace(PRIVATE, privacy=privacy), people=PEOPLE, pois=PLACES, features=FEATURES)
+        places, models, gradient = (plan.release(kind) for kind in (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION))
+        replaced = plan.loss(Adjacency.REPLACE_ONE).epsilon
+        lines.append(
+            f"| {epsilon:g} | {places.sd_of_sum():.3g} | {models.sd_of_mean():.3f} | {gradient.sd_of_mean():.5f} "
+            f"| {replaced:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def budget_page() -> str:
+    """The how-to with its table of noise written anew, as far in as its marks stand."""
+    text = BUDGET.read_text(encoding="utf-8")
+    mark = r"( *)(<!-- generated: noise -->\n).*?( *<!-- end -->)"
+    fresh = re.subn(mark, lambda m: f"{m[1]}{m[2]}{indent(noise_table(), m[1])}\n{m[3]}", text, flags=re.DOTALL)
+    if fresh[1] != 1:
+        raise ValueError(f"{BUDGET.name} has no room for its table of noise, or too much")
+    return fresh[0]
 
 
 PARTLY = [ROOT / "docs" / name for name in ("protocols.md", "who-learns-what.md")]
 PAGES = {
     ROOT / "docs" / "paper-map.md": paper_map,
     ROOT / "docs" / "reference" / "settings.md": settings_page,
+    BUDGET: budget_page,
     **{page: partial(filled, page) for page in PARTLY},
 }
 

@@ -28,8 +28,8 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (s.popularity.cap is None or s.popularity.cap >= 1, "popularity.cap must be at least 1"),
         (0 < s.popularity.epsilon_per_bit < inf, "popularity.epsilon_per_bit must be positive and finite"),
         (
-            s.privacy.epsilon_per_user is None or 0 < s.privacy.epsilon_per_user < inf,
-            "privacy.epsilon_per_user must be positive and finite",
+            s.privacy.epsilon_per_user is None or 0 < s.privacy.epsilon_per_user <= 50,
+            "privacy.epsilon_per_user must be above 0 and at most 50; beyond that nothing is promised",
         ),
         (
             0 <= s.privacy.local < (s.privacy.epsilon_per_user or inf),

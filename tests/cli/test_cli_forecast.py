@@ -46,6 +46,67 @@ def test_json_is_one_object_with_every_row_and_the_notes():
     assert any("simulation" in text for text in told["notes"])
 
 
+def test_on_top_stands_what_the_settings_plan():
+    told = json.loads(call(*SMALL, "--json").stdout)
+    row, whole = told["as_planned"], told["rows"][0]
+    assert (row["mechanism"], whole["mechanism"]) == ("as planned", "secure sum, posterior")
+    assert row["error"] > whole["error"]  # it has 70 % of the budget, the other has all of it
+    assert told["part_for_popularity"] == pytest.approx(0.7)
+    assert [term["when"] for term in told["terms"]] == ["for life"]
+    assert told["trained"] is None
+    shown = call(*SMALL).stdout
+    assert shown.index("as planned: 70 % of the budget") < shown.index("secure sum, posterior")
+
+
+def test_the_plan_is_that_of_the_settings(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("[privacy]\npopularity = 0.1\nperiod_days = 30\n")
+    usual, mine = (json.loads(call(*SMALL, *more, "--json").stdout) for more in ((), ("--settings", file)))
+    assert mine["as_planned"]["error"] > 1.3 * usual["as_planned"]["error"]
+    assert mine["rows"] == usual["rows"]
+    assert [term["when"] for term in mine["terms"]] == ["in any 30 days", "if it goes on for a year"]
+    dear = json.loads(call(*SMALL, "--set", "privacy.epsilon_per_user=8", "--delta", 1e-5, "--json").stdout)
+    assert (dear["delta"], dear["rows"][0]["epsilon_per_user"]) == (1e-5, 8)  # without --epsilon, the plan's
+    assert dear["as_planned"]["epsilon_per_user"] == pytest.approx(8, rel=1e-6)
+
+
+def test_the_replace_one_figure_stands_beside_epsilon_in_plain_words():
+    found = call(*SMALL)
+    assert "replace-one: the same promise between any two contributions" in found.stderr
+    assert "2.123 between any two contributions" in " ".join(found.stdout.split())
+    rows = {line[1:].split("  ")[0]: line.split()[-1] for line in found.stdout.splitlines() if line.split()}
+    assert (rows["as planned"], rows["secure sum"], rows["unary encoding"]) == ("2.123", "2.123", "1.000")
+
+
+@pytest.mark.parametrize("more", [("--preset", "rounds"), ("--set", "features.dynamic=false")])
+def test_where_no_popularity_is_planned_the_mechanisms_stand_alone(more):
+    found = call(*SMALL, *more)
+    assert found.exit_code == 0
+    assert "as planned:" not in found.stdout
+    assert "release no popularity within a budget" in found.stderr
+    assert json.loads(call(*SMALL, *more, "--json").stdout)["as_planned"] is None
+
+
+def test_training_on_a_folder_shows_what_the_plan_costs(city, tmp_path):
+    flags = ("--set", "iterations=3", "--set", "privacy.epsilon_per_user=4")
+    told = json.loads(call(city, "--train", *flags, "--json").stdout)["trained"]
+    words = ("train", city, "--out", tmp_path / "run", *flags, "--json")
+    run = CliRunner().invoke(app, [str(word) for word in words])
+    assert told["auc"] == json.loads(run.stdout)["quality"]["auc"]
+    assert told["cost"] == told["auc_without_a_budget"] - told["auc"] > 0
+    found = call(city, "--train", *flags)
+    assert f"{told['auc_without_a_budget']:.4f}" in found.stdout
+    assert "the AUC cost of the plan" in found.stdout
+    assert f"{told['cost']:.4f}" in found.stdout
+
+
+def test_tables_fit_eighty_columns():
+    words = ["privacy", "forecast", *map(str, SMALL), "--set", "privacy.period_days=30"]
+    found = CliRunner().invoke(app, words, env={"COLUMNS": "80"})
+    assert all(len(line) <= 80 for line in found.stdout.splitlines())
+    assert all(one.name in found.stdout for one in MECHANISMS)  # none is folded
+
+
 def test_a_given_city_is_simulated_on_and_shows_nobody(city):
     found = call(city)
     people = read_folder(city).dataset.people.ids
@@ -64,6 +125,10 @@ def test_the_same_seed_says_the_same():
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
+        ((*SMALL, "--train"), 2, "--train needs a data folder"),
+        (("city", "--train", "--preset", "rounds"), 4, "promise nothing"),
+        ((*SMALL, "--delta", 1e-5, "--set", "privacy.delta=1e-5"), 2, "given twice"),
+        ((*SMALL, "--set", "features.averages=['spend']"), 2, "no such column"),
         ((), 2, "give a data folder, or --people"),
         (("city", "--people", 100), 2, "and not both"),
         (("city", "--places", 100), 2, "and not both"),
@@ -74,7 +139,7 @@ def test_the_same_seed_says_the_same():
         ((*SMALL, "--epsilon", 0), 2, "epsilon must be a number above 0"),
         ((*SMALL, "--epsilon", "nan"), 2, "epsilon must be a number above 0"),
         ((*SMALL, "--epsilon", 1, "--epsilon", 1), 2, "none twice"),
-        ((*SMALL, "--delta", 0), 2, "delta must be above 0"),
+        ((*SMALL, "--delta", 0), 2, "privacy.delta must be between 0 and 1"),
     ],
 )
 def test_what_cannot_be_forecast_is_refused_in_one_line(words, code, text):

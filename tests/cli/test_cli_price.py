@@ -10,11 +10,22 @@ from prirec.privacy.budget import planned
 from prirec.privacy.units import Adjacency
 from prirec.settings import PRIVATE
 
+DROWNING = ("--set", "privacy.quality=0.05")
+ANSWERS = ("--preset", "rounds", "--set", "popularity.mechanism=randomized-response")
+
+
+def call(*arguments: object):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    return done
+
 
 def prirec(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return call(*arguments).stdout
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +36,34 @@ def city(tmp_path_factory):
 
 
 def test_a_private_training_says_what_it_would_cost_each_person(city, tmp_path):
-    shown = prirec("train", city, "--out", tmp_path / "run", "--iterations", 2)
-    assert "would cost each person ε = 1 in all (δ = 1e-06; 2.123 between any two contributions)" in shown
+    shown = flat(prirec("train", city, "--out", tmp_path / "run", "--iterations", 2))
+    assert "would cost each person ε = 1 for life (δ = 1e-06; 2.123 between any two contributions);" in shown
     assert "operator" not in shown
+    assert "a year" not in shown
+
+
+def test_with_a_period_a_training_says_what_a_year_comes_to_as_the_plan_does(city, tmp_path):
+    period = ("--set", "privacy.period_days=30")
+    done = call("train", city, "--out", tmp_path / "a", "--iterations", 2, *period)
+    found = json.loads(prirec("train", city, "--out", tmp_path / "b", "--iterations", 2, *period, "--json"))["privacy"]
+    planned_terms = json.loads(prirec("privacy", "plan", city, "--set", "iterations=2", *period, "--json"))["terms"]
+    assert found["period_days"] == 30
+    for one, other in zip(found["terms"], planned_terms, strict=True):
+        assert (one["when"], one["days"], one["plans"]) == (other["when"], other["days"], other["plans"])
+        assert one["epsilon"] == pytest.approx(other["epsilon"], rel=1e-6)
+    assert found["epsilon"] == found["terms"][0]["epsilon"]
+    assert "ε = 1 in any 30 days (δ = 1e-06; 2.123 between any two contributions)" in flat(done.stdout)
+    assert "and ε = 4.084 if it goes on for a year (9.095 between any two contributions)" in flat(done.stdout)
+    price = [line for line in done.stdout.splitlines() if "ε" in line]
+    assert all(len(line) <= 80 for line in price)
 
 
 def test_the_price_is_that_of_the_plan(city, tmp_path):
     flags = ("--iterations", 2, "--set", "privacy.epsilon_per_user=2", "--json")
     found = json.loads(prirec("train", city, "--out", tmp_path / "run", *flags))
     assert found["privacy"]["epsilon"] == pytest.approx(2.0, rel=1e-6)
-    assert found["privacy"]["figures"] is None
+    assert (found["privacy"]["figures"], found["privacy"]["period_days"]) == (None, None)
+    assert [term["when"] for term in found["privacy"]["terms"]] == ["for life"]
     plan = planned(PRIVATE, people=400, pois=150)
     assert found["privacy"]["epsilon_replace_one"] > 2 * plan.loss(Adjacency.ZERO_OUT).epsilon
 
@@ -55,3 +84,46 @@ def test_quality_figures_are_read_where_they_have_a_part(city, tmp_path):
     shown = prirec("train", city, "--out", tmp_path / "again", *flags)
     assert "as the operator reads it" in shown
     assert f"{found['true']['auc']:.4f}" in shown
+
+
+def test_a_training_is_saved_though_its_quality_figures_drown(city, tmp_path):
+    flags = ("--iterations", 1, *DROWNING)
+    done = call("train", city, "--out", tmp_path / "run", *flags)
+    assert "no quality figure can be read: the noise drowns it" in done.stderr
+    assert "would cost each person" in done.stdout
+    assert "saved to" in done.stdout
+    assert (tmp_path / "run" / "run.json").is_file()
+    assert not (tmp_path / "run.checkpoint").exists()
+    found = json.loads(prirec("train", city, "--out", tmp_path / "again", *flags, "--json"))
+    assert found["privacy"]["figures"] is None
+    assert len([text for text in found["notes"] if "quality figure" in text]) == 2  # before and after
+
+
+def test_that_quality_figures_will_drown_is_said_before_training(city, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("prirec.cli.training.run", stopped)
+    done = CliRunner().invoke(app, [str(word) for word in ("train", city, "--out", tmp_path / "run", *DROWNING)])
+    assert done.exit_code == 130
+    assert "too much to read any of them, and their part of the budget would be spent for nothing" in done.stderr
+
+
+def test_nothing_is_said_of_figures_that_can_be_read_or_are_not_wanted(city, tmp_path):
+    wanted = ("--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
+    for name, flags in (("wanted", wanted), ("not", ())):
+        assert "quality figure" not in call("train", city, "--out", tmp_path / name, "--iterations", 1, *flags).stderr
+
+
+def test_the_plan_says_which_figures_would_drown():
+    words = ("privacy", "plan", "--places", 100, "--set", "privacy.quality=0.3", "--json")
+    few, some, many = (json.loads(prirec(*words, "--people", people))["notes"] for people in (200, 300, 10_000))
+    assert any("too much to read any of them" in text for text in few)
+    assert any("too much to read AUC or log loss: it takes more devices" in text for text in some)
+    assert many == []
+
+
+@pytest.mark.parametrize("more", [(), ("--set", "popularity.reporters=those-with-a-record")])
+def test_where_only_those_with_a_record_report_training_says_that_this_tells_who_was_there(city, tmp_path, more):
+    done = call("train", city, "--out", tmp_path / "run", "--iterations", 1, *ANSWERS, *more)
+    assert ("is known to have a record there" in done.stderr) == bool(more)

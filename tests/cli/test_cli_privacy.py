@@ -1,12 +1,19 @@
 """prirec privacy plan: before any collection, from settings and public counts alone."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from prirec import settings_file
 from prirec.cli.main import app
+from prirec.cli.outlook import features_of
+from prirec.data.city import CityPlan, make_city
+from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
+from prirec.evaluate.experiment import set_up
 from prirec.privacy.accountant import epsilon_by_pld
 from prirec.privacy.budget import planned
 from prirec.privacy.units import Adjacency
@@ -102,12 +109,52 @@ def test_counts_come_from_the_folder_and_flags_go_before_them(city):
     dataset = read_folder(city).dataset
     found = told("plan", city)
     assert (found["people"], found["places"]) == (len(dataset.people), len(dataset.places)) == (150, 40)
-    described = CliRunner().invoke(app, ["data", "describe", str(city), "--filter", "none", "--json"])
-    assert found["features"] == json.loads(described.stdout)["features"]
+    assert found["features"] == set_up(dataset, settings_file.load()).samples.features
     more = told("plan", city, "--people", 5000)
     assert (more["people"], more["places"]) == (5000, 40)
     assert [line["devices"] for line in found["sums"]] == [150, 150, 150]
     assert any("in one" in text for text in found["notes"])
+
+
+def spending_city(**changes):
+    """What some visits cost is known, within public bounds."""
+    made = make_city(CityPlan(people=300, places=60, records=9000), np.random.default_rng(1))
+    cost = np.random.default_rng(2).uniform(0, 100, len(made.visits))
+    visits = replace(made.visits, context={"spend": Numbers(cost)})
+    declared = {**made.declared, "visits.spend": Declared(low=0.0, high=100.0)}
+    return replace(made, visits=visits, declared=declared, **changes)
+
+
+def elsewhere():
+    """The same, and nobody knows where places are."""
+    made = spending_city()
+    return replace(made, places=replace(made.places, location=None))
+
+
+@pytest.mark.parametrize(
+    ("made", "changes"),
+    [
+        (spending_city(), {}),
+        (elsewhere(), {}),
+        (spending_city(), {"features.averages": ["spend"], "privacy.epsilon_per_user": 50.0}),
+        (spending_city(), {"features.dynamic": False}),
+        (spending_city(), {"preset": "rounds", "features.averages": ["spend"]}),
+        (spending_city(), {"preset": "rounds", "popularity.mechanism": "randomized-response"}),
+    ],
+    ids=["usual", "without coordinates", "with an average", "not dynamic", "plain counts", "randomised response"],
+)
+def test_features_are_counted_as_training_has_them_and_without_a_look_at_records(made, changes):
+    settings = settings_file.load(changes=changes)
+    found = features_of(made, settings)
+    assert found == set_up(made, settings).samples.features
+    nobody = made.with_visits(made.visits.take(np.arange(0)))
+    assert features_of(nobody, settings) == found
+
+
+def test_an_average_that_could_not_be_taken_is_refused_by_the_plan_too(city):
+    found = call("plan", city, "--set", "features.averages=['spend']")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "visits have no such column" in found.stderr
 
 
 def test_a_plan_shows_nothing_of_anyone(city):
@@ -192,11 +239,11 @@ def test_what_cannot_be_planned_is_refused(name):
 
 
 def test_the_strictest_period_and_the_longest_time_still_have_a_figure():
-    words = ("--set", "privacy.period_days=1", "--set", "privacy.epsilon_per_user=1e6", "--years", 20)
+    words = ("--set", "privacy.period_days=1", "--set", "privacy.epsilon_per_user=50", "--years", 20)
     assert told("plan", *SIZE, *words)["terms"][1]["epsilon_replace_one"] < 2**20
 
 
-@pytest.mark.parametrize("path", [(), ("plan",), ("ledger",)])
+@pytest.mark.parametrize("path", [(), ("plan",), ("forecast",), ("ledger",)])
 def test_the_help_fits_eighty_columns_and_ends_with_examples(path):
     found = call(*path, "--help")
     help_text, _, examples = found.stdout.partition("Examples:")

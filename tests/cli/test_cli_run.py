@@ -36,7 +36,7 @@ def run(city):
     found = call("train", city, "--out", city.parent / "run", "--iterations", 12)
     assert found.exit_code == 0, found.stderr
     assert "AUC" in found.stdout
-    assert "cost each person ε = 1 in all (δ = 1e-06; " in found.stdout
+    assert "cost each person ε = 1 for life (δ = 1e-06; " in found.stdout
     assert SIMULATION in found.stdout
     return city.parent / "run"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset, take
-from prirec.engines.newcomers import Starts
 from prirec.engines.run_folder import FILES, Run, load_run, rows_of, save_run
+from prirec.engines.starts import Starts
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.experiment import Outcome, quality, run, set_up
 from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run

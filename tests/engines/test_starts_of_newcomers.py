@@ -7,7 +7,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.engines.circles import cells_of, cohort_numbers
-from prirec.engines.newcomers import Starts, starts
+from prirec.engines.starts import Starts, starts
 from prirec.engines.state import start
 from prirec.graph.cohorts import NO_CELL
 from support.cities import (

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from prirec import settings_file
 from prirec.errors import PolicyError, UsageError
 from prirec.evaluate.collection import gather
-from prirec.evaluate.forecast import CLEAR, Forecast, forecast, made_up, runs
+from prirec.evaluate.forecast import CLEAR, Forecast, Row, forecast, made_up, runs, without_a_budget
 from prirec.evaluate.mechanisms import FIXED, MECHANISMS, plain, popularity_auc
+from prirec.privacy.accountant import affordable
+from prirec.privacy.units import Adjacency
 
 PRICES = [1.0, 8.0]
 
@@ -49,6 +52,58 @@ def test_secure_sums_are_better_than_local_answers(found: Forecast) -> None:
     others = [auc for name, auc in at_one.items() if not name.startswith("secure sum")]
     assert len(others) == 5
     assert min(sums) > max(others)
+
+
+def test_beside_each_epsilon_stands_the_one_between_any_two_contributions(found: Forecast) -> None:
+    for row in found.rows:
+        if row.epsilon_per_user is None:
+            assert row.epsilon_replace_one is None
+        elif row.mechanism.startswith("secure sum"):
+            spent = affordable(row.epsilon_per_user, found.delta)
+            assert row.epsilon_replace_one == spent.loss(found.delta, Adjacency.REPLACE_ONE).epsilon
+            assert row.epsilon_replace_one > 2 * row.epsilon_per_user
+        else:
+            assert row.epsilon_replace_one == row.epsilon_per_user  # an answer hides all of a person's visits alike
+
+
+def test_without_a_budget_nothing_is_forecast_as_planned(found: Forecast) -> None:
+    assert (found.as_planned, found.part_for_popularity) == (None, None)
+
+
+def planned_row(**changes: object) -> tuple[Row, Row]:
+    """As planned, and the secure sum with posterior that has the whole budget."""
+    given = {name.replace("__", "."): value for name, value in changes.items()}
+    settings = settings_file.load(changes=given)
+    city = made_up(people=600, places=50, visits_per_person=6)
+    told = forecast(city, epsilons_per_user=[1.0], settings=settings)
+    assert told.as_planned is not None
+    return told.as_planned, told.rows[0]
+
+
+def test_as_planned_popularity_has_the_noise_of_its_part_of_the_budget() -> None:
+    usual, whole = planned_row()
+    rest, _ = planned_row(privacy__popularity=0.01)
+    nearly_all, same = planned_row(privacy__popularity=1e5)
+    assert whole == same
+    assert nearly_all.error < usual.error < rest.error
+    assert nearly_all.error == pytest.approx(whole.error, rel=0.3)  # other draws of the same noise
+    assert usual.epsilon_per_user == pytest.approx(1)
+    assert usual.epsilon_replace_one == pytest.approx(2.1229, rel=1e-4)
+
+
+def test_as_planned_counts_those_who_drop_out() -> None:
+    with pytest.raises(PolicyError, match=r"sums\.lost"):
+        planned_row(participation__dropout=0.5)
+
+
+def test_the_twin_without_a_budget_has_the_same_records_features_and_devices() -> None:
+    changes = {"seed": 3, "data.split": "time", "features.words": 5, "model.dimension": 7, "floor": 300}
+    settings = settings_file.load(changes={**changes, "participation.dropout": 0.1, "privacy.epsilon_per_user": 2.0})
+    twin = without_a_budget(settings)
+    for name in ("seed", "floor", "data", "features", "model", "participation", "sums"):
+        assert getattr(twin, name) == getattr(settings, name)
+    assert (twin.preset, twin.iterations, twin.privacy.epsilon_per_user) == ("rounds", 60, None)
+    assert twin.neighbours.size == 300
 
 
 def test_the_same_seed_forecasts_the_same() -> None:

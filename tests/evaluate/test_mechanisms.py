@@ -62,7 +62,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         mechanism("telepathy")
 
 
-@pytest.mark.statistical  # false alarm 2e-5 for all; must notice a fifth too much
+@pytest.mark.statistical  # false alarm 3e-7 for all 400 figures by Student's t; must notice a fifth too much
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "secure sum, posterior"])
 def test_what_is_released_is_the_noiseless_figure_on_average(name: str) -> None:
     collection, rng, runs = many(people=2000), np.random.default_rng(), 200
@@ -70,8 +70,8 @@ def test_what_is_released_is_the_noiseless_figure_on_average(name: str) -> None:
     noise = np.array([released(one.popularity) - one.expected for one in found])
     fifth = np.mean([one.expected for one in found], axis=0) / 5  # 13 sd where there is least to see
     standard_error = noise.std(axis=0, ddof=1) / runs**0.5
-    assert np.max(np.abs(noise.mean(axis=0)) / standard_error) < 5.5
-    assert np.max(np.abs(noise.mean(axis=0) + fifth) / standard_error) > 5.5
+    assert np.max(np.abs(noise.mean(axis=0)) / standard_error) < 6.5
+    assert np.max(np.abs(noise.mean(axis=0) + fifth) / standard_error) > 6.5
 
 
 def test_the_noiseless_figures_are_visitors_or_weigh_them_as_they_say() -> None:
@@ -87,7 +87,7 @@ def test_the_noiseless_figures_are_visitors_or_weigh_them_as_they_say() -> None:
     assert scaled == pytest.approx([40 + 40 / 2**0.5, 20 + 20 / 2**0.5, 20 + 20 / 2**0.5], rel=0.003)
 
 
-@pytest.mark.statistical  # false alarm 1e-6; must notice noise for a roster that loses nobody
+@pytest.mark.statistical  # false alarm 2e-7; must notice noise for a roster that loses nobody
 def test_a_secure_sum_has_the_noise_that_lost_and_colluding_devices_need() -> None:
     collection, price, rng = many(people=1000, places=4000), Price(1.0, 1e-6), np.random.default_rng()
 
@@ -111,7 +111,7 @@ def test_the_paper_s_figures_do_not_move_with_the_price_and_all_others_do() -> N
         assert (name in FIXED) == bool((cheap == dear).all())
 
 
-@pytest.mark.statistical  # false alarm 1e-6; must notice everyone answering
+@pytest.mark.statistical  # false alarm 1e-7; must notice everyone answering
 def test_records_only_has_the_noise_of_those_who_answer() -> None:
     own = OwnCounts(4000, np.arange(4000, dtype=np.int64), np.ones(4000))  # person 0 was everywhere
     collection = Collection(own, 10_000, np.full(4000, 30), None, None, Settings())

@@ -14,11 +14,16 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from prirec.cli.outlook import terms
 from prirec.errors import UsageError
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind
+from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.seen import SEEN
+from prirec.settings import PRIVATE, Section, preset
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
@@ -45,6 +50,46 @@ def generator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_generated_pages_are_what_the_code_says(generator: ModuleType) -> None:
     for page, write in generator.PAGES.items():
         assert page.read_text(encoding="utf-8") == write(), f"{page.name} is old: run make docs"
+
+
+def test_every_setting_is_on_its_page(generator: ModuleType) -> None:
+    settings = preset("private")
+    values = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    names = {name for name, value in values.items() if not isinstance(value, Section)}
+    for section, value in values.items():
+        names |= {f"{section}.{field}" for field in getattr(value, "__struct_fields__", ())}
+    told = re.findall(r"^\| `([\w.]+)` \|", generator.settings_page(), flags=re.MULTILINE)
+    assert {"seed", "features.averages", "privacy.epsilon_per_user"} <= names
+    assert sorted(told) == sorted(names)
+
+
+def test_the_page_about_the_budget_tells_the_figures_of_the_preset(generator: ModuleType) -> None:
+    page = " ".join(generator.BUDGET.read_text(encoding="utf-8").split())
+    city = {"people": generator.PEOPLE, "pois": generator.PLACES}
+    plan = planned(PRIVATE, **city)
+    releases = {release.of.kind: release.of.releases for release in plan.releases}
+    assert f"For {city['people']:,} people and {city['pois']:,} places, all else as in `private`" in page
+    assert f"ε = {PRIVATE.privacy.epsilon_per_user:g} and δ = 10⁻⁶ for life" in page
+    assert (PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1e-6, None)
+    assert f"it is the larger figure, {plan.loss(Adjacency.REPLACE_ONE).epsilon:.3f} for ε = 1" in page
+    assert (
+        f"`private` has {PRIVATE.iterations}, so that V is opened {releases[Kind.INTERACTION]} times and models" in page
+    )
+    assert f"and models {releases[Kind.MIXING]} times" in page
+    assert f"half the noise in the mean. `private` has {PRIVATE.neighbours.size:,}." in page
+    assert f"`private` has {PRIVATE.linear.clip:g} for models" in page
+    assert f"and {PRIVATE.interaction.clip:g} for gradients of V" in page
+    crowd = plan.releases[0].of.crowd
+    more = (crowd.size / (crowd.survivors - crowd.colluders)) ** 0.5
+    assert f"{more:.2f} times as much where nobody is lost" in page
+
+
+def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to(generator: ModuleType) -> None:
+    page = " ".join(generator.BUDGET.read_text(encoding="utf-8").split())
+    plan = planned(PRIVATE, people=generator.PEOPLE, pois=generator.PLACES)
+    month, quarter = (terms(plan, days)[1] for days in (30, 90))
+    told = f"ε = 1 in any 30 days is {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
+    assert f"{told}, ε = 1 in any 90 days is {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page
 
 
 def test_the_paper_map_lacks_only_what_is_not_built(generator: ModuleType) -> None:

@@ -57,7 +57,7 @@ def _kept(dataset: "Dataset", *, keep: Literal["paper", "none"]) -> tuple["Datas
 
 
 def _features(dataset: "Dataset") -> int:
-    """D, as the default settings would encode these data if all of them were learnt from."""
+    """D, with plain counts, as the preset rounds would encode these data if all of them were learnt from."""
     from prirec.features.planning import plan
     from prirec.features.popularity import plain_counts
     from prirec.settings import Features

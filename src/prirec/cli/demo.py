@@ -1,4 +1,4 @@
-"""prirec demo: a made-up city, four models, one table, ten places for one person, and a report."""
+"""prirec demo: a made-up city, five models, one table, ten places for one person, and a report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def demo(
     seed: Seed = 0,
     quick: Annotated[bool, typer.Option("--quick", help=f"A small city of {QUICK} people.")] = False,
 ) -> None:
-    """Compare four models on a made-up city and recommend places."""
+    """Compare five models on a made-up city and recommend places."""
     from prirec.cli.exhibition import hold, refuse_foreign, require_tools
     from prirec.errors import UsageError
 

@@ -1,23 +1,29 @@
-"""The figures behind prirec privacy plan. From settings and public counts alone."""
+"""The figures behind prirec privacy plan, and the terms of a promise. From settings and public counts alone."""
 
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from prirec.cli.progress import busy
+from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
 from prirec.errors import UsageError
+from prirec.evaluate.collection import columns
 from prirec.features.planning import plan as encoding
-from prirec.features.popularity import Popularity, plain_counts
+from prirec.features.popularity import Popularity
 from prirec.privacy.accountant import Spent
 from prirec.privacy.budget import planned
-from prirec.privacy.plan import Plan, Release, Row
+from prirec.privacy.plan import Kind, Plan, Release, Row
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters
+from prirec.privacy.read_figures import foreseen
 from prirec.privacy.units import Adjacency, Unit
-from prirec.settings import Features, Settings
+from prirec.settings import Settings
 
 FEATURES = 50
+FIGURES = {"auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives"}
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 
@@ -87,16 +93,19 @@ class Outlook:
         return {"unit": Unit.USER, "epsilon": self.plan.epsilon_per_user, "delta": delta, "period_days": days}
 
 
-def counted(data: Path, features: Features) -> Counts:
+def counted(data: Path, settings: Settings) -> Counts:
     """Everyone and every place that the folder lists, before any filter, and D, as training would encode them."""
     with busy("counting"):
         dataset = read_folder(data).dataset
-        places = len(dataset.places)
-        dynamic = features.dynamic and places > 0
-        counts = (
-            plain_counts(dataset.visits, places=places, recent_days=features.recent_days) if dynamic else Popularity()
-        )
-        return Counts(len(dataset.people), places, len(encoding(dataset, counts, features).names()))
+        return Counts(len(dataset.people), len(dataset.places), features_of(dataset, settings))
+
+
+def features_of(dataset: Dataset, settings: Settings) -> int:
+    """D. Of people and visits only the names, kinds and declarations of columns count, so it is public. A release that
+    the noise leaves without any difference between places would have one feature less."""
+    some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
+    release = Popularity(dict.fromkeys(columns(dataset, settings), some))
+    return len(encoding(dataset, release, settings.features).names())
 
 
 def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None) -> Outlook:
@@ -107,8 +116,9 @@ def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None
     found = None
     if promised:
         found = planned(settings, people=counts.people, pois=counts.places, features=counts.features)
-    terms = () if found is None else _terms(found, period, years=1.0 if years is None else years)
-    return Outlook(settings, counts, found, terms, _answers(settings, counts), tuple(_notes(settings, counts)))
+    due = () if found is None else terms(found, period, years=1.0 if years is None else years)
+    told = () if found is None else (*_notes(settings, counts), *drowned(found))
+    return Outlook(settings, counts, found, due, _answers(settings, counts), told)
 
 
 def rows(plan: Plan) -> list[tuple[Row, Release]]:
@@ -125,7 +135,8 @@ def as_dict(row: Row, release: Release) -> dict[str, Any]:
     return {**told, **longest, "epsilon_alone": loss["epsilon"]}
 
 
-def _terms(plan: Plan, period: int | None, *, years: float) -> tuple[Term, ...]:
+def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:
+    """For life, or for a period and for so many years of such periods."""
     if period is None:
         return (_term(plan, "for life", days=None, plans=1),)
     # so many stretches of `period` days cover the time, and none of them holds more than one budget
@@ -158,9 +169,28 @@ def _answers(settings: Settings, counts: Counts) -> LocalAnswers | None:
     )
 
 
+def drowned(plan: Plan) -> tuple[str, ...]:
+    """What to say, before anything is spent, of quality figures that could not be read afterwards."""
+    release = next((one for one in plan.releases if one.of.kind is Kind.QUALITY), None)
+    if release is None:
+        return ()
+    people, lost = release.of.crowd.size, list(FIGURES.values())
+    try:
+        found = foreseen(people, norm=release.norm, noise_variance=release.noise().total_variance(people))
+        lost = [name for key, name in FIGURES.items() if getattr(found, key) is None]
+    except UsageError:  # nothing at all could be read
+        pass
+    if not lost:
+        return ()
+    some = f"too much to read {' or '.join(lost)}"
+    every = "too much to read any of them, and their part of the budget would be spent for nothing"
+    return (
+        f"for {people:,} people the noise in quality figures is {some if len(lost) < len(FIGURES) else every}: "
+        "it takes more devices or a larger privacy.quality, or leave it at 0",
+    )
+
+
 def _notes(settings: Settings, counts: Counts) -> list[str]:
-    if settings.privacy.epsilon_per_user is None:
-        return []
     told, delta = [], settings.privacy.delta
     if delta * counts.people > _WELL_BELOW:
         told.append(

@@ -1,7 +1,9 @@
-"""prirec privacy plan in words and tables."""
+"""prirec privacy plan and prirec privacy forecast in words and tables."""
 
 from prirec.cli.outlook import LocalAnswers, Outlook, Term, rows
 from prirec.cli.output import console, figure, notes, show_table
+from prirec.evaluate.forecast import Forecast
+from prirec.evaluate.forecast import Row as Forecasted
 from prirec.privacy.plan import Kind, Plan
 from prirec.settings import Settings
 
@@ -35,6 +37,11 @@ _LIMITS = (
     "Public anyway, and in no epsilon: the roster, so that a device takes part, in which rounds and when; for linear "
     "models, in which cohort.",
 )
+_FORECASTED = ("mechanism", ">error", ">above noise", ">AUC", ">cost")
+REVEALS = (
+    "Only those with a record answer. Whoever answers about a place is known to have a record there, whatever "
+    "the answer says: no epsilon bounds that. It is for the paper's table, in simulation."
+)
 _WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
     "samples": "The paper's schedule opens a sum without noise at each interaction: what those tell has no bound.",
@@ -54,6 +61,17 @@ def show(outlook: Outlook) -> None:
     if outlook.answers is not None:
         _show_answers(outlook.answers, places=counts.places)
     notes(outlook.notes)
+
+
+def promise(terms: tuple[Term, ...], delta: float) -> str:
+    """In one line: for life, or in a period and what a year of such periods comes to."""
+    first, *later = terms
+    told = f"ε = {first.epsilon:.4g} {first.when} (δ = {delta:g}; {_between(first)})"
+    return told + "".join(f", and ε = {term.epsilon:.4g} {term.when} ({_between(term)})" for term in later)
+
+
+def _between(term: Term) -> str:
+    return f"{term.epsilon_replace_one:.4g} between any two contributions"
 
 
 def _show_promise(plan: Plan, terms: tuple[Term, ...]) -> None:
@@ -109,10 +127,7 @@ def _show_answers(answers: LocalAnswers, *, places: int) -> None:
     )
     show_table(("randomised response", ">"), lines, title="Popularity")
     if answers.reveals_who_was_there:
-        _say(
-            "Only those with a record answer. Whoever answers about a place is known to have a record there, whatever "
-            "the answer says: no epsilon bounds that. It is for the paper's table, in simulation."
-        )
+        _say(REVEALS)
     else:
         _say(
             f"Epsilon = {answers.epsilon_per_bit:g} is for one answer. A person answers about each of {places:,} "
@@ -127,6 +142,47 @@ def _show_no_promise(settings: Settings) -> None:
         f"These settings promise nothing to anyone. {_WITHOUT_NOISE[settings.schedule]}{counts} Such settings "
         "are for simulation; --preset private promises one budget for each person."
     )
+
+
+def show_forecast(
+    found: Forecast, epsilons: list[float], *, terms: tuple[Term, ...], trained: dict[str, float] | None
+) -> None:
+    """What is planned first; then every mechanism at every price."""
+    _say(
+        f"{found.people:,} people, {found.places:,} places, {found.pairs:,} pairs of a person and a visited "
+        f"place; a place has {found.median_visitors:,.0f} visitors (median), {found.mean_visitors:,.1f} (mean)"
+    )
+    _say(f"AUC of popularity alone with plain counts, which nothing protects: {figure(found.plain_auc)}")
+    if terms:
+        _say(f"The plan costs each person, for everything: {promise(terms, found.delta)}")
+    if found.as_planned is not None and found.part_for_popularity is not None:
+        part = f"{100 * found.part_for_popularity:.3g} % of the budget for popularity"
+        _show_forecasted([found.as_planned], title=f"as planned: {part}")
+    for epsilon in epsilons:
+        rows = [row for row in found.rows if row.user_level and row.epsilon_per_user == epsilon]
+        _show_forecasted(rows, title=f"ε = {epsilon:g}, δ = {found.delta:g} per user, all of it for popularity")
+    rest = [(*_cells(row), _promised(row)) for row in found.rows if not row.user_level]
+    show_table((*_FORECASTED, "promise"), rest, title="for comparison: not that promise")
+    if trained is not None:
+        plain = ("without a budget (rounds)", figure(trained["auc_without_a_budget"]), "")
+        lines = [plain, ("as planned", figure(trained["auc"]), figure(trained["cost"]))]
+        show_table(("model, trained on this folder", ">AUC", ">cost"), lines, title="the AUC cost of the plan")
+
+
+def _show_forecasted(rows: list[Forecasted], *, title: str) -> None:
+    cells = [(*_cells(row), figure(row.epsilon_replace_one, digits=3)) for row in rows]
+    show_table((*_FORECASTED, ">replace-one ε"), cells, title=title)
+
+
+def _cells(row: Forecasted) -> tuple[str, ...]:
+    error, above = f"{row.error:,.1f}", f"{row.places_above_noise:,}"
+    return row.mechanism, error, above, figure(row.auc), figure(row.cost)
+
+
+def _promised(row: Forecasted) -> str:
+    if row.epsilon_per_user is None or row.epsilon_replace_one is None:
+        return row.promise
+    return f"ε = {row.epsilon_per_user:g} (replace-one {row.epsilon_replace_one:.3f}), {row.promise}"
 
 
 def _define(words: tuple[tuple[str, str], ...]) -> None:

@@ -1,70 +1,90 @@
 """What a run that is trained within a budget would cost each person, and what it would tell its operator."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import typer
 
-from prirec.cli.output import figure, show_table
-from prirec.evaluate.experiment import Outcome
-from prirec.evaluate.private_figures import PrivateFigures, private_figures, quality_release
+from prirec.cli.outlook import FIGURES, Term, drowned, terms
+from prirec.cli.outlook_words import promise
+from prirec.cli.output import console, figure, show_table
+from prirec.errors import UsageError
+from prirec.evaluate.experiment import Outcome, Setup
+from prirec.evaluate.private_figures import PrivateFigures, private_figures
 from prirec.model.scoring import scores
 from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind, Plan
 from prirec.privacy.read_figures import DROWNED, Estimate
-from prirec.privacy.units import Adjacency
+
+UNREAD = f"no quality figure can be read: {DROWNED}"
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """The loss of a person who takes part in everything, and quality figures where they have a part of the budget."""
 
-    epsilon: float
-    epsilon_replace_one: float
-    delta: float
-    figures: PrivateFigures | None
+    plan: Plan = field(repr=False)
+    terms: tuple[Term, ...]  # for life; or for the period, and for a year of such periods
+    figures: PrivateFigures | None = None  # None: not wanted, not read yet, or drowned
 
     def as_dict(self) -> dict[str, Any]:
-        told = {"epsilon": self.epsilon, "epsilon_replace_one": self.epsilon_replace_one, "delta": self.delta}
-        return {**told, "figures": None if self.figures is None else _as_dict(self.figures)}
+        first = self.terms[0]
+        return {
+            "epsilon": first.epsilon,
+            "epsilon_replace_one": first.epsilon_replace_one,
+            "delta": self.plan.delta,
+            "period_days": first.days,
+            "terms": [asdict(term) for term in self.terms],
+            "figures": None if self.figures is None else _as_dict(self.figures),
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        """Before anything is spent."""
+        return drowned(self.plan)
 
 
 def _as_dict(figures: PrivateFigures) -> dict[str, Any]:
-    estimates = {"auc": figures.read.auc, "log_loss": figures.read.log_loss, "base_rate": figures.read.base_rate}
-    read = {name: None if found is None else asdict(found) for name, found in estimates.items()}
+    found = {name: getattr(figures.read, name) for name in FIGURES}
+    read = {name: None if estimate is None else asdict(estimate) for name, estimate in found.items()}
     return {"read": read, "true": asdict(figures.true)}
 
 
-def price_of(outcome: Outcome) -> Price | None:
-    """None where the settings promise nothing."""
-    settings, samples, state = outcome.setup.settings, outcome.setup.samples, outcome.trained.state
+def price_of(setup: Setup) -> Price | None:
+    """Known before training; None where the settings promise nothing."""
+    settings, samples = setup.settings, setup.samples
     if settings.privacy.epsilon_per_user is None:
         return None
     plan = planned(settings, people=len(samples.ids), pois=len(samples.places), features=samples.features)
-    figures = None
-    if settings.privacy.quality:
-        told = scores(state.linear, state.interaction, samples, samples.test)
-        release = quality_release(settings, samples)
-        figures = private_figures(samples.test, told, release=release, seed=settings.seed)
-    replaced = plan.loss(Adjacency.REPLACE_ONE).epsilon
-    return Price(plan.loss().epsilon, replaced, settings.privacy.delta, figures)
+    return Price(plan, terms(plan, settings.privacy.period_days))
+
+
+def with_figures(price: Price, outcome: Outcome) -> tuple[Price, tuple[str, ...]]:
+    """The price with what the operator could read, if that is in it; a note where the noise drowns everything."""
+    settings, samples, state = outcome.setup.settings, outcome.setup.samples, outcome.trained.state
+    if not settings.privacy.quality:
+        return price, ()
+    told = scores(state.linear, state.interaction, samples, samples.test)
+    try:
+        figures = private_figures(samples.test, told, release=price.plan.release(Kind.QUALITY), seed=settings.seed)
+    except UsageError:
+        return price, (UNREAD,)
+    return replace(price, figures=figures), ()
 
 
 def show_price(price: Price) -> None:
     """In plain words."""
     if price.figures is not None:
-        read, true = price.figures.read, price.figures.true
-        rows = [
-            ("AUC", _told(read.auc), figure(true.auc)),
-            ("log loss", _told(read.log_loss), figure(true.log_loss)),
-            ("share of positives", _told(read.base_rate), figure(true.base_rate)),
-        ]
-        show_table(("quality, each person counting once", ">as the operator reads it", ">as it is"), rows)
-        if None in (read.auc, read.log_loss, read.base_rate):
-            typer.echo(f"drowned: {DROWNED}")
-    typer.echo(
-        f"with devices, all this would cost each person ε = {price.epsilon:.4g} in all (δ = {price.delta:g}; "
-        f"{price.epsilon_replace_one:.4g} between any two contributions); prirec privacy plan shows the parts"
-    )
+        _show_figures(price.figures)
+    told = promise(price.terms, price.plan.delta)
+    console().print(f"with devices, all this would cost each person {told}; prirec privacy plan shows the parts")
+
+
+def _show_figures(figures: PrivateFigures) -> None:
+    pairs = [(words, getattr(figures.read, name), getattr(figures.true, name)) for name, words in FIGURES.items()]
+    rows = [(words, _told(read), figure(true)) for words, read, true in pairs]
+    show_table(("quality, each person counting once", ">as the operator reads it", ">as it is"), rows)
+    if any(read is None for _, read, _ in pairs):
+        typer.echo(f"drowned: {DROWNED}")
 
 
 def _told(estimate: Estimate | None) -> str:

@@ -1,20 +1,27 @@
-"""prirec privacy forecast: what each mechanism would leave of popularity, before anyone is asked anything."""
+"""prirec privacy forecast: what a plan, and what each mechanism, would leave of popularity, before any collection."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prirec.cli.options import Json, Seed, examples
+from prirec.cli.options import Assignments, Json, SettingsFile, examples
+from prirec.cli.privacy_settings import BudgetPreset
 
 if TYPE_CHECKING:
+    from prirec.cli.outlook import Term
+    from prirec.data.dataset import Dataset
     from prirec.data.recipe import Prepared
-    from prirec.evaluate.forecast import Forecast, Row
+    from prirec.engines.state import Passed
+    from prirec.evaluate.comparison import Contender
+    from prirec.evaluate.forecast import Forecast
+    from prirec.settings import Settings
 
 EPILOG = examples(
     "prirec privacy forecast --people 10000",
     "prirec privacy forecast --people 50000 --places 8000 --visits-per-person 12 --epsilon 1 --epsilon 4",
-    "prirec privacy forecast city --json",
+    "prirec privacy forecast city --set privacy.popularity=0.5 --train",
 )
 PLACES, VISITS = 2000, 20.0
 
@@ -36,97 +43,146 @@ def forecast(
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option(metavar="E", show_default="1", help="What a person spends on popularity; repeatable."),
+        typer.Option(
+            metavar="E",
+            show_default="the plan's",
+            help="For the tables of mechanisms: what a person spends on popularity alone; repeatable.",
+        ),
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="The odds that go with epsilon.")] = 1e-6,
-    seed: Seed = 0,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", show_default="1e-06", help="Sets privacy.delta, which goes with it.")
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="With CITY: train as planned and without a budget, and compare.")
+    ] = False,
+    preset: BudgetPreset = None,
+    file: SettingsFile = None,
+    assignments: Assignments = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", show_default="0", help="The same seed gives the same answer.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Forecast what noise costs popularity, before any collection."""
-    from prirec.cli.output import show_json
-    from prirec.cli.progress import bars, busy
-    from prirec.evaluate.forecast import forecast as simulate
-    from prirec.evaluate.forecast import runs
+    """Forecast what noise costs popularity, before any collection.
 
-    epsilons = epsilon or [1.0]
-    rounds = len(runs(epsilons))
+    On top stands what the settings plan, in which popularity has a part of the budget; below it every mechanism, with
+    the whole budget spent on popularity."""
+    from prirec.cli.outlook_words import show_forecast
+    from prirec.cli.output import notes, show_json
+    from prirec.cli.privacy_settings import budget_settings
+    from prirec.cli.progress import busy
+
+    flags = {"privacy.delta": delta, "seed": seed}
+    settings = budget_settings(preset=preset, file=file, assignments=assignments, flags=flags)
+    _check(city, settings, people=people, other=(places, visits_per_person), train=train)
     with busy("preparing the city"):
-        prepared = _prepared(city, people=people, places=places, visits=visits_per_person, seed=seed)
+        dataset, prepared = _prepared(city, settings, people=people, places=places, visits=visits_per_person)
+    epsilons = epsilon or [settings.privacy.epsilon_per_user or 1.0]
+    found = _simulated(prepared, epsilons, settings)
+    trained = _trained(dataset, settings) if train and dataset is not None else None
+    due, told = _terms(found, settings), _notes(found, trained)
+    if json:
+        show_json({**found.as_dict(), "terms": [asdict(term) for term in due], "trained": trained, "notes": told})
+        return
+    show_forecast(found, epsilons, terms=due, trained=trained)
+    notes(told)
+
+
+def _check(
+    city: Path | None, settings: "Settings", *, people: int | None, other: tuple[object, object], train: bool
+) -> None:
+    from prirec.errors import PolicyError, UsageError
+
+    if (city is None) == (people is None) or (city is not None and other != (None, None)):
+        raise UsageError("give a data folder, or --people with --places and --visits-per-person, and not both")
+    if train and city is None:
+        raise UsageError("--train needs a data folder: a model of a made-up city would say nothing about yours")
+    if train and settings.privacy.epsilon_per_user is None:
+        raise PolicyError("--train compares a plan with none, and these settings promise nothing: use 'private'")
+
+
+def _prepared(
+    city: Path | None, settings: "Settings", *, people: int | None, places: int | None, visits: float | None
+) -> "tuple[Dataset | None, Prepared]":
+    from prirec.data.folder import read_folder
+    from prirec.data.recipe import prepare
+    from prirec.engines.randomness import generator
+    from prirec.evaluate.experiment import recipe
+    from prirec.evaluate.forecast import made_up
+
+    if city is None:
+        size = {"places": PLACES if places is None else places, "people": people or 0}
+        return None, made_up(**size, visits_per_person=VISITS if visits is None else visits, seed=settings.seed)
+    dataset = read_folder(city).dataset
+    how = recipe(settings.data, labelled=dataset.labelled)
+    return dataset, prepare(dataset, how, generator(settings.seed, "data"))
+
+
+def _simulated(prepared: "Prepared", epsilons: list[float], settings: "Settings") -> "Forecast":
+    from prirec.cli.progress import bars
+    from prirec.evaluate.forecast import forecast as simulate
+    from prirec.evaluate.forecast import plans_popularity, runs
+
+    rounds = len(runs(epsilons)) + plans_popularity(settings)
     with bars() as shown:
         task = shown.add_task("simulating", total=rounds, stage="")
         found = simulate(
             prepared,
             epsilons_per_user=epsilons,
-            delta=delta,
-            seed=seed,
+            delta=settings.privacy.delta,
+            seed=settings.seed,
+            settings=settings,
             tell=lambda done, name: shown.update(task, completed=done, stage=name),
         )
         shown.update(task, completed=rounds, stage="")
-    if json:
-        show_json({**found.as_dict(), "notes": _notes(found)})
-        return
-    _show(found, epsilons)
+    return found
 
 
-def _prepared(
-    city: Path | None, *, people: int | None, places: int | None, visits: float | None, seed: int
-) -> "Prepared":
-    from prirec.data.folder import read_folder
-    from prirec.data.recipe import prepare
-    from prirec.engines.randomness import generator
-    from prirec.errors import UsageError
-    from prirec.evaluate.experiment import recipe
-    from prirec.evaluate.forecast import made_up
-    from prirec.settings import Data
+def _trained(dataset: "Dataset", settings: "Settings") -> dict[str, float]:
+    """AUC of a model as planned and of one without a budget, on the same test records."""
+    import os
 
-    if (city is None) == (people is None) or (city is not None and (places, visits) != (None, None)):
-        raise UsageError("give a data folder, or --people with --places and --visits-per-person, and not both")
-    if city is None:
-        size = {"places": PLACES if places is None else places, "people": people or 0}
-        return made_up(**size, visits_per_person=VISITS if visits is None else visits, seed=seed)
-    dataset = read_folder(city).dataset
-    return prepare(dataset, recipe(Data(), labelled=dataset.labelled), generator(seed, "data"))
+    from prirec.cli.progress import bar, bars
+    from prirec.evaluate.comparison import compare
+    from prirec.evaluate.forecast import with_and_without
 
+    models = with_and_without(settings)
+    with bars() as shown:
+        rows = {model.name: bar(shown, model.name, iterations=model.settings.iterations) for model in models}
 
-def _show(found: "Forecast", epsilons: list[float]) -> None:
-    from prirec.cli.output import figure, notes, show_table
+        def tell(model: "Contender", passed: "Passed") -> None:
+            rows[model.name].begin()
+            rows[model.name].tell(passed)
 
-    typer.echo(
-        f"{found.people:,} people, {found.places:,} places, {found.pairs:,} pairs of a person and a visited "
-        f"place; a place has {found.median_visitors:,.0f} visitors (median), {found.mean_visitors:,.1f} (mean)"
-    )
-    typer.echo(f"AUC of popularity alone with plain counts, which nothing protects: {figure(found.plain_auc)}")
-    columns = ("mechanism", ">error, visitors", ">above noise", ">AUC", ">cost")
-    for epsilon in epsilons:
-        rows = [_cells(row) for row in found.rows if row.user_level and row.epsilon_per_user == epsilon]
-        show_table(columns, rows, title=f"ε = {epsilon:g}, δ = {found.delta:g} per user")
-    rest = [(*_cells(row), _promise(row)) for row in found.rows if not row.user_level]
-    show_table((*columns, "promise"), rest, title="for comparison: not that promise")
-    notes(_notes(found))
+        rows[models[0].name].begin()
+        ours, plain = compare(dataset, models, threads=os.cpu_count() or 1, tell=tell)
+    auc, ceiling = ours.outcome.quality.auc, plain.outcome.quality.auc
+    return {"auc": auc, "auc_without_a_budget": ceiling, "cost": ceiling - auc}
 
 
-def _cells(row: "Row") -> tuple[str, ...]:
-    from prirec.cli.output import figure
+def _terms(found: "Forecast", settings: "Settings") -> "tuple[Term, ...]":
+    from prirec.cli.outlook import terms
+    from prirec.privacy.budget import planned
 
-    return (
-        row.mechanism,
-        f"{row.error:,.1f}",
-        f"{row.places_above_noise:,}",
-        figure(row.auc),
-        figure(row.cost),
-    )
+    if settings.privacy.epsilon_per_user is None:
+        return ()
+    return terms(planned(settings, people=found.people, pois=found.places), settings.privacy.period_days)
 
 
-def _promise(row: "Row") -> str:
-    return row.promise if row.epsilon_per_user is None else f"ε = {row.epsilon_per_user:g}, {row.promise}"
-
-
-def _notes(found: "Forecast") -> list[str]:
+def _notes(found: "Forecast", trained: dict[str, float] | None) -> list[str]:
     made_up = "this city is made up, and yours is another; " if found.made_up else ""
-    return [
+    told = [
         f"a simulation that collects nothing and protects nobody; {made_up}the mean of three runs",
-        "AUC is of popularity alone, not of a model, and the whole epsilon is spent on popularity",
-        "error: how far a place's count lies off; above noise: places with more than twice as many visitors",
+        "ε is between a person's contribution and none; replace-one: the same promise between any two contributions",
+        "error: how far a place's count lies off, in visitors; above noise: places with more than twice as many",
         f"secure sums have noise enough if {found.lost:.0%} of devices are lost and {found.corrupt:.0%} collude",
         f"at 1 per bit, a bit for each of {found.places:,} places is an epsilon of {found.places:,} per user",
+    ]
+    if found.as_planned is None:
+        told.append("these settings release no popularity within a budget, so no row is as planned")
+    if trained is None:
+        return [*told, "AUC is of popularity alone, not of a model; with a data folder, --train has both"]
+    return [
+        *told,
+        "choosing settings by what records of real people show is in no epsilon; each model was trained once",
     ]

@@ -46,7 +46,7 @@ def plan(
     """Say what each person is promised, before any collection.
 
     Also how much noise that takes, in which sums. It is not computed from anyone's records: of a data folder only the
-    numbers of people, places and features count."""
+    numbers of people and places count, public columns of places, and the names of all others."""
     from prirec.cli.outlook import look_ahead
     from prirec.cli.outlook_words import show
     from prirec.cli.output import show_json
@@ -76,7 +76,7 @@ def _counts(
     from prirec.cli.outlook import FEATURES, Counts, counted
     from prirec.errors import UsageError
 
-    found = None if city is None else counted(city, settings.features)
+    found = None if city is None else counted(city, settings)
     if found is not None:
         return Counts(people or found.people, places or found.places, features or found.features)
     if people is None or places is None:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import typer
 
-from prirec.cli.price import Price, price_of
+from prirec.cli.outlook_words import REVEALS
+from prirec.cli.output import notes
+from prirec.cli.price import Price, price_of, with_figures
 from prirec.cli.progress import bar, bars, busy
 from prirec.cli.quality import doubts
 from prirec.cli.resuming import iterations_kept, tell_stopped
@@ -47,6 +49,7 @@ class Finished:
 
     job: Job
     outcome: Outcome
+    warnings: tuple[str, ...]  # told before training
     notes: tuple[str, ...]
     resumed_at: int
     price: Price | None  # where the settings promise a budget
@@ -62,7 +65,7 @@ class Finished:
             "loss": [passed.loss for passed in history],
             "settings": msgspec.to_builtins(self.job.settings),
             "privacy": None if self.price is None else self.price.as_dict(),
-            "notes": self.notes,
+            "notes": (*self.warnings, *self.notes),
         }
 
 
@@ -89,7 +92,15 @@ def work(job: Job) -> Finished:
         tell_stopped(job.checkpoint, _last_kept(done, every=job.every), iterations=job.settings.iterations)
         raise typer.Exit(STOPPED) from None
     job.checkpoint.unlink(missing_ok=True)
-    return finished
+    return _read(finished)
+
+
+def _read(finished: Finished) -> Finished:
+    """Once the run is saved: nothing that cannot be read afterwards may cost a training."""
+    if finished.price is None:
+        return finished
+    price, told = with_figures(finished.price, finished.outcome)
+    return replace(finished, price=price, notes=(*finished.notes, *told))
 
 
 def _trained(job: Job, done: list[Passed]) -> Finished:
@@ -97,6 +108,9 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
     with busy("reading the data"):
         loaded = read_folder(job.data, strict=job.strict)
         setup = set_up(loaded.dataset, settings)
+    price = price_of(setup)
+    warnings = (*told_by_reporting(settings), *(() if price is None else price.warnings()))
+    notes(warnings)
     resumed_at = iterations_kept(setup, job.checkpoint, resume=job.resume)
     with bars() as shown:
         progress = bar(shown, "training", iterations=settings.iterations)
@@ -112,7 +126,14 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         progress.finish(len(done))
     events = flagged(done, settings=settings)
     told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
-    return Finished(job, outcome, told, resumed_at, price_of(outcome))
+    return Finished(job, outcome, warnings, told, resumed_at, price)
+
+
+def told_by_reporting(settings: Settings) -> Iterator[str]:
+    """What who reports about a place gives away."""
+    counted = settings.features.dynamic and settings.popularity.mechanism == "randomized-response"
+    if counted and settings.popularity.reporters != "everyone":
+        yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
 
 
 def _refuse_occupied(job: Job) -> None:

@@ -18,7 +18,10 @@ def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
     """(I,): the cohort of each person, from the coarse cell that the device names; by hash where there is no home."""
     people, size = len(samples.ids), settings.neighbours.size
     if people < settings.floor:
-        raise PolicyError(f"{people} people are fewer than the floor of {settings.floor} for an opened sum")
+        raise PolicyError(
+            f"{people} people are fewer than the floor of {settings.floor} for an opened sum; the filter data.keep may "
+            "have left some out"
+        )
     return cohorts(
         cells_of(samples.home, people, settings), samples.keys, size=size, beacon=int(run_key(settings.seed, "beacon"))
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, sqrt
+from math import inf
 from typing import NamedTuple
 
 from prirec.features.samples import Samples
@@ -67,7 +67,7 @@ def codes(samples: Samples, settings: Settings) -> Codes:
 def _noisy(release: Release, people: int, settings: Settings) -> Code:
     """As finely as the plan says, with room for rounding in the norm and for noise in the ring."""
     norm, length = release.norm, release.of.length
-    clip = max(norm.sensitivity - sqrt(length) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
+    clip = float(norm.before_rounding(length))
     ring = FixedPoint(
         summands=people,
         bound=_ROUNDING * norm.sensitivity,

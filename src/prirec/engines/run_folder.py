@@ -1,9 +1,10 @@
 """A finished run: one folder, written whole or not at all, and checked when it is read.
 
-settings.toml, encoding.json, interaction.npy (V) and popularity.json are public; so are cells.npy and starts.npy, from
-which people who are new start, where means are noisy. linear.npy holds every simulated device's model, and people.npy
-whose it is, by keys made from ids; in a deployment no such files exist. run.json holds hashes of these and of all
-records, on which guesses can be tried, and is no more public than they are.
+None of it is safe to hand out: it is a simulation's, and the noise in it follows from the seed in settings.toml. Within
+a budget, a deployment would publish encoding.json, interaction.npy (V), popularity.json, and cells.npy with starts.npy,
+from which people who are new start. linear.npy holds every simulated device's model and people.npy whose it is, by keys
+made from ids; history.jsonl has everyone's loss, and run.json hashes of all of this and of all records, on which
+guesses can be tried. In a deployment there are no such files.
 """
 
 import os
@@ -20,7 +21,7 @@ import numpy as np
 
 from prirec import __version__, settings_file
 from prirec.engines.checkpoint import sync_folder
-from prirec.engines.newcomers import Starts
+from prirec.engines.starts import Starts
 from prirec.engines.state import Passed
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json

@@ -4,19 +4,26 @@ Vectors are rounded as devices round them, and the noise has the exact law of th
 the fewest survivors less the colluders while everyone survives.
 """
 
+from collections.abc import Callable
+
+import msgspec
 import numpy as np
 
+from prirec.data.recipe import Prepared
 from prirec.evaluate.collection import Collection, Estimate, Price
+from prirec.evaluate.counting import count, noisy_sums
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.accountant import noise_multiplier
 from prirec.privacy.budget import crowd
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.post_processing import popularity as posterior_of
 from prirec.privacy.randomness import Stream
-from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, weighted, written
+from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, split, weighted, written
+from prirec.settings import Settings
 
 CAP = 20
 _USUAL_PLACES = 100  # of a person, for how finely vectors are written
+_SEEDS = 2**63
 
 
 def scaled(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
@@ -41,6 +48,20 @@ def ideal(collection: Collection, price: Price, rng: np.random.Generator) -> Est
     """The whole vector, and only as much noise as would do if nobody was ever lost and nobody colluded."""
     sigma = noise_multiplier(price.epsilon_per_user, price.delta)
     return _as_it_is(simulated(_scaled(collection), sigma=sigma, rng=rng))
+
+
+def as_planned(prepared: Prepared, settings: Settings) -> Callable[[Collection, Price, np.random.Generator], Estimate]:
+    """What a training under these settings sees: popularity has its part of the budget, and some devices may drop out.
+
+    All of it is in the settings, so no other price enters."""
+
+    def simulated(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+        del collection, price
+        drawn = msgspec.structs.replace(settings, seed=int(rng.integers(_SEEDS)))
+        visitors = split(noisy_sums(prepared, drawn), 1 + len(settings.features.averages))[0]
+        return Estimate(count(prepared, drawn), visitors.own.total())
+
+    return simulated
 
 
 def planned_release(collection: Collection, price: Price) -> Release:

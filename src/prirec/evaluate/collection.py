@@ -4,10 +4,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from prirec.data.dataset import Dataset
 from prirec.data.recipe import Prepared
+from prirec.features.averages import scale_of
 from prirec.features.encoding import encode_columns
 from prirec.features.planning import plan
 from prirec.features.popularity import OwnCounts, Popularity
+from prirec.geography import located
+from prirec.privacy.post_processing import NEARBY, POPULARITY
+from prirec.privacy.surroundings import nearby_means
 from prirec.settings import Settings
 from prirec.types import OffsetArray, RealArray
 
@@ -73,6 +78,31 @@ def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
         features=features if features.shape[1] else None,
         settings=settings,
     )
+
+
+def columns(dataset: Dataset, settings: Settings) -> tuple[str, ...]:
+    """The names of what these settings release about places, from public tables and declarations, no visit looked at.
+
+    What is counted plainly has a column of visits only where somebody came twice; here it always has."""
+    if not settings.features.dynamic:
+        return ()
+    for name in settings.features.averages:
+        scale_of(dataset, name)  # refuses what could not be averaged
+    averages = tuple(f"average {name}" for name in settings.features.averages)
+    if settings.popularity.mechanism == "secure-sum":
+        return (POPULARITY, *((NEARBY,) if _has_surroundings(dataset.places.location) else ()), *averages)
+    if settings.popularity.mechanism == "randomized-response":
+        return ("visitors",)
+    recent = ("recent visits",) if dataset.visits.time is not None else ()
+    return ("visitors", "visits", *recent, *averages)
+
+
+def _has_surroundings(location: RealArray | None) -> bool:
+    """Whether there are enough places with coordinates; a thousand of them show it."""
+    if location is None:
+        return False
+    some = location[located(location)][:1000]
+    return bool(nearby_means(some, np.zeros(len(some))).shape[1])
 
 
 def released(popularity: Popularity) -> RealArray:

@@ -7,16 +7,23 @@ training records, over test records that no count has seen; a model has more tha
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import msgspec
 import numpy as np
 
 from prirec.data.city import CityPlan, make_city
 from prirec.data.recipe import Prepared, Recipe, prepare
 from prirec.engines.randomness import generator
 from prirec.errors import UsageError
+from prirec.evaluate.collecting_sums import as_planned
 from prirec.evaluate.collection import Collection, Price, gather
+from prirec.evaluate.comparison import Contender
 from prirec.evaluate.mechanisms import FIXED, MECHANISMS, Mechanism, plain, popularity_auc
-from prirec.settings import Settings
+from prirec.privacy.budget import planned
+from prirec.privacy.units import Adjacency
+from prirec.settings import ROUNDS, Settings
+from prirec.settings_check import budget_parts, check
 
+PLANNED = "as planned"
 REPEATS = 3
 CLEAR = 2  # errors above 0: then a place has risen out of the noise
 MOST_VISITS = 4_000_000
@@ -32,6 +39,7 @@ class Row:
     promise: str
     user_level: bool
     epsilon_per_user: float | None  # None: whatever the price, it is as it is
+    epsilon_replace_one: float | None  # the same promise between any two contributions
     error: float  # of a place's count, in visitors
     places_above_noise: int
     auc: float
@@ -52,7 +60,9 @@ class Forecast:
     lost: float  # the share of devices that may be lost, and the one that may collude: secure sums have noise for both
     corrupt: float
     plain_auc: float
-    rows: tuple[Row, ...]
+    as_planned: Row | None  # popularity with its part of a budget for everything; None: nothing is planned for it
+    part_for_popularity: float | None  # of that budget
+    rows: tuple[Row, ...]  # all of a budget spent on popularity
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -67,14 +77,19 @@ def forecast(
     settings: Settings | None = None,
     tell: Callable[[int, str], None] = lambda done, name: None,
 ) -> Forecast:
-    """Every mechanism at every price, each the mean of three simulations; `tell` hears what is done and next."""
+    """Every mechanism at every price, and what the settings plan, if anything; each the mean of three simulations.
+    `tell` hears what is done and next."""
     collection = gather(prepared, settings)
     visitors, ceiling = collection.visitors(), popularity_auc(plain(collection), prepared)
-    rows = []
-    for done, (mechanism, epsilon) in enumerate(runs(epsilons_per_user)):
+    chosen, rows = runs(epsilons_per_user), []
+    for done, (mechanism, epsilon) in enumerate(chosen):
         tell(done, mechanism.name)
         price = Price(epsilon, delta)
         rows.append(_row(mechanism, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling))
+    own = None
+    if plans_popularity(collection.settings):
+        tell(len(chosen), PLANNED)
+        own = _as_planned(prepared, collection=collection, seed=seed, ceiling=ceiling)
     return Forecast(
         made_up=prepared.dataset.made_up,
         people=collection.people,
@@ -86,6 +101,8 @@ def forecast(
         lost=collection.settings.sums.lost,
         corrupt=collection.settings.sums.corrupt,
         plain_auc=ceiling,
+        as_planned=own,
+        part_for_popularity=None if own is None else _part(collection.settings),
         rows=tuple(rows),
     )
 
@@ -98,6 +115,52 @@ def runs(epsilons_per_user: Sequence[float]) -> list[tuple[Mechanism, float]]:
     return priced + [(one, epsilons_per_user[0]) for one in MECHANISMS if one.name in FIXED]
 
 
+def plans_popularity(settings: Settings) -> bool:
+    """Whether popularity is released within a budget."""
+    return settings.privacy.epsilon_per_user is not None and settings.features.dynamic
+
+
+def without_a_budget(settings: Settings) -> Settings:
+    """The preset without noise for the same records, features and devices: what a budget takes away, it takes from
+    this."""
+    return check(
+        msgspec.structs.replace(
+            ROUNDS,
+            seed=settings.seed,
+            floor=settings.floor,
+            data=settings.data,
+            features=settings.features,
+            model=settings.model,
+            neighbours=msgspec.structs.replace(ROUNDS.neighbours, size=max(ROUNDS.neighbours.size, settings.floor)),
+            participation=settings.participation,
+            sums=settings.sums,
+        )
+    )
+
+
+def with_and_without(settings: Settings) -> tuple[Contender, Contender]:
+    """Two models whose difference on the same test records is what the plan costs."""
+    return (
+        Contender(PLANNED, "noisy sums, all within one budget", settings),
+        Contender("without a budget", "sums, counts of visits", without_a_budget(settings)),
+    )
+
+
+def _part(settings: Settings) -> float:
+    parts = budget_parts(settings)
+    return parts["popularity"] / sum(parts.values())
+
+
+def _as_planned(prepared: Prepared, *, collection: Collection, seed: int, ceiling: float) -> Row:
+    settings = collection.settings
+    plan = planned(settings, people=collection.people, pois=collection.places)
+    mechanism = Mechanism(PLANNED, "(ε, δ) per user, for everything", as_planned(prepared, settings))
+    price = Price(plan.epsilon_per_user, plan.delta)
+    row = _row(mechanism, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling)
+    one, other = (plan.loss(adjacency).epsilon for adjacency in Adjacency)
+    return replace(row, epsilon_per_user=one, epsilon_replace_one=other)
+
+
 def _row(
     mechanism: Mechanism, prepared: Prepared, *, collection: Collection, price: Price, seed: int, ceiling: float
 ) -> Row:
@@ -107,12 +170,13 @@ def _row(
         estimate = mechanism.simulate(collection, price, generator(seed, f"forecast {repeat}"))
         errors.append(estimate.error(visitors))
         aucs.append(popularity_auc(estimate.popularity, prepared))
-    error, auc = float(np.mean(errors)), float(np.mean(aucs))
+    error, auc, fixed = float(np.mean(errors)), float(np.mean(aucs)), mechanism.name in FIXED
     return Row(
         mechanism=mechanism.name,
         promise=mechanism.promise,
         user_level=mechanism.user_level,
-        epsilon_per_user=None if mechanism.name in FIXED else price.epsilon_per_user,
+        epsilon_per_user=None if fixed else price.epsilon_per_user,
+        epsilon_replace_one=None if fixed else mechanism.epsilon_replace_one(price),
         error=error,
         places_above_noise=int(np.count_nonzero(visitors > CLEAR * error)),
         auc=auc,

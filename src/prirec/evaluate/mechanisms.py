@@ -16,7 +16,9 @@ from prirec.evaluate import collecting_sums as sums
 from prirec.evaluate.collection import Collection, Estimate, Price, gather
 from prirec.evaluate.metrics import auc
 from prirec.features.popularity import Popularity
+from prirec.privacy.accountant import affordable
 from prirec.privacy.randomized_response import Reporters
+from prirec.privacy.units import Adjacency
 from prirec.settings import Settings
 
 Simulation: TypeAlias = Callable[[Collection, Price, np.random.Generator], Estimate]
@@ -30,6 +32,14 @@ class Mechanism:
     promise: str
     simulate: Simulation = field(repr=False)
     user_level: bool = True  # False: no (ε, δ) for a person comes of it, or only one with ifs
+    local: bool = False  # noise in each answer by itself: the promise is between any two people's as it stands
+
+    def epsilon_replace_one(self, price: Price) -> float:
+        """The ε between any two contributions; that of a price is between a contribution and none."""
+        if self.local:
+            return price.epsilon_per_user
+        spent = affordable(price.epsilon_per_user, price.delta)
+        return spent.loss(price.delta, Adjacency.REPLACE_ONE).epsilon
 
 
 _USER = "(ε, δ) per user"
@@ -38,11 +48,11 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("secure sum, posterior", _USER, sums.posterior),
     Mechanism("secure sum", _USER, sums.scaled),
     Mechanism("secure sum, 20 places", _USER, sums.twenty_places),
-    Mechanism("unary encoding", _LOCAL, local.unary),
-    Mechanism("local hashing", _LOCAL, local.hashing),
-    Mechanism("Hadamard response", _LOCAL, local.hadamard),
-    Mechanism("sampled places", _LOCAL, local.sampled_places),
-    Mechanism("randomised response", "(ε, δ) per user, against the recommender too", local.whole_catalogue),
+    Mechanism("unary encoding", _LOCAL, local.unary, local=True),
+    Mechanism("local hashing", _LOCAL, local.hashing, local=True),
+    Mechanism("Hadamard response", _LOCAL, local.hadamard, local=True),
+    Mechanism("sampled places", _LOCAL, local.sampled_places, local=True),
+    Mechanism("randomised response", f"{_USER}, against the recommender too", local.whole_catalogue, local=True),
     Mechanism("secure sum, no loss", "if nobody is lost or colludes", sums.ideal, user_level=False),
     Mechanism("Eq. (6)", "ε = 1 per bit", local.as_printed(Reporters.EVERYONE), user_level=False),
     Mechanism(

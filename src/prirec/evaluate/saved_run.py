@@ -7,8 +7,8 @@ import numpy as np
 
 from prirec.data.dataset import Dataset
 from prirec.engines.circles import cells_of
-from prirec.engines.newcomers import starts
 from prirec.engines.run_folder import Released, Run, rows_of
+from prirec.engines.starts import starts
 from prirec.engines.state import fits
 from prirec.errors import DataError, StateError
 from prirec.evaluate.experiment import Outcome, Setup, set_up

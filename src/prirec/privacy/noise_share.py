@@ -60,7 +60,10 @@ class Crowd:
         if self.floor < HARD_FLOOR:
             raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
         if self.size < self.floor:
-            raise PolicyError(f"{self.size} devices are fewer than the floor of {self.floor} for an opened sum")
+            raise PolicyError(
+                f"{self.size} devices are fewer than the floor of {self.floor} for an opened sum; in an experiment "
+                "the filter data.keep may have left some out"
+            )
         if self.survivors <= self.colluders:
             raise UsageError(
                 f"of {self.survivors} survivors {self.colluders} may collude, and nobody's noise is left; at least one "

@@ -35,12 +35,20 @@ class Norm:
         if not 0 < self.sensitivity < math.inf or not 0 <= self.fraction_bits <= 40:
             raise UsageError("a contribution has a norm above 0, and finite, and 0 to 40 fraction bits")
         if not 1 <= self.units <= _LONGEST:
-            raise UsageError("a contribution's norm is 1 to 2^31 - 1 units of 2^-f; change its fraction bits")
+            raise UsageError(
+                "a contribution's norm is 1 to 2^31 - 1 units of 2^-f; change linear.clip or interaction.clip"
+            )
 
     @property
     def units(self) -> Fraction:
         """Δ 2^f, exactly: what an onlooker has to tell from 0 in the noisy sum."""
         return Fraction(self.sensitivity) * (1 << self.fraction_bits)
+
+    def before_rounding(self, entries: int | OffsetArray) -> RealArray:
+        """Δ − √d / 2^(f+1) for vectors with d entries that are not 0, but no less than Δ / 2: rounding to nearest never
+        more than doubles an entry."""
+        spare = np.sqrt(entries) / 2.0 ** (self.fraction_bits + 1)
+        return np.maximum(self.sensitivity - spare, self.sensitivity / 2)
 
 
 def fine_enough(sensitivity: float, entries: int) -> Norm:
@@ -90,9 +98,7 @@ def _direction(values: RealArray) -> tuple[RealArray, float]:
 
 
 def _target(direction: RealArray, norm: Norm) -> float:
-    """Δ − √d / 2^(f+1), but no less than Δ / 2: rounding to nearest never more than doubles an entry."""
-    entries = np.count_nonzero(direction)
-    return max(norm.sensitivity - math.sqrt(entries) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
+    return float(norm.before_rounding(int(np.count_nonzero(direction))))
 
 
 def _rounded(values: RealArray, norm: Norm) -> OffsetArray:

@@ -15,7 +15,7 @@ from prirec.privacy.accountant import GRAINS, Spent, affordable, total
 from prirec.privacy.noise_share import Crowd, NoiseShare
 from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
-from prirec.privacy.units import Adjacency, PrivacyLoss
+from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
 
 _FEWEST_GRAINS = 2**10  # rounding a release down to grains then costs less than a thousandth
 
@@ -119,10 +119,13 @@ class Plan:
     epsilon_per_user: float
     delta: float
     releases: tuple[Release, ...]
+    local: float = 0.0  # the ε that is kept for local answers
 
     @property
     def spent(self) -> Spent:
-        return total(release.spent for release in self.releases)
+        """All releases, and local answers as many as there may be."""
+        answers = Spent(0, (local_loss(self.local, Unit.USER),)) if self.local else Spent()
+        return total(release.spent for release in self.releases) + answers
 
     def loss(self, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
         """What a person who takes part in everything has spent at the end."""
@@ -161,7 +164,7 @@ def plan(
     if abs(shares - 1) > 1e-9:
         raise UsageError("the shares of the budget add up to 1")
     releases = tuple(_release(one, budget.grains / shares) for one in sums if one.share)
-    found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases)
+    found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases, local=local)
     for release in releases:
         release.noise()  # refuses what no ring or sampler can hold
     return found

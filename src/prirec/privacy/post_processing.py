@@ -5,8 +5,9 @@ residual variance less the known σ² is τ², how far places truly lie from the
 two. Two columns come of it: the posterior mean, and what the 200 nearest places have on average, since a crowded street
 says something else to a model than a popular place. Signed log and standardisation follow where every released column
 is encoded, by the column's own moments.
-A device leaves its own part out by the same map: what it sees of place j is E(s | y_j - x_ij), prediction and τ² as
-they are. To subtract x_ij from the posterior mean would be far too much, since shrinkage has shrunk it too.
+A device leaves its own part out by the same map: what it sees of place j is E(s | y_j - x_ij), with the prediction less
+its own weight in it, and τ² as it is. To subtract x_ij from the posterior mean would be far too much, since shrinkage
+has shrunk it too.
 """
 
 from collections.abc import Callable
@@ -34,27 +35,28 @@ def popularity(
     """The features made of a release, from public locations (J, 2) and features (J, p), as far as there are any."""
     _check(release, features)
     nearby = nearby_means(location, release.sums)
-    prior = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
+    prior, weight = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
     columns = {POPULARITY: prior.mean(release.sums, np.arange(len(release.sums)))}
     if nearby.shape[1]:
         columns[NEARBY] = nearby[:, -1]
-    return Popularity(columns, {POPULARITY: _own_part(release, prior, columns[POPULARITY])})
+    return Popularity(columns, {POPULARITY: _own_part(release, prior, columns[POPULARITY], weight)})
 
 
-def _prior(release: NoisySums, columns: RealArray, family: Family) -> Prior:
+def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prior, RealArray]:
+    """And the weight of each place's own sum in what is predicted for it."""
     y, sigma = release.sums, release.sigma
     if not len(y) or y.mean() <= 0:  # nothing rises out of the noise
-        return Gaussian(np.zeros(len(y)), sigma, 0.0)
+        return Gaussian(np.zeros(len(y)), sigma, 0.0), np.zeros(len(y))
     prediction = predict(y, columns)
     m = np.maximum(prediction.mean, _LEAST * y.mean())
-    return family(m, sigma, prediction.spread(y) - sigma**2)
+    return family(m, sigma, prediction.spread(y) - sigma**2), prediction.own
 
 
-def _own_part(release: NoisySums, prior: Prior, posterior: RealArray) -> OwnCounts:
+def _own_part(release: NoisySums, prior: Prior, posterior: RealArray, weight: RealArray) -> OwnCounts:
     """E(s | y_j) - E(s | y_j - x_ij) for each person and place: each device works out its own."""
     own = release.own
     places = own.pairs % own.places
-    others = prior.mean(release.sums[places] - own.counts, places)
+    others = prior.mean(release.sums[places] - own.counts, places, weight[places] * own.counts)
     return OwnCounts(own.places, own.pairs, posterior[places] - others)
 
 

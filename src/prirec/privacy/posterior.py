@@ -19,8 +19,8 @@ _FROM_MODE, _WEIGHT = np.sinh(_STEPS), np.cosh(_STEPS)  # in widths of the mode:
 class Prior(Protocol):
     """What is believed of each place before its own sum is looked at."""
 
-    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
-        """E(s | y), never below 0, for noisy sums (n,) of these places (n,)."""
+    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
+        """E(s | y), never below 0, for noisy sums (n,) of these places (n,), with so much less predicted for each."""
         ...
 
 
@@ -32,8 +32,8 @@ class Gaussian:
     sigma: float
     excess: float  # τ²; below 0 it counts as 0
 
-    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
-        m, tau = self.predicted[places], max(self.excess, 0.0)
+    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
+        m, tau = self.predicted[places] - less, max(self.excess, 0.0)
         w = tau / (tau + self.sigma**2) if tau > 0 else 0.0
         return np.maximum(m + w * (sums - m), 0.0)
 
@@ -52,16 +52,17 @@ class Gamma:
     sigma: float
     excess: float
 
-    def mean(self, sums: RealArray, places: OffsetArray) -> RealArray:
+    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
         if self.sigma == 0:
             return np.maximum(sums, 0.0)
+        m = np.maximum(self.predicted[places] - less, self.predicted[places] / 10)  # above 0
         if self.excess <= 0:
-            return self.predicted[places]
+            return m
         shape = max(float((self.predicted**2).mean()) / self.excess, _SHAPE)
         means = np.empty(len(sums))
         for start in range(0, len(sums), _BLOCK):
             some = slice(start, start + _BLOCK)
-            means[some] = _mean(sums[some, None], self.predicted[places[some], None], sigma=self.sigma, shape=shape)
+            means[some] = _mean(sums[some, None], m[some, None], sigma=self.sigma, shape=shape)
         return means
 
 

@@ -108,8 +108,7 @@ def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
     length = np.sqrt(np.add.reduceat(shrunk**2, starts))
     length[length == 0] = 1.0
     entries = np.add.reduceat((values != 0).astype(np.int64), starts)
-    target = np.maximum(norm.sensitivity - np.sqrt(entries) / 2.0 ** (norm.fraction_bits + 1), norm.sensitivity / 2)
-    wanted = np.minimum(length * largest, target)
+    wanted = np.minimum(length * largest, norm.before_rounding(entries))
     whole = np.rint(shrunk / length[who] * wanted[who] * 2.0**norm.fraction_bits).astype(np.int64)
     most = int(norm.units**2)
     while (long := np.add.reduceat(whole * whole, starts) > most).any():

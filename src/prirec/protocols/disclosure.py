@@ -72,7 +72,7 @@ PARTS: Mapping[type[Part], Mapping[str, str]] = {
     },
     Round: {
         "deployment": "which system",
-        "kind": "what is summed: linear models, gradients of V",
+        "kind": "what is summed: visits, linear models, gradients of V, figures of quality",
         "number": "which round",
         "group": "which cohort; in Algorithm 1, whose neighbourhood",
         "attempt": "how often it was begun",

@@ -92,7 +92,7 @@ class Invitation(Message, frozen=True, tag="invitation"):
     """Collector to member: what is to be summed, under which V."""
 
     terms: Terms
-    model: Digest  # H(V)
+    model: Digest  # H(V), or of V and a cohort's centre
     box_key: Key
     signature: Signature
 

@@ -31,7 +31,7 @@ SEEN: Mapping[type[AnyMessage], Sent] = {
         ways=_ALL_DOWN,
         fields={
             "terms": "what is summed and how",
-            "model": "the hash of V",
+            "model": "the hash of V, and in a cohort of the mean that it opened last",
             "box_key": "the collector's public key for boxes to it, made for this round",
             "signature": "by the collector's identity, on all of this and the round",
         },
@@ -71,7 +71,7 @@ SEEN: Mapping[type[AnyMessage], Sent] = {
     Boxes: Sent(
         ways=_UP,
         fields={
-            "signature": "by the device's identity, on terms, hash of V and roster as the device holds them",
+            "signature": "by the device's identity, on terms, hash of V and centre, and roster as it holds them",
             "boxes": "for each one it masks with, a box with its secrets",
         },
         to_receiver="That the device holds the same V, terms and roster. The roster says for whom the boxes are.",

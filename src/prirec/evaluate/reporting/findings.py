@@ -59,8 +59,16 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     chance = "" if sure_difference(scored[ours], scored[theirs]) else " The difference may be chance."
     return paragraph(
         f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
-        f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}",
+        f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}"
+        + "".join(_within_budget(entries[at], quality[at]) for at in apart if at != ours),
         kind="short",
+    )
+
+
+def _within_budget(entry: Entry, auc: float) -> str:
+    epsilon = entry.contender.settings.privacy.epsilon_per_user
+    return (
+        "" if epsilon is None else f" Within ε = {epsilon:g} for each person: {number(auc)} ({entry.contender.name})."
     )
 
 

@@ -40,7 +40,10 @@ def who_holds_what() -> str:
     """The picture, and the same in words."""
     lists = (
         ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the linear model W"]),
-        ("At the recommender, open to all", ["public features of places", "V: how features act together"]),
+        (
+            "At the recommender, open to all",
+            ["public features of places, and how popular they are", "V: how features act together"],
+        ),
         (
             "What travels",
             [
