@@ -9,6 +9,7 @@ from prirec.compiled import inlined, kernel
 from prirec.keyed import Word, mix, shuffle
 from prirec.model.kernels import shrink
 from prirec.model.local_step import Own, Rates, Work, local_step
+from prirec.model.prefetch import call_entry, call_row
 from prirec.model.public_half import Public
 from prirec.sharing.fixed_point import add_encoded, shorten
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
@@ -83,6 +84,21 @@ def contribute_models(
     return fine
 
 
+@inlined
+def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int) -> None:
+    """What persons i + 1 and i + 2 will need: first where a place's features stand, then the features themselves."""
+    place, offsets = everyone.place, everyone.offsets
+    if i + 2 < stop:
+        call_row(W, i + 2)
+        for e in range(offsets[i + 2], offsets[i + 3]):
+            call_entry(shared.offsets, place[e])
+            call_row(shared.pulls, place[e])
+            call_entry(shared.squares, place[e])
+        for e in range(offsets[i + 1], offsets[i + 2]):
+            call_entry(shared.feature, shared.offsets[place[e]])
+            call_entry(shared.value, shared.offsets[place[e]])
+
+
 @kernel
 def step_people(
     W: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing, shared: Public,
@@ -97,6 +113,7 @@ def step_people(
         if not present[i]:
             continue
         w, start, stop = W[i], offsets[i], offsets[i + 1]
+        _call_up(W, shared, everyone, i, block[1])
         if opened[cohort[i]]:
             mix_model(w, means[cohort[i]], gamma[i])
         own = Own(people[i], place[start:stop], context[start:stop], label[start:stop])
