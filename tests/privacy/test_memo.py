@@ -62,7 +62,7 @@ def test_an_answer_is_the_truth_flipped_where_the_word_says_so():
     assert ((answers() != VISITED) == (words < np.uint64(ONE.flip_words))).all()
 
 
-@pytest.mark.statistical  # false alarm 4e-9; must notice a memo that is drawn anew at each of 21 collections
+@pytest.mark.statistical  # secrets are fixed: no false alarm; must notice a memo drawn anew at each of 21 collections
 def test_a_majority_of_repeated_answers_shows_no_more_than_one_of_them():
     devices = [bytes([3]) + n.to_bytes(31, "big") for n in range(4000)]
 
@@ -120,7 +120,7 @@ def test_a_permanent_bit_is_the_same_again_and_mostly_stays_when_a_value_moves_a
     assert (bits(values) != bits(values, secret=bytes(32))).mean() > 0.2
 
 
-@pytest.mark.statistical  # false alarm 6e-7; must notice values off by a tenth of the range
+@pytest.mark.statistical  # secrets are fixed: no false alarm; must notice values off by a tenth of the range
 def test_permanent_bits_of_many_devices_estimate_the_sum():
     values, devices = np.full(300, 7.0), 200
     ones = sum(bits(values, secret=bytes([5]) + n.to_bytes(31, "big")).astype(int) for n in range(devices))

@@ -95,7 +95,7 @@ def test_without_noise_the_sum_is_the_sum() -> None:
     assert (release.own.counts == parts.counts).all()
 
 
-@pytest.mark.statistical  # false alarm about 6e-7 a bound (5 sd); must notice a sigma off by 2 %
+@pytest.mark.statistical  # seeded, so no false alarm; within 5 sd; must notice a sigma off by 2 %
 def test_the_noise_has_the_stated_spread() -> None:
     many = OwnCounts(200_000, np.array([0], dtype=np.int64), np.array([1.0]))
     noise = simulated(many, sigma=4.225, rng=np.random.default_rng(2)).sums - many.total()

@@ -74,7 +74,7 @@ def test_what_cannot_be_priced_is_refused(user: float, delta: float, pois: int) 
 
 @pytest.mark.statistical  # false alarm 1e-9; must notice another k, and everyone asked about everything
 def test_simulated_estimates_have_the_law_of_single_answers() -> None:
-    people, visitors, pois, runs, rng = 40, 25, 3, 30_000, np.random.default_rng()
+    people, visitors, pois, runs, rng = 40, 25, 3, 100_000, np.random.default_rng()
     mechanism = SampledPois(2.0, pois, sampled=2)
     # in every run the first 25 people were at POI 0, nobody was elsewhere
     there = np.tile(np.arange(people) < visitors, runs)
