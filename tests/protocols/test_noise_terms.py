@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.errors import Fault, PeerError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, UsageError
+from prirec.privacy.accountant import GRAINS
 from prirec.privacy.noise_share import NoiseShare
+from prirec.privacy.norm import Norm
 from prirec.privacy.randomness import Stream
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete
 from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round, Terms
-from prirec.protocols.noise import drawn, room, share_for
+from prirec.protocols.noise import cost, drawn, room, share_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.settings import Sums
 from prirec.settings_check import HARD_FLOOR
@@ -180,3 +182,13 @@ def test_the_hash_tells_V_and_centre_apart_however_they_are_put_together() -> No
     ]  # fmt: skip
     assert len({model_hash(*models) for models in different}) == len(different)
     assert model_hash(V, centre) == model_hash(V.copy(), centre.copy())
+
+
+def test_a_price_follows_from_the_signed_noise_and_is_rounded_up():
+    """A vector of 4 units under noise of variance 32: half a unit of μ², and a grain more where that is not whole."""
+    code = FixedPoint(summands=100, bound=1.0, fraction_bits=2)
+    agreed = {"length": 3, "opening": "collector", "floor": HARD_FLOOR, "sums": Sums()}
+    assert cost(double_masks(code, noise=32, **agreed), norm=Norm(1.0, 2)).grains == GRAINS // 2
+    assert cost(double_masks(code, noise=33, **agreed), norm=Norm(1.0, 2)).grains == 16 * GRAINS // 33 + 1
+    with pytest.raises(PolicyError, match="has no price"):
+        cost(double_masks(code, **agreed), norm=Norm(1.0, 2))
