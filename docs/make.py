@@ -109,7 +109,7 @@ def settings_page() -> str:
 def noise_table() -> str:
     """What each epsilon comes to in the preset `private`, for a city of some size."""
     lines = [
-        "| ε | sd of a place's popularity | sd of an entry of a cohort's mean | of V's mean gradient | replace-one ε |",
+        "| ε | sd of a place's popularity | of an entry of V's mean gradient | people in a cohort | replace-one ε |",
         "|---|---|---|---|---|",
     ]
     for epsilon in EPSILONS:
@@ -118,7 +118,7 @@ def noise_table() -> str:
         places, models, gradient = (plan.release(kind) for kind in (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION))
         replaced = plan.loss(Adjacency.REPLACE_ONE).epsilon
         lines.append(
-            f"| {epsilon:g} | {places.sd_of_sum():.3g} | {models.sd_of_mean():.3f} | {gradient.sd_of_mean():.5f} "
+            f"| {epsilon:g} | {places.sd_of_sum():.3g} | {gradient.sd_of_mean():.5f} | {models.of.crowd.size:,} "
             f"| {replaced:.2f} |"
         )
     return "\n".join(lines)

@@ -94,7 +94,7 @@ class Neighbours(Section, frozen=True):
     among: int | None = None  # nearest: drawn at random from so many of the closest
     weights: Literal["uniform", "metropolis", "exponential", "gaussian", "inverse", "ones-diverges"] = "uniform"
     scale_km: float = 2.0  # for weights by distance
-    size: int = 200  # the smallest cohort: twice the floor, so that one survives when devices are lost
+    size: int = 200  # the smallest cohort: twice the floor, since devices are lost; 0: as large as a budget's plan asks
     resolution: int = 6  # h3 resolution of the coarse cell that a device names
 
 
@@ -167,7 +167,7 @@ PRIVATE = Settings(
     privacy=Privacy(epsilon_per_user=1.0),
     linear=Linear(alpha=0.05, clip=1.0),
     interaction=Interaction(clip=0.2),
-    neighbours=Neighbours(size=1000),
+    neighbours=Neighbours(size=0),
 )
 FM = Settings(
     preset="fm",

@@ -53,7 +53,10 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (s.interaction.batch >= 1, "interaction.batch must be at least 1"),
         (0 < s.interaction.clip < inf, "interaction.clip must be positive and finite"),
         (1 <= s.neighbours.count < 2**31, "neighbours.count (N) must be at least 1 and below 2^31"),
-        (2 <= s.neighbours.size < 2**31, "neighbours.size must be at least 2 and below 2^31"),
+        (
+            s.neighbours.size == 0 or 2 <= s.neighbours.size < 2**31,
+            "neighbours.size must be at least 2 and below 2^31, or 0 for what the plan asks",
+        ),
         (s.floor >= 1, "floor must be at least 1"),
         (0 < s.neighbours.scale_km < inf, "neighbours.scale_km must be positive and finite"),
         (0 <= s.neighbours.resolution <= 9, "neighbours.resolution must be between 0 and 9"),
@@ -151,6 +154,10 @@ def _promises(s: Settings) -> list[tuple[bool, str]]:
             not promised or all(parts.values()),
             "popularity, mixing and interaction each need a part of the privacy budget",
         ),
+        (
+            promised or s.neighbours.size > 0,
+            "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size",
+        ),
     ]
 
 
@@ -164,7 +171,7 @@ def check(settings: Settings) -> Settings:
             raise PolicyError(words)
     if settings.schedule == "rounds" and settings.floor < HARD_FLOOR:
         raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
-    if settings.schedule == "rounds" and settings.neighbours.size < settings.floor:
+    if settings.schedule == "rounds" and 0 < settings.neighbours.size < settings.floor:
         raise PolicyError(
             f"neighbours.size is below the floor of {settings.floor} people for an opened sum; use larger cohorts"
         )

@@ -4,19 +4,14 @@ import inspect
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from prirec.cli.data_make import make
-from prirec.cli.main import app
 from prirec.data.city import CityPlan
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
 from prirec.evaluate.experiment import set_up
 from prirec.settings import Settings
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "80"})
+from support.shell import call
 
 
 @pytest.fixture(scope="module")

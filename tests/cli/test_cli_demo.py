@@ -1,21 +1,20 @@
 """prirec demo, as small as it gets; one demo serves all tests."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
 from prirec.cli.output import SIMULATION
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import load_run
 from prirec.evaluate.saved_run import set_up_again
 from prirec.settings import PRIVATE
+from support import shell
+from support.cities import change
 
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "140"})
+call = partial(shell.call, columns=140)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,8 @@ def test_the_saved_run_and_data_give_the_figures_of_the_table(held):
     found = json.loads(call("evaluate", out / "run", out / "data", "--json").stdout)["quality"]
     figures = [f"{found[name]:.4f}" for name in ("auc", "log_loss", "auc_few", "gauc")]
     assert row(said, "PriRec, private").split()[2:6] == figures
-    assert load_run(out / "run").settings == PRIVATE
+    saved = load_run(out / "run")
+    assert saved.settings == change(PRIVATE, neighbours={"size": len(saved.people)})  # fewer than the plan asks for
 
 
 def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):
@@ -58,9 +58,19 @@ def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):
     counts = samples.train.counts()
     assert counts[samples.ids.index(person)] == np.quantile(counts, 0.5, method="higher")
     again = json.loads(call("recommend", out / "run", out / "data", "--person", person, "--json").stdout)["places"]
-    shown = [line.split()[1] for line in said.splitlines() if line[:4].strip().isdigit()]
-    assert shown == [place["place"] for place in again]
+    shown = [line for line in said.splitlines() if line[:4].strip().isdigit()]
+    assert [line.split()[1] for line in shown] == [place["place"] for place in again]
     assert len(shown) == 10
+
+
+def test_the_demo_and_recommend_describe_places_in_the_same_words(held):
+    """The demo's city comes from memory, the other's from a folder."""
+    out, said = held
+    person = said.partition("Places for ")[2].partition(":")[0]
+    again = call("recommend", out / "run", out / "data", "--person", person).stdout
+    first, second = ([line for line in text.splitlines() if " % " in line] for text in (said, again))
+    assert first == second
+    assert len(first) == 10
 
 
 def test_the_report_is_one_file_that_needs_nothing_else(held):

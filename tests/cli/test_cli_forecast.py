@@ -1,26 +1,23 @@
 """prirec privacy forecast: a made-up city or a given one, for people and for programs."""
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
 from prirec.data.folder import read_folder
 from prirec.evaluate.mechanisms import FIXED, MECHANISMS
+from support import shell
 
 SMALL = ("--people", 200, "--places", 20, "--visits-per-person", 4)
-
-
-def call(*words):
-    return CliRunner().invoke(app, ["privacy", "forecast", *map(str, words)], env={"COLUMNS": "100"})
+call = partial(shell.call, "privacy", "forecast", columns=100)
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "city"
-    words = ["data", "make", str(folder), "--people", "300", "--places", "30", "--records", "9000"]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    made = shell.call("data", "make", folder, "--people", 300, "--places", 30, "--records", 9000)
+    assert made.exit_code == 0
     return folder
 
 
@@ -90,8 +87,7 @@ def test_where_no_popularity_is_planned_the_mechanisms_stand_alone(more):
 def test_training_on_a_folder_shows_what_the_plan_costs(city, tmp_path):
     flags = ("--set", "iterations=3", "--set", "privacy.epsilon_per_user=4")
     told = json.loads(call(city, "--train", *flags, "--json").stdout)["trained"]
-    words = ("train", city, "--out", tmp_path / "run", *flags, "--json")
-    run = CliRunner().invoke(app, [str(word) for word in words])
+    run = shell.call("train", city, "--out", tmp_path / "run", *flags, "--json")
     assert told["auc"] == json.loads(run.stdout)["quality"]["auc"]
     assert told["cost"] == told["auc_without_a_budget"] - told["auc"] > 0
     found = call(city, "--train", *flags)
@@ -101,8 +97,7 @@ def test_training_on_a_folder_shows_what_the_plan_costs(city, tmp_path):
 
 
 def test_tables_fit_eighty_columns():
-    words = ["privacy", "forecast", *map(str, SMALL), "--set", "privacy.period_days=30"]
-    found = CliRunner().invoke(app, words, env={"COLUMNS": "80"})
+    found = call(*SMALL, "--set", "privacy.period_days=30", columns=80)
     assert all(len(line) <= 80 for line in found.stdout.splitlines())
     assert all(one.name in found.stdout for one in MECHANISMS)  # none is folded
 

@@ -7,12 +7,11 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
 from prirec.device.ledger import PaidStore, Price
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
@@ -21,26 +20,15 @@ from prirec.privacy.ledger import Budget, Charge
 from prirec.privacy.units import Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from support import shell
+from support.shell import flat
 
 TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))
 SECRET = b"deployment-42-xy"
 LOCAL = 0.2  # of epsilon, for answers
 WITH_ANSWERS = ("--set", f"privacy.local={LOCAL}")
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in ("privacy", *words)], env={"COLUMNS": "80"})
-
-
-def told(*words):
-    found = call(*words, "--json")
-    assert (found.exit_code, found.stderr) == (0, "")
-    return json.loads(found.stdout)
-
-
-def flat(text):
-    return " ".join(text.split())
+call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
 
 
 def read(path):

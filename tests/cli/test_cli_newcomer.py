@@ -4,36 +4,29 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from prirec.cli import advice
-from prirec.cli.main import app
 from prirec.cli.output import program
 from prirec.cli.quality import KNOWING_NOTHING
-from prirec.data.city import CityPlan, make_city
 from prirec.data.folder import read_folder
-from prirec.data.writing import write_folder
 from prirec.evaluate.report import AdviceLine
 from prirec.geography import haversine_km
 from prirec.protocols.reasons import Reason
+from support import shell
 
 SCRIPT = Path(sys.executable).with_name("prirec")
 WORSE = "worse than knowing nothing"
-
-
-def call(*words, columns=200):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+call = partial(shell.call, columns=200)
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("newcomer") / "city"
-    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
-    return folder
+    return shell.write_city(tmp_path_factory.mktemp("newcomer") / "city")
 
 
 @pytest.fixture(scope="module")

@@ -2,30 +2,27 @@
 
 import json
 
+import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
 from prirec.privacy.budget import planned
 from prirec.privacy.units import Adjacency
 from prirec.settings import PRIVATE
+from support import shell
+from support.shell import flat
 
 DROWNING = ("--set", "privacy.quality=0.05")
 ANSWERS = ("--preset", "rounds", "--set", "popularity.mechanism=randomized-response")
 
 
 def call(*arguments: object):
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "80"})
+    done = shell.call(*arguments)
     assert done.exit_code == 0, done.output
     return done
 
 
 def prirec(*arguments: object) -> str:
     return call(*arguments).stdout
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +96,21 @@ def test_a_training_is_saved_though_its_quality_figures_drown(city, tmp_path):
     assert len([text for text in found["notes"] if "quality figure" in text]) == 2  # before and after
 
 
+def test_a_training_is_saved_though_too_few_are_left_for_its_quality_figures(city, tmp_path, monkeypatch):
+    few = lambda keys, settings, *, of: np.arange(len(keys)) < len(keys) // 2 if of == "quality" else None  # noqa: E731
+    monkeypatch.setattr("prirec.cli.price.left_in_collection", few)
+    flags = ("--iterations", 1, "--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
+    done = call("train", city, "--out", tmp_path / "run", *flags)
+    assert "quality figures are not opened: 200 of 400 devices are left" in flat(done.stderr)
+    assert (tmp_path / "run").is_dir()
+
+
 def test_that_quality_figures_will_drown_is_said_before_training(city, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("prirec.cli.training.run", stopped)
-    done = CliRunner().invoke(app, [str(word) for word in ("train", city, "--out", tmp_path / "run", *DROWNING)])
+    done = shell.call("train", city, "--out", tmp_path / "run", *DROWNING)
     assert done.exit_code == 130
     assert "too much to read any of them, and their part of the budget would be spent for nothing" in done.stderr
 

@@ -7,20 +7,16 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep
 
-import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
-from prirec.data.city import CityPlan, make_city
 from prirec.data.folder import read_folder
-from prirec.data.writing import write_folder
 from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping, train
 from prirec.evaluate.experiment import set_up
 from prirec.settings import PRIVATE
 from prirec.settings_file import load
 from support.cities import change
+from support.shell import call, write_city
 
 ITERATIONS = 120
 # a shell that starts jobs in the background lets them ignore Ctrl-C, and tests may run in such a job
@@ -30,19 +26,13 @@ PROGRAM = (
 )  # fmt: skip
 
 
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
 def words_of(city, out, *, iterations=ITERATIONS, every=1):
     return ["train", city, "--out", out, "--iterations", iterations, "--checkpoint-every", every]
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("resumed") / "city"
-    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
-    return folder
+    return write_city(tmp_path_factory.mktemp("resumed") / "city")
 
 
 def stopped_by(number, words, checkpoint):
@@ -72,7 +62,8 @@ def test_a_run_killed_outright_and_started_again_gives_the_bits_of_one_left_alon
     for file in set(FILES) - {"history.jsonl"}:  # which has the seconds that each round took
         assert (killed / file).read_bytes() == (alone / file).read_bytes()
     assert len(load_run(killed).history) == ITERATIONS
-    assert load_run(killed).settings == change(PRIVATE, iterations=ITERATIONS)
+    everyone = {"size": len(load_run(killed).people)}  # fewer than the plan asks for
+    assert load_run(killed).settings == change(PRIVATE, iterations=ITERATIONS, neighbours=everyone)
     assert not Path(f"{killed}.checkpoint").exists()
     someone = read_folder(city).dataset.people.ids[7]
     for command, *words in (["evaluate", "--ranking", "--people", 40], ["recommend", "--person", someone]):

@@ -5,29 +5,20 @@ import shutil
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from prirec.cli.main import app
 from prirec.cli.output import SIMULATION
-from prirec.data.city import CityPlan, make_city
 from prirec.data.folder import read_folder
-from prirec.data.writing import write_folder
 from prirec.engines.run_folder import FILES, load_run
 from prirec.evaluate.experiment import quality
 from prirec.evaluate.saved_run import set_up_again
 from prirec.settings import PRIVATE
 from support.cities import change
-
-
-def call(*words, columns=80):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+from support.shell import call, flat, write_city
 
 
 @pytest.fixture(scope="session")
 def city(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained") / "city"
-    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(1)), folder)
-    return folder
+    return write_city(tmp_path_factory.mktemp("trained") / "city")
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +39,8 @@ def someone(city):
 
 def test_a_saved_run_knows_its_source_and_leaves_no_checkpoint(run, city):
     assert load_run(run).source == str(city)
-    assert load_run(run).settings == change(PRIVATE, iterations=12)
+    everyone = {"size": len(load_run(run).people)}  # fewer than the plan asks for
+    assert load_run(run).settings == change(PRIVATE, iterations=12, neighbours=everyone)
     assert {entry.name for entry in run.parent.iterdir()} >= {"city", "run"}
     assert not run.with_name("run.checkpoint").exists()
 
@@ -260,8 +252,16 @@ def test_no_run_and_no_data_are_told_apart(run, city, tmp_path):
 
 
 def test_data_that_a_run_was_not_trained_on_are_refused(run, tmp_path):
-    other = make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(2))
-    write_folder(other, tmp_path / "other")
+    write_city(tmp_path / "other", seed=2)
     found = call("evaluate", run, tmp_path / "other")
     assert found.exit_code == 5
     assert "other records" in found.stderr
+
+
+def test_nothing_is_recommended_in_a_city_that_a_run_was_not_trained_on(run, city, tmp_path, someone):
+    """Though it has the same people and places by name."""
+    here, other = (read_folder(folder).dataset for folder in (city, write_city(tmp_path / "other", seed=2)))
+    assert (other.people.ids, other.places.ids) == (here.people.ids, here.places.ids)
+    found = call("recommend", run, tmp_path / "other", "--person", someone)
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert f"trained on another city; give the data that it was trained on ({city})" in flat(found.stderr)

@@ -3,17 +3,12 @@
 import tomllib
 
 import pytest
-from typer.testing import CliRunner
 
 from prirec import settings_file
 from prirec.cli.choosing import assignment, choose
-from prirec.cli.main import app
 from prirec.errors import UsageError
 from prirec.settings import preset
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
+from support.shell import call
 
 
 @pytest.mark.parametrize("name", ["paper", "rounds", "private", "fm"])

@@ -1,27 +1,9 @@
 """Every engine equals the oracle, engines/plain.py, bit for bit: linear models, V, Adam's memory and the history."""
 
-from functools import cache
-
-import numpy as np
 import pytest
 
-from prirec.data.dataset import Dataset
-from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.features.samples import Samples
-from prirec.settings import Settings
-from support.cities import (
-    SMALL_PAPER,
-    SMALL_ROUNDS,
-    change,
-    same_state,
-    samples_of,
-    small_city,
-    with_idle_people,
-    with_moods,
-    with_one_place,
-    without_coordinates,
-)
+from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
+from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
 
 ROUNDS = {
     "as preset": {},
@@ -67,27 +49,6 @@ PAPER = {
     },
 }  # fmt: skip
 
-CITIES = {
-    "people without records": lambda: with_idle_people(small_city()),
-    "one place": lambda: with_one_place(small_city()),
-    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
-    "no coordinates": lambda: without_coordinates(small_city()),
-}
-
-
-@cache
-def city() -> Dataset:
-    return small_city()
-
-
-def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain = make_engine("plain", samples, settings)
-    local = make_engine("local", samples, settings, threads=threads)
-    for _ in range(iterations):
-        assert local.advance(state) == plain.advance(oracle)
-        assert same_state(state, oracle)
-
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
@@ -102,13 +63,13 @@ def test_samples(changes):
     assert_equal_runs(samples_of(city(), settings), settings, threads=2, iterations=2)
 
 
-@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
 def test_rounds_in_unusual_cities(made):
     settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1})
     assert_equal_runs(samples_of(made(), settings), settings, threads=2)
 
 
-@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
 def test_samples_in_unusual_cities(made):
     unusual = made()
     kind = "nearest" if unusual.places.location is not None else "random"
@@ -122,13 +83,4 @@ def test_rounds_with_more_threads_than_people():
 
 
 def test_the_settings_of_this_suite_make_a_difference():
-    """A suite whose variants all come to the same would prove nothing."""
-    models = set()
-    for changes in ROUNDS.values():
-        settings = change(SMALL_ROUNDS, **changes)
-        samples = samples_of(city(), settings)
-        state, engine = start(samples, settings), make_engine("local", samples, settings)
-        engine.advance(state)
-        engine.advance(state)
-        models.add(state.linear.tobytes() + state.interaction.tobytes())
-    assert len(models) == len(ROUNDS)
+    assert different_models(change(SMALL_ROUNDS, **changes) for changes in ROUNDS.values()) == len(ROUNDS)

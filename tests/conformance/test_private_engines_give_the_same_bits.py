@@ -1,31 +1,22 @@
 """Under a budget, too, the fast engine equals the oracle bit for bit: noise, centres and means included."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
-from prirec.data.dataset import Dataset
 from prirec.engines import local
 from prirec.engines.noise import simulated_noise
-from prirec.engines.state import start
-from prirec.engines.training import make_engine, train
-from prirec.features.samples import Samples
-from prirec.settings import Settings
+from prirec.engines.training import train
 from support.cities import (
     SMALL_PRIVATE,
     after,
     change,
     in_another_order,
     same_bits,
-    same_state,
     samples_of,
     small_city,
-    with_idle_people,
-    with_moods,
-    with_one_place,
     without_coordinates,
 )
+from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
 
 ROUNDS = {
     "as preset": {},
@@ -45,25 +36,6 @@ ROUNDS = {
     "below the floor": {"floor": 100, "neighbours": {"size": 100}, "participation": {"online": 0.5}},
     "another seed": {"seed": 2**63 - 1},
 }
-CITIES = {
-    "people without records": lambda: with_idle_people(small_city()),
-    "one place": lambda: with_one_place(small_city()),
-    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
-    "no coordinates": lambda: without_coordinates(small_city()),
-}
-
-
-@cache
-def city() -> Dataset:
-    return small_city()
-
-
-def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain, fast = make_engine("plain", samples, settings), make_engine("local", samples, settings, threads=threads)
-    for _ in range(iterations):
-        assert fast.advance(state) == plain.advance(oracle)
-        assert same_state(state, oracle)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -73,19 +45,14 @@ def test_rounds_under_a_budget(changes, threads):
     assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
 
 
-@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
 def test_rounds_under_a_budget_in_unusual_cities(made):
     settings = change(SMALL_PRIVATE, participation={"online": 0.9, "dropout": 0.1})
     assert_equal_runs(samples_of(made(), settings), settings, threads=2)
 
 
 def test_the_settings_of_this_suite_make_a_difference():
-    models = set()
-    for changes in ROUNDS.values():
-        settings = change(SMALL_PRIVATE, **changes)
-        state = after("local", samples_of(city(), settings), settings, iterations=2)
-        models.add(state.linear.tobytes() + state.interaction.tobytes())
-    assert len(models) == len(ROUNDS)
+    assert different_models(change(SMALL_PRIVATE, **changes) for changes in ROUNDS.values()) == len(ROUNDS)
 
 
 def test_the_rounds_of_this_suite_open_some_cohorts_and_leave_others_closed():

@@ -6,15 +6,7 @@ import pytest
 from prirec.engines.state import start
 from prirec.engines.training import make_engine
 from prirec.errors import PolicyError, UsageError
-from support.cities import (
-    SMALL_PAPER,
-    SMALL_ROUNDS,
-    change,
-    same_state,
-    samples_of,
-    small_city,
-    without_coordinates,
-)
+from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, without_coordinates
 
 CITY = small_city(people=40, places=10, records=200)
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])

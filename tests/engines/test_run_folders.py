@@ -26,6 +26,7 @@ def equal(a: Run, b: Run) -> bool:
         all(same_bits(getattr(a, name), getattr(b, name)) for name in ("interaction", "linear", "people"))
         and same_bits(a.starts.cells, b.starts.cells)
         and same_bits(a.starts.models, b.starts.models)
+        and same_bits(a.catalogue, b.catalogue)
         and (a.settings, a.encoding, a.released, a.history, a.source, a.rows)
         == (b.settings, b.encoding, b.released, b.history, b.source, b.rows)
     )
@@ -41,6 +42,23 @@ def test_a_run_comes_back_as_it_was_saved(folder):
     assert equal(load_run(folder), SAVED)
     assert sorted(path.name for path in folder.iterdir()) == sorted((*FILES, "run.json"))
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+def test_a_run_from_before_places_were_compared_is_read_and_serves(tmp_path):
+    """Its folder has no catalogue.npy, and its card speaks of none."""
+    save_run(tmp_path / "run", replace(SAVED, catalogue=None))
+    assert not (tmp_path / "run" / "catalogue.npy").exists()
+    back = load_run(tmp_path / "run")
+    assert back.catalogue is None
+    assert equal(replace(back, catalogue=SAVED.catalogue), SAVED)
+    set_up_later(CITY, back)
+
+
+@pytest.mark.parametrize("name", ["linear", "people", "catalogue"])
+def test_an_array_of_another_kind_is_refused(tmp_path, name):
+    save_run(tmp_path / "run", replace(SAVED, **{name: getattr(SAVED, name).astype(np.float32)}))
+    with pytest.raises(StateError, match="float32 instead of"):
+        load_run(tmp_path / "run")
 
 
 def test_a_run_that_came_back_scores_as_before(folder):

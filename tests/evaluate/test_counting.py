@@ -18,7 +18,7 @@ from prirec.privacy.budget import crowd, planned
 from prirec.privacy.norm import clipped
 from prirec.privacy.plan import Kind, Release
 from prirec.privacy.post_processing import POPULARITY, popularity
-from prirec.privacy.randomized_response import RandomizedResponse
+from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
 from prirec.settings import Settings
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
@@ -67,7 +67,7 @@ def test_without_dynamic_features_nothing_is_counted(settings):
     assert count(PREPARED, change(settings, features={"dynamic": False})) == Popularity()
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["plain", "secure"])
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
 def test_devices_that_leave_nothing_out_see_what_was_released(settings):
     found = count(PREPARED, change(settings, features={"own_left_out": False}))
     assert not found.own
@@ -252,10 +252,48 @@ def test_a_larger_epsilon_for_a_bit_is_less_noisy():
     np.testing.assert_allclose(count(PREPARED, close).released["visitors"], visits_of().total(), atol=1e-3)
 
 
-def test_devices_do_not_know_what_an_answer_added():
+def test_devices_leave_their_own_truth_out_of_an_estimate():
     found = count(PREPARED, RESPONSE)
-    assert list(found.released) == ["visitors"]
-    assert not found.own
+    assert list(found.released) == list(found.own) == ["visitors"]
+    own, true = found.own["visitors"], visits_of()
+    assert (own.pairs.tolist(), own.counts.tolist()) == (true.pairs.tolist(), true.counts.tolist())
+    there, visited = found.seen_by(PREPARED.train)["visitors"], PREPARED.train.label > 0
+    whole = found.released["visitors"][PREPARED.train.place]
+    assert (there[visited] == whole[visited] - 1).all()
+
+
+@pytest.mark.parametrize("epsilon_per_bit", [0.1, 1.0, 5.0])
+def test_an_answer_adds_its_truth_on_average_and_its_noise_is_as_wide_for_either_truth(epsilon_per_bit):
+    """Over both answers, exactly: so what a device sees without its truth does not tell its labels apart."""
+    mechanism = RandomizedResponse(epsilon_per_bit)
+    no, yes = estimate(np.array([0, 1]), reports=1, mechanism=mechanism)
+    q = float(mechanism.flip)
+    for truth in (0, 1):
+        chance = {yes: 1 - q, no: q} if truth else {yes: q, no: 1 - q}
+        mean = sum(added * odds for added, odds in chance.items())
+        spread = sum((added - truth) ** 2 * odds for added, odds in chance.items())
+        assert mean == pytest.approx(truth, abs=1e-9)
+        assert spread == pytest.approx(mechanism.standard_deviation(1) ** 2)
+
+
+def test_whoever_is_lost_sends_no_answer_and_leaves_nothing_out():
+    near = change(RESPONSE, popularity={"epsilon_per_bit": 20.0}, participation={"dropout": 0.1})
+    found = count(PREPARED, near)
+    own = found.own["visitors"]
+    np.testing.assert_allclose(found.released["visitors"], own.total(), atol=1e-3)
+    assert set(rows_of(own)) < set(rows_of(visits_of()))
+    assert set(rows_of(own)) == set(rows_of(noisy_sums(PREPARED, LOSSES).own))  # whatever the mechanism is
+
+
+@pytest.mark.statistical  # 4500 draws, seeded: no false alarm; must notice twice as many answers
+@pytest.mark.parametrize("reporters", ["everyone", "those-with-a-record"])
+def test_the_noise_of_answers_is_that_of_the_answers_that_come(reporters):
+    half = change(RESPONSE, popularity={"reporters": reporters}, participation={"dropout": 0.5})
+    runs = [count(PREPARED, change(half, seed=seed)) for seed in range(300)]
+    off = np.array([one.released["visitors"] - one.own["visitors"].total() for one in runs])
+    with_a_record = OwnCounts.of(PREPARED.train, places=PLACES).once().total().mean()
+    answers = (150 if reporters == "everyone" else with_a_record) / 2
+    assert off.std() == pytest.approx(RandomizedResponse(1.0).standard_deviation(1) * answers**0.5, rel=0.05)
 
 
 def test_if_those_with_a_record_report_alone_there_is_less_noise_and_no_privacy():

@@ -1,5 +1,7 @@
 """Popularity by every mechanism: the right thing on average, with the noise that was planned, as devices see it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,10 @@ from prirec.evaluate.collecting_sums import planned_release
 from prirec.evaluate.collection import Collection, Estimate, Price, gather, released
 from prirec.evaluate.mechanisms import FIXED, MECHANISMS, mechanism, plain, popularity_auc, simulated_popularity
 from prirec.features.popularity import OwnCounts, Popularity
-from prirec.privacy.accountant import noise_multiplier
+from prirec.privacy.accountant import affordable, noise_multiplier
 from prirec.privacy.randomized_response import RandomizedResponse
-from prirec.settings import Settings
-from support.cities import small_city, some_visits
+from prirec.settings import PRIVATE, Settings
+from support.cities import change, small_city, some_visits
 
 LOCAL = ("unary encoding", "local hashing", "Hadamard response", "sampled places", "randomised response")
 SUMS = ("secure sum, posterior", "secure sum", "secure sum, 20 places")
@@ -99,6 +101,25 @@ def test_a_secure_sum_has_the_noise_that_lost_and_colluding_devices_need() -> No
     assert planned_release(collection, price).sd_of_sum() == pytest.approx(needed * (1000 / 750) ** 0.5, rel=1e-3)
     assert spread("secure sum") == pytest.approx(needed * (1000 / 750) ** 0.5, rel=0.06)
     assert spread("secure sum, no loss") == pytest.approx(needed, rel=0.06)
+
+
+def test_a_release_with_the_whole_budget_heeds_the_floor_and_the_losses_of_the_settings_and_nothing_else() -> None:
+    own, price = many(people=1000), Price(2.0, 1e-7)
+    usual = planned_release(own, price)
+    strange = change(
+        PRIVATE,
+        features={"averages": ("spend",), "dynamic": False},
+        neighbours={"size": 60},
+        privacy={"epsilon_per_user": 9.0, "popularity": 0.0, "quality": 3.0, "local": 0.5},
+    )
+    assert planned_release(replace(own, settings=strange), price) == usual
+    assert usual.of.length == own.places
+    assert usual.each == affordable(2.0, 1e-7)
+    stricter = change(strange, floor=900, sums={"lost": 0.0, "corrupt": 0.3})
+    crowd = planned_release(replace(own, settings=stricter), price).of.crowd
+    assert (crowd.size, crowd.survivors, crowd.colluders) == (1000, 1000, 300)
+    with pytest.raises(PolicyError, match="fewer than the floor of 1001"):
+        planned_release(replace(own, settings=change(strange, floor=1001)), price)
 
 
 def test_the_paper_s_figures_do_not_move_with_the_price_and_all_others_do() -> None:

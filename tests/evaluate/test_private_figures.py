@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from prirec.engines.randomness import generator
 from prirec.errors import PolicyError, UsageError
 from prirec.evaluate import private_figures as simulated
 from prirec.evaluate.private_figures import private_figures, quality_release, true_figures
@@ -14,6 +15,7 @@ from prirec.features.samples import Records
 from prirec.privacy.noise_share import Crowd
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.quality_figures import USUAL, QualityTerms
+from prirec.privacy.randomness import Stream
 from prirec.settings import PRIVATE, Settings
 from support.cities import SMALL_ROUNDS, change, samples_of, small_city
 
@@ -77,9 +79,41 @@ def test_noise_follows_from_the_seed_and_differs_between_seeds():
 def test_blocks_of_people_give_the_same_sum(monkeypatch):
     records, scores = some_records(500)
     release = release_for(500, epsilon=4.0)
-    whole = simulated._total(records, scores, release, USUAL)
+    how = {"release": release, "terms": USUAL, "there": np.arange(500) % 3 > 0}
+    whole = simulated._total(records, scores, **how)
     monkeypatch.setattr(simulated, "_BLOCK", 7)
-    assert (simulated._total(records, scores, release, USUAL) == whole).all()
+    assert (simulated._total(records, scores, **how) == whole).all()
+
+
+def test_whoever_is_lost_is_in_no_figure(monkeypatch):
+    """The same sum as if the lost had no records, with the noise of the shares that are left."""
+    records, scores = some_records(500)
+    release, left = release_for(500, epsilon=4.0), np.arange(500) % 8 > 0
+    heard = []
+    monkeypatch.setattr(simulated, "read", lambda total, **how: heard.append((total, how["noise_variance"])))
+    private_figures(records, scores, release=release, seed=1, left=left)
+    kept = left[records.person]
+    counts = np.where(left, np.diff(records.offsets), 0)
+    only = Records(
+        np.concatenate([[0], np.cumsum(counts)]),
+        *(array[kept] for array in (records.person, records.place, records.label, records.context)),
+    )
+    (total, variance), shares = heard[0], release.noise()
+    assert variance == shares.total_variance(int(left.sum())) < shares.total_variance(500)
+    bare = simulated._total(only, scores[kept], release=release, terms=USUAL, there=np.ones(500, dtype=np.bool_))
+    stream = Stream(generator(1, "quality figures").bytes(32))
+    noise = shares.total(stream, survivors=int(left.sum()), count=USUAL.length)
+    assert (total == bare + noise).all()
+    assert (bare != simulated._total(records, scores, release=release, terms=USUAL, there=left | True)).any()
+
+
+def test_with_too_few_left_no_figure_is_opened():
+    records, scores = some_records(500)
+    with pytest.raises(PolicyError, match="399 of 500 devices are left"):
+        private_figures(records, scores, release=release_for(500), seed=0, left=np.arange(500) < 399)
+    private_figures(records, scores, release=release_for(500), seed=0, left=np.arange(500) < 400)
+    with pytest.raises(UsageError, match="left or lost"):
+        private_figures(records, scores, release=release_for(500), seed=0, left=np.ones(499, dtype=np.bool_))
 
 
 def test_a_plan_for_others_is_refused():

@@ -1,24 +1,15 @@
 """The table of bytes cannot drift: the page is counted again, and its formulas hold to the byte."""
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.pages import page_writer
 
 
-@pytest.fixture(scope="module")
-def table() -> ModuleType:
-    spec = spec_from_file_location("bytes_table", ROOT / "benchmarks" / "bytes_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return page_writer("benchmarks/bytes_table.py", monkeypatch)
 
 
 def test_the_page_is_what_the_wire_counts(table: ModuleType) -> None:

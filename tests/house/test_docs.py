@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +15,7 @@ import pytest
 
 from prirec.cli.outlook import terms
 from prirec.errors import UsageError
-from prirec.privacy.budget import planned
+from prirec.privacy.budget import planned, size_asked
 from prirec.privacy.plan import Kind
 from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
@@ -24,8 +23,8 @@ from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.seen import SEEN
 from prirec.settings import PRIVATE, Section, preset
+from support.pages import ROOT, page_writer
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 WITH_COMMANDS = [page for page in PAGES if "```sh\n" in page.read_text(encoding="utf-8")]
 
@@ -37,14 +36,7 @@ def commands(page: Path) -> list[str]:
 
 @pytest.fixture
 def generator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """docs/make.py, which finds its helpers beside it."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    spec = spec_from_file_location("make_docs", ROOT / "docs" / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_writer("docs/make.py", monkeypatch)
 
 
 def test_generated_pages_are_what_the_code_says(generator: ModuleType) -> None:
@@ -76,7 +68,10 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset(generator: Mo
         f"`private` has {PRIVATE.iterations}, so that V is opened {releases[Kind.INTERACTION]} times and models" in page
     )
     assert f"and models {releases[Kind.MIXING]} times" in page
-    assert f"half the noise in the mean. `private` has {PRIVATE.neighbours.size:,}." in page
+    assert (
+        f"{size_asked(PRIVATE, features=generator.FEATURES):,} people for {generator.FEATURES} features at ε = 1"
+        in page
+    )
     assert f"`private` has {PRIVATE.linear.clip:g} for models" in page
     assert f"and {PRIVATE.interaction.clip:g} for gradients of V" in page
     crowd = plan.releases[0].of.crowd

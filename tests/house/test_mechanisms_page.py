@@ -1,23 +1,19 @@
 """docs/mechanisms.md cannot drift from what was measured, nor its plot from the mechanisms that there are."""
 
-import json
-from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from prirec.evaluate.mechanisms import MECHANISMS
+from support.pages import measured, page_writer
 
-ROOT = Path(__file__).parents[2]
-MEASURED = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))["popularity"]["auc"]
+MEASURED = measured("popularity")["auc"]
 
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return import_module("popularity_page")
+    return page_writer("benchmarks/popularity_page.py", monkeypatch)
 
 
 def test_the_tables_are_what_was_measured(page: ModuleType) -> None:

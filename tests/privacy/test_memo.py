@@ -21,15 +21,15 @@ from support.audit import epsilon_at_least
 from support.exact import fresh
 from support.patience import FEW
 
-ONE = RandomizedResponse(epsilon_per_bit=1.0)
+ONE, TWO = RandomizedResponse(epsilon_per_bit=1.0), RandomizedResponse(epsilon_per_bit=2.0)
 JUNE, JULY = Question("visited", 100, 129), Question("visited", 130, 160)
 SECRET = bytes(range(32))
 PLACES = [f"place {j}" for j in range(300)]
 VISITED = np.arange(300) % 7 == 0
 
 
-def answers(secret=SECRET, question=JUNE, places=PLACES, visited=VISITED, today=1000):
-    return permanent_answers(visited, places=places, question=question, today=today, mechanism=ONE, secret=secret)
+def answers(secret=SECRET, question=JUNE, places=PLACES, visited=VISITED, today=1000, mechanism=ONE):
+    return permanent_answers(visited, places=places, question=question, today=today, mechanism=mechanism, secret=secret)
 
 
 def test_asked_again_a_device_says_the_same_again():
@@ -44,9 +44,10 @@ def test_asked_again_a_device_says_the_same_again():
         {"question": Question("spent", 100, 129)},
         {"question": Question("visited", 100, 130)},
         {"places": [f"other {j}" for j in range(300)]},
+        {"mechanism": TWO},  # with the same words 0.15 of them would differ, and show the truth
     ],
 )
-def test_another_secret_feature_window_or_place_gives_an_independent_answer(other):
+def test_another_secret_feature_window_place_or_price_gives_an_independent_answer(other):
     assert 0.2 < (answers() != answers(**other)).mean() < 0.6
 
 
@@ -58,7 +59,7 @@ def test_the_answer_belongs_to_the_place_and_not_to_its_row(order):
 
 
 def test_an_answer_is_the_truth_flipped_where_the_word_says_so():
-    words = permanent_words(SECRET, JUNE, PLACES, purpose="randomised response")
+    words = permanent_words(SECRET, JUNE, PLACES, purpose=f"randomised response, {ONE.flip_words} words")
     assert ((answers() != VISITED) == (words < np.uint64(ONE.flip_words))).all()
 
 
@@ -118,6 +119,14 @@ def test_a_permanent_bit_is_the_same_again_and_mostly_stays_when_a_value_moves_a
     assert (bits(values) == bits(values)).all()
     assert (bits(values) != bits(np.minimum(values + 0.01, 10))).mean() < 0.02
     assert (bits(values) != bits(values, secret=bytes(32))).mean() > 0.2
+
+
+@pytest.mark.parametrize("other", [OneBitMean(0.0, 10.0, 1.25), OneBitMean(0.0, 10.5, 1.0)])
+def test_another_price_or_other_bounds_give_an_independent_bit(other):
+    """With shared words at most 0.05 of the bits would differ, and each of those would tell much."""
+    values = np.where(VISITED, 10.0, 0.0)
+    same = {"places": PLACES, "question": JUNE, "today": 1000, "secret": SECRET}
+    assert (MEAN.permanent_bits(values, **same) != other.permanent_bits(values, **same)).mean() > 0.25
 
 
 @pytest.mark.statistical  # secrets are fixed: no false alarm; must notice values off by a tenth of the range

@@ -14,7 +14,7 @@ from prirec.errors import UsageError
 from prirec.privacy.randomness import Stream
 from prirec.privacy.samplers import DiscreteGaussian, DiscreteLaplace, _gaussians, bernoulli_exp, bernoulli_rational
 from support.audit import epsilon_at_least
-from support.exact import all_words, chi_square_p, fresh, gaussian_law, laplace_law
+from support.exact import Words, chi_square_p, fresh, gaussian_law, laplace_law
 from support.patience import FEW
 
 ODDS = 1e-9
@@ -22,15 +22,8 @@ SEEDS = st.binary(min_size=32, max_size=32)
 F = Fraction
 
 
-class Words:
-    """The words of a seed, one after the other, and the algorithms of Canonne, Kamath and Steinke on them."""
-
-    def __init__(self, seed: bytes):
-        self.left = all_words(seed)
-
-    def below(self, bound: int) -> int:
-        word = next(word for word in self.left if word < 2**64 // bound * bound)
-        return word % bound
+class Twin(Words):
+    """The algorithms of Canonne, Kamath and Steinke."""
 
     def exp_of_one(self) -> bool:
         return next(k for k in itertools.count(2) if self.below(k)) % 2 == 1
@@ -77,7 +70,7 @@ class Unreduced:
 @given(seed=SEEDS, x=st.integers(0, 2**62), y=st.integers(1, 2**62))
 def test_exponential_coins_equal_their_twin(seed, x, y):
     gamma = F(x, y) % 20
-    words = Words(seed)
+    words = Twin(seed)
     twin = [words.exp(gamma.numerator, gamma.denominator) for _ in range(200)]
     assert bernoulli_exp(Stream(seed), gamma, 200).tolist() == twin
 
@@ -85,7 +78,7 @@ def test_exponential_coins_equal_their_twin(seed, x, y):
 @FEW
 @given(seed=SEEDS, t=st.integers(1, 2**40), s=st.integers(1, 50))
 def test_laplace_draws_equal_their_twin(seed, t, s):
-    scale, words = F(t, s), Words(seed)
+    scale, words = F(t, s), Twin(seed)
     twin = [words.laplace(scale.numerator, scale.denominator) for _ in range(200)]
     assert DiscreteLaplace(scale).draw(Stream(seed), 200).tolist() == twin
 
@@ -93,7 +86,7 @@ def test_laplace_draws_equal_their_twin(seed, t, s):
 @FEW
 @given(seed=SEEDS, variance=st.fractions(F(1, 50), 9 * 10**15))
 def test_gaussian_draws_equal_their_twin_up_to_the_largest_sigma(seed, variance):
-    law, words = DiscreteGaussian(variance), Words(seed)
+    law, words = DiscreteGaussian(variance), Twin(seed)
     assert law.draw(Stream(seed), 200).tolist() == [words.gaussian(law) for _ in range(200)]
 
 

@@ -14,7 +14,7 @@ from scipy.stats import chi2, norm
 from prirec.errors import UsageError
 from prirec.privacy.randomness import Stream
 from prirec.privacy.skellam import Poisson, Skellam
-from support.exact import all_words, chi_square_p, fresh, poisson_law, skellam_law
+from support.exact import Words, chi_square_p, fresh, poisson_law, skellam_law
 from support.patience import FEW
 
 ODDS = 1e-9
@@ -22,15 +22,9 @@ SEEDS = st.binary(min_size=32, max_size=32)
 F = Fraction
 
 
-class Words:
-    def __init__(self, seed: bytes):
-        self.left = all_words(seed)
-
+class Twin(Words):
     def coin(self, x: int, y: int) -> bool:
         return self.below(y) < x
-
-    def below(self, bound: int) -> int:
-        return next(word for word in self.left if word < 2**64 // bound * bound) % bound
 
     def product(self, count: int, *coins) -> bool:
         """Whether the run is even; `coins` say c x_p as a product of fractions, each a function of (c, p)."""
@@ -82,14 +76,14 @@ class Words:
 @FEW
 @given(seed=SEEDS, m=st.one_of(st.integers(1, 50), st.integers(1, 2**40)))
 def test_whole_rates_equal_their_twin(seed, m):
-    words = Words(seed)
+    words = Twin(seed)
     assert Poisson(F(m)).draw(Stream(seed), 100).tolist() == [words.whole(m) for _ in range(100)]
 
 
 @FEW
 @given(seed=SEEDS, x=st.integers(1, 10**6), more=st.integers(1, 10**6))
 def test_rates_below_one_equal_their_twin(seed, x, more):
-    rate, words = F(x, x + more), Words(seed)
+    rate, words = F(x, x + more), Twin(seed)
     twin = [words.part(rate.numerator, rate.denominator) for _ in range(300)]
     assert Poisson(rate).draw(Stream(seed), 300).tolist() == twin
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import Norm, clipped, fine_enough
-from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, weighted, written
+from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, weighted, written
 
 # person 0 is at places 0, 1, 2, 3; person 1 at place 3; nobody is at place 4
 VISITS = OwnCounts(5, np.array([0, 1, 2, 3, 5 + 3]), np.ones(5))
@@ -251,3 +251,15 @@ def test_what_has_no_length_is_refused_before_the_cast(bad: float) -> None:
     """As privacy.norm.clipped refuses it: an integer made of it would be anything."""
     with pytest.raises(UsageError):
         written(own([[0.5], [bad, 0.5]]), Norm(1.0, 12))
+
+
+def test_what_is_opened_is_the_written_sum_and_the_noise_in_units_of_the_norm() -> None:
+    """Added in whole numbers, so that the noise hides every bit; a device knows what it really added, rounded."""
+    norm, noise = Norm(1.0, 8), np.array([3, -1000, 0, 7, 1], dtype=np.int64)
+    vectors = weighted({"visitors": VISITS})["visitors"]
+    found, whole = opened(vectors, norm=norm, noise=noise, noise_variance=Fraction(900)), written(vectors, norm)
+    assert (found.sums * 256).tolist() == (whole.total() + noise).tolist()
+    assert found.sigma == 30 / 256
+    assert (found.own.counts * 256).tolist() == whole.counts.tolist()
+    assert found.own.pairs.tolist() == VISITS.pairs.tolist()
+    assert all(squared <= 1 for squared in squared_norms(found.own).values())

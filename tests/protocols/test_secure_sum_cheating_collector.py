@@ -25,17 +25,7 @@ from prirec.protocols.messages import (
 )
 from prirec.protocols.moves import State
 from support.cheating import MEMBERS, delivered, without
-from support.rounds import (
-    OTHER_MODEL,
-    OUTSIDER,
-    altered,
-    fingerprint,
-    gather,
-    held_at,
-    refusal,
-    sends,
-    terms_of,
-)
+from support.rounds import OTHER_MODEL, OUTSIDER, altered, fingerprint, gather, held_at, refusal, sends, terms_of
 
 # Deliveries
 

@@ -24,17 +24,8 @@ from prirec.protocols.messages import (
 from prirec.protocols.moves import State
 from prirec.protocols.statements import Delivered, RoundKeys
 from prirec.sharing.keys import SigningKey
-from support.cheating import assert_no_sum, assert_sum_of, finish, held_at_again, vector_of
-from support.rounds import (
-    OUTSIDER,
-    Gathering,
-    altered,
-    fingerprint,
-    gather,
-    held_at,
-    refusal,
-    terms_of,
-)
+from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
+from support.rounds import OUTSIDER, Gathering, altered, fingerprint, gather, held_at, refusal, terms_of
 
 DOUBLE, PADS, SHARES = terms_of("double"), terms_of("pads"), terms_of("shares")
 
@@ -223,11 +214,7 @@ def test_a_vector_in_the_name_of_another_is_refused() -> None:
 def test_a_vector_from_one_that_sealed_no_boxes_is_refused() -> None:
     gathering = gather(5)
     _, *rest = held_at(gathering, Boxes)
-    wire = gathering.on(Wire(lambda message: () if isinstance(message, Masked) else (0,)))
-    for message in rest:
-        wire._send(message)
-    wire._deliver()
-    wire.do(gathering.collector, gathering.collector.advance())
+    go_on_without(Masked, gathering, rest)
     assert gathering.collector.state is State.VECTORS
     late = vector_of(gathering, 0, Vector(bytes(24), bytes(32)))
     assert refusal(gathering.collector, late) is Fault.AUTH

@@ -5,28 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.engines.wire import Wire
 from prirec.errors import Fault
 from prirec.protocols.codec import decode_content
 from prirec.protocols.meeting import graph_for
-from prirec.protocols.messages import (
-    Agreement,
-    Masked,
-    Reveal,
-    Revealed,
-    Share,
-)
+from prirec.protocols.messages import Agreement, Masked, Reveal, Revealed, Share
 from prirec.protocols.moves import State
-from support.cheating import assert_no_sum, assert_sum_of, finish, held_at_again, vector_of
-from support.rounds import (
-    OUTSIDER,
-    Gathering,
-    altered,
-    gather,
-    held_at,
-    refusal,
-    terms_of,
-)
+from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
+from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, terms_of
 
 DOUBLE = terms_of("double")
 
@@ -83,13 +68,7 @@ def test_a_wrong_share_of_a_seed_closes_the_sum(spoil: Any, whose: int) -> None:
 def test_a_wrong_share_of_a_mask_key_closes_the_sum(spoil: Any) -> None:
     gathering = gather(4)
     held_at(gathering, Masked)
-    wire = gathering.on(Wire(lambda message: () if isinstance(message, Reveal) else (0,)))
-    for message in held_at_again(gathering, Masked)[:3]:
-        wire._send(message)
-    wire._deliver()
-    for _ in range(2):
-        wire.do(gathering.collector, gathering.collector.advance())
-        wire._deliver()
+    go_on_without(Reveal, gathering, held_at_again(gathering, Masked)[:3], steps=2)
     assert gathering.collector.state is State.REVEALS
     first, *rest = held_at_again(gathering, Reveal)
     content = revealed_by(gathering, 0, first)
@@ -123,10 +102,6 @@ def test_shares_of_other_secrets_than_called_for_are_refused(change: Any) -> Non
 def test_shares_from_one_that_did_not_agree_are_refused() -> None:
     gathering = gather(4)
     _, *rest = held_at(gathering, Agreement)
-    wire = gathering.on(Wire(lambda message: () if isinstance(message, Reveal) else (0,)))
-    for message in rest:
-        wire._send(message)
-    wire._deliver()
-    wire.do(gathering.collector, gathering.collector.advance())
+    go_on_without(Reveal, gathering, rest)
     assert gathering.collector.state is State.REVEALS
     assert refusal(gathering.collector, vector_of(gathering, 0, Revealed((), ()), Reveal)) is Fault.AUTH

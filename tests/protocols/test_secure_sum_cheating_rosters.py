@@ -10,25 +10,13 @@ from prirec.protocols import mask_graph
 from prirec.protocols.actions import Action
 from prirec.protocols.codec import bitmap, encode
 from prirec.protocols.mask_graph import Graph
-from prirec.protocols.meeting import graph_for
-from prirec.protocols.messages import (
-    VERSION,
-    Box,
-    Delivery,
-    Invitation,
-    Keys,
-    Listed,
-    Masked,
-    Roster,
-    Signed,
-)
+from prirec.protocols.messages import VERSION, Box, Delivery, Invitation, Keys, Listed, Masked, Roster, Signed
 from prirec.protocols.moves import State
 from prirec.protocols.secure_sum.collector import Collector
 from prirec.protocols.secure_sum.member import Member
-from prirec.protocols.statements import Invited
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
-from support.cheating import MEMBERS, SPARSE
+from support.cheating import MEMBERS, SPARSE, lines_in, roster_to, signed_again
 from support.rounds import (
     OTHER_MODEL,
     OUTSIDER,
@@ -51,9 +39,7 @@ EVERY_METHOD = [terms_of("pads"), terms_of("double"), MEMBERS, terms_of("shares"
 def invited(gathering: Gathering, *, by: SigningKey = RECOMMENDER, **changes: Any) -> Invitation:
     """An invitation to the first member, changed and signed again."""
     first = min(held_at(gathering, Invitation), key=lambda one: one.receiver)
-    new = altered(first, **changes)
-    said = Invited(VERSION, new.round, new.sender, new.terms, new.model, new.box_key)
-    return altered(new, signature=by.sign(encode(said)))
+    return signed_again(first, by=by, **changes)
 
 
 @pytest.mark.parametrize("terms", EVERY_METHOD)
@@ -116,14 +102,9 @@ def test_an_invitation_to_another_round_is_refused(terms: Any, changes: dict[str
 # Rosters
 
 
-def roster_of(gathering: Gathering, lines: list[Listed], graph: Graph | None = None) -> Roster:
+def roster_of(gathering: Gathering, lines: list[Listed]) -> Roster:
     """The roster that a collector would send to the first member of a complete graph for these lines."""
-    graph = graph or graph_for(gathering.task.terms, len(lines))
-    tree = merkle.Tree([encode(one) for one in lines])
-    to, of = gathering.names[0], gathering.task.round
-    proof = tree.prove([one.position for one in lines])
-    who = gathering.collector.name
-    return Roster(VERSION, of, who, to, graph.size, graph.degree, graph.threshold, tree.root, tuple(lines), proof)
+    return roster_to(gathering.names[0], gathering, lines, shown=range(len(lines)))
 
 
 def meeting(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, list[Listed]]:
@@ -309,8 +290,7 @@ def sparse() -> tuple[Gathering, Roster, list[Listed]]:
     """A round on a sparse graph, the roster of the first member, and all lines."""
     gathering = gather(66, SPARSE)
     rosters = held_at(gathering, Roster)
-    lines = {one.position: one for roster in rosters for one in roster.listed}
-    return gathering, rosters[0], [lines[at] for at in sorted(lines)]
+    return gathering, rosters[0], lines_in(rosters)
 
 
 def sparse_refusal(sparse: tuple[Gathering, Roster, list[Listed]], bad: Roster) -> Fault:

@@ -13,9 +13,9 @@ from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Listed, Ros
 from prirec.protocols.moves import State
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey, SigningKey
-from support.rounds import Gathering, altered, gather, held_at, refusal, sends, terms_of
+from support.cheating import MEMBERS, SPARSE, lines_in, roster_to
+from support.rounds import Gathering, altered, gather, held_at, refusal, sends
 
-EVERYONE, SPARSE = terms_of("double", "members"), terms_of("double", "collector", corrupt=0, lost=10, length=1)
 BOX, MASK, SIGNING = AgreementKey(bytes([1] * 32)), AgreementKey(bytes([2] * 32)), SigningKey(bytes([3] * 32))
 
 
@@ -27,21 +27,16 @@ def false_keys(line: Listed) -> Listed:
 def rosters(gathering: Gathering, lines: list[Listed]) -> dict[bytes, Roster]:
     """What a collector with this list would send to each name on it; of two lines with one name, for the first."""
     lines = [altered(one, position=at) for at, one in enumerate(lines)]
-    graph = graph_for(gathering.task.terms, len(lines))
-    tree = merkle.Tree([encode(one) for one in lines])
-    near = mask_graph.all_neighbours(graph, beacon=tree.root).tolist()
+    beacon = merkle.Tree([encode(one) for one in lines]).root
+    near = mask_graph.all_neighbours(graph_for(gathering.task.terms, len(lines)), beacon=beacon).tolist()
     made: dict[bytes, Roster] = {}
     for at, one in enumerate(lines):
-        listed = sorted([at, *near[at]])
-        head = (VERSION, gathering.task.round, gathering.collector.name, one.name)
-        shown = (graph.size, graph.degree, graph.threshold, tree.root)
-        made.setdefault(one.name, Roster(*head, *shown, tuple(lines[i] for i in listed), tree.prove(listed)))
+        made.setdefault(one.name, roster_to(one.name, gathering, lines, shown=sorted([at, *near[at]])))
     return made
 
 
 def true_lines(gathering: Gathering) -> list[Listed]:
-    lines = {one.position: one for roster in held_at(gathering, Roster) for one in roster.listed}
-    return [lines[at] for at in sorted(lines)]
+    return lines_in(held_at(gathering, Roster))
 
 
 def box_from(gathering: Gathering, victim: Any, false: Listed) -> bytes:
@@ -66,7 +61,7 @@ def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], fal
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key", "all"])
 def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) -> None:
-    gathering = gather(4, EVERYONE)
+    gathering = gather(4, MEMBERS)
     lines = true_lines(gathering)
     false = false_keys(lines[2])
     shown = false if field == "all" else altered(lines[2], **{field: getattr(false, field)})
@@ -82,7 +77,7 @@ def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) 
 
 
 def test_nobody_goes_along_with_a_roster_that_has_false_keys_under_its_own_name() -> None:
-    gathering = gather(4, EVERYONE)
+    gathering = gather(4, MEMBERS)
     lines = true_lines(gathering)
     shown = rosters(gathering, [*lines[:2], false_keys(lines[2]), lines[3]])
     assert refusal(gathering.members[2], shown[gathering.names[2]]) is Fault.AUTH

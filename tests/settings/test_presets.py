@@ -38,7 +38,7 @@ def test_private_is_rounds_under_one_budget():
     assert (PRIVATE.schedule, PRIVATE.neighbours.kind) == (ROUNDS.schedule, ROUNDS.neighbours.kind)
     assert (PRIVATE.privacy.epsilon_per_user, PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1.0, 1e-6, None)
     assert (PRIVATE.popularity.mechanism, PRIVATE.stopping.patience) == ("secure-sum", 0)
-    assert (PRIVATE.iterations, PRIVATE.linear.clip, PRIVATE.neighbours.size) == (20, 1.0, 1000)
+    assert (PRIVATE.iterations, PRIVATE.linear.clip, PRIVATE.neighbours.size) == (20, 1.0, 0)
     assert PRIVATE.floor == ROUNDS.floor
 
 

@@ -33,9 +33,14 @@ BROKEN = {
         change(PRIVATE, features={"dynamic": False}, privacy={"mixing": 0.0}),
         "each need a part",
     ),
+    "no budget whose plan could choose a cohort": (change(ROUNDS, neighbours={"size": 0}), "or a size$"),
+    "nor any cohorts": (change(PAPER, neighbours={"size": 0}), "or a size$"),
 }
 KEPT = {
     "rounds with a budget": change(ROUNDS, privacy=BUDGET, popularity=SECURE_SUM),
+    "rounds with a budget whose plan chooses cohorts": change(
+        ROUNDS, privacy=BUDGET, popularity=SECURE_SUM, neighbours={"size": 0}
+    ),
     "figures within the budget": change(PRIVATE, privacy={"quality": 0.1}),
     "a purse for answers": change(PRIVATE, privacy={"local": 0.2}),
     "no popularity, and no part for it": change(PRIVATE, features={"dynamic": False}, privacy={"popularity": 0.0}),

@@ -1,43 +1,72 @@
 """Messages of a round, put together again as a cheat would, and what a round comes to after them."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from prirec.engines.wire import Wire
 from prirec.errors import Fault
+from prirec.protocols.actions import Send
 from prirec.protocols.codec import bitmap, encode
-from prirec.protocols.messages import (
-    VERSION,
-    Delivery,
-    Masked,
-)
+from prirec.protocols.meeting import graph_for
+from prirec.protocols.messages import VERSION, Delivery, Invitation, Listed, Masked, Roster
 from prirec.protocols.moves import State
-from prirec.protocols.secure_sum.member import Member
-from prirec.protocols.statements import Delivered
-from support.rounds import (
-    Gathering,
-    altered,
-    gather,
-    held_at,
-    terms_of,
-)
+from prirec.protocols.statements import Delivered, Invited
+from prirec.sharing import merkle
+from prirec.sharing.keys import SigningKey
+from support.rounds import RECOMMENDER, Gathering, gather, held_at, terms_of
 
 MEMBERS = terms_of("double", "members")
 SPARSE = terms_of("double", "collector", corrupt=0, lost=10, length=1)
 
 
-def delivered(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, Delivery]:
+def delivered(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Any, Delivery]:
     gathering = gather(many, terms)
     return gathering, gathering.members[0], held_at(gathering, Delivery)[0]
 
 
 def without(at: int, delivery: Delivery, *, many: int) -> Delivery:
     rest = set(range(many)) - {at}
-    return altered(
+    return msgspec.structs.replace(
         delivery,
         sharing=bitmap(rest, size=many),
         boxes=tuple(box for box in delivery.boxes if box.position != at),
         signatures=tuple(one for one in delivery.signatures if one.position != at),
     )
+
+
+def lines_in(rosters: Sequence[Roster]) -> list[Listed]:
+    """All lines that somebody was shown, in their order."""
+    lines = {one.position: one for roster in rosters for one in roster.listed}
+    return [lines[at] for at in sorted(lines)]
+
+
+def roster_to(name: bytes, gathering: Gathering, lines: list[Listed], *, shown: Sequence[int]) -> Roster:
+    """What a collector with these lines would send to a name to which it shows some of them."""
+    graph = graph_for(gathering.task.terms, len(lines))
+    tree = merkle.Tree([encode(one) for one in lines])
+    of, who, listed = gathering.task.round, gathering.collector.name, tuple(lines[at] for at in shown)
+    shape = (graph.size, graph.degree, graph.threshold)
+    return Roster(VERSION, of, who, name, *shape, tree.root, listed, tree.prove(shown))
+
+
+def signed_again(true: Invitation, *, by: SigningKey = RECOMMENDER, **changes: Any) -> Invitation:
+    """Changed, and signed again."""
+    new = msgspec.structs.replace(true, **changes)
+    said = Invited(VERSION, new.round, new.sender, new.terms, new.model, new.box_key)
+    return msgspec.structs.replace(new, signature=by.sign(encode(said)))
+
+
+def go_on_without(kind: Any, gathering: Gathering, messages: list[Any], *, steps: int = 1) -> None:
+    """The round goes on with these messages for so many steps; what is then sent of this kind is lost."""
+    wire, collector = gathering.on(Wire(lambda one: () if isinstance(one, kind) else (0,))), gathering.collector
+    for message in messages:
+        wire._send(message)
+    wire._deliver()
+    for _ in range(steps):
+        wire.do(collector, collector.advance())
+        wire._deliver()
 
 
 def finish(gathering: Gathering, messages: list[Any]) -> Wire:
@@ -66,12 +95,12 @@ def held_at_again(gathering: Gathering, kind: Any) -> list[Any]:
     found = []
     for member in gathering.members:
         for _, actions in member._heard.values():
-            found += [action.message for action in actions if isinstance(getattr(action, "message", None), kind)]
+            found += [one.message for one in actions if isinstance(one, Send) and isinstance(one.message, kind)]
     return found
 
 
 def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -> Any:
-    member = gathering.members[at]
+    member: Any = gathering.members[at]
     sealed = member.seal_for_collector(member._meeting, kind, content)
     signed = (member._signing_key.sign(delivered_to(gathering)),) if kind is Masked else ()
     return kind(VERSION, member.round, member.name, gathering.collector.name, sealed, *signed)
@@ -79,5 +108,5 @@ def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -
 
 def delivered_to(gathering: Gathering) -> bytes:
     """What goes with a vector: who went on, as the collector has it."""
-    collector = gathering.collector
+    collector: Any = gathering.collector
     return encode(Delivered(collector._meeting.mark, bitmap(collector._sharing, size=collector.size)))

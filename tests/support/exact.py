@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 from scipy.stats import chi2
@@ -18,11 +19,15 @@ def fresh(label: int = 0) -> Stream:
     return Stream(os.urandom(31) + bytes([label]))
 
 
-def all_words(seed: bytes) -> Iterator[int]:
-    """The words of a seed, one after the other."""
-    stream = Stream(seed)
-    while True:
-        yield from stream.words(1000).tolist()
+class Words:
+    """The words of a seed, one after the other, for slow twins of the samplers to draw from."""
+
+    def __init__(self, seed: bytes) -> None:
+        stream = Stream(seed)
+        self.left: Iterator[int] = (word for _ in count() for word in stream.words(1000).tolist())
+
+    def below(self, bound: int) -> int:
+        return next(word for word in self.left if word < 2**64 // bound * bound) % bound
 
 
 def exp_at_most(epsilon: float) -> Fraction:

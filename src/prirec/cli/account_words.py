@@ -71,7 +71,8 @@ def _left(account: Account) -> str:
 
 def _words(budget: Budget) -> str:
     days = "for life" if budget.period_days is None else f"in any {budget.period_days} days"
-    return f"The budget is epsilon = {budget.epsilon:g} and delta = {budget.delta:g} per user, {days}."
+    answers = f" Answers have {budget.local:g} of that epsilon, and sums the rest." if budget.local else ""
+    return f"The budget is epsilon = {budget.epsilon:g} and delta = {budget.delta:g} per user, {days}.{answers}"
 
 
 def _more(item: Item) -> str:

@@ -1,17 +1,17 @@
 """Recommendations for one person, as the program shows them: on the person's own device nobody else would see them."""
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import typer
 
+from prirec.cli.moments import point_of, wall_clock_of
 from prirec.cli.output import show_table
-from prirec.data.dataset import Numbers, Places
+from prirec.data.dataset import Places
+from prirec.data.place_words import describe_place
 from prirec.errors import UsageError
-from prirec.evaluate.person import Advisor, Moment, describe_place
+from prirec.evaluate.person import Advisor, Moment
 from prirec.evaluate.report import AdviceLine
 from prirec.features.blocks import Clock
 from prirec.geography import haversine_km
@@ -19,32 +19,12 @@ from prirec.protocols.reasons import in_words
 
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 WHY = "why (+) and why not (-)"
-_POINT = re.compile(r"\s*([+-]?[0-9.]+)\s*,\s*([+-]?[0-9.]+)\s*")
 
 
 def moment_of(near: str | None, at: str | None) -> Moment:
-    """Where and when, from the flags. What was given is not repeated in an error: it says where someone is."""
-    return Moment(here=None if near is None else _point(near), time=None if at is None else _wall_clock(at))
-
-
-def _point(text: str) -> tuple[float, float]:
-    found = _POINT.fullmatch(text)
-    try:
-        lat, lon = (float(part) for part in found.groups()) if found else (np.nan, np.nan)
-    except ValueError:
-        lat, lon = np.nan, np.nan
-    if not (abs(lat) <= 90 and abs(lon) <= 180):
-        raise UsageError("--near takes a latitude and a longitude in degrees, such as --near 35.68,139.76")
-    return lat, lon
-
-
-def _wall_clock(text: str) -> int:
-    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, as it is from visits."""
-    try:
-        told = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError("--at takes a date and a local time, such as --at 2024-05-04T19:30") from None
-    return int(told.replace(tzinfo=UTC).timestamp())
+    """Where and when, from the flags."""
+    here = None if near is None else point_of(near, flag="--near")
+    return Moment(here, None if at is None else wall_clock_of(at, flag="--at"))
 
 
 def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None:
@@ -76,7 +56,7 @@ def advise(
     for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
         line = AdviceLine(
             place=places.ids[found.place_row],
-            about=describe_place(places, found.place_row, worded(places)),
+            about=describe_place(places, found.place_row),
             distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
             probability=found.probability,
             reasons=found.reasons,
@@ -97,11 +77,6 @@ def beyond(
         return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
     few = {0: "no new place is", 1: "only 1 new place is"}.get(within, f"only {within} new places are")
     return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
-
-
-def worded(places: Places) -> list[str]:
-    """The public columns that hold words."""
-    return [name for name, column in places.columns.items() if not isinstance(column, Numbers)]
 
 
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:

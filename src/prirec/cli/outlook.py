@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from prirec.cli.cohorts import Cohorts, cohorts_of
 from prirec.cli.progress import busy
 from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
@@ -15,7 +16,7 @@ from prirec.evaluate.collection import columns
 from prirec.features.planning import plan as encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.accountant import Spent
-from prirec.privacy.budget import planned
+from prirec.privacy.budget import planned, sized
 from prirec.privacy.plan import Kind, Plan, Release, Row
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters
 from prirec.privacy.read_figures import foreseen
@@ -67,6 +68,7 @@ class Outlook:
     settings: Settings
     counts: Counts
     plan: Plan | None  # None: nothing is promised
+    cohorts: Cohorts | None  # where there is a plan
     terms: tuple[Term, ...]
     answers: LocalAnswers | None
     notes: tuple[str, ...]
@@ -81,6 +83,7 @@ class Outlook:
             "roster_is_public": True,
             "amplification_by_sampling": False,
             "terms": [asdict(term) for term in self.terms],
+            "cohorts": None if self.cohorts is None else asdict(self.cohorts),
             "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
@@ -113,12 +116,16 @@ def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None
     promised, period = settings.privacy.epsilon_per_user is not None, settings.privacy.period_days
     if years is not None and not (promised and period):
         raise UsageError("--years has no meaning here: no budget has a period; give privacy.period_days")
-    found = None
-    if promised:
-        found = planned(settings, people=counts.people, pois=counts.places, features=counts.features)
-    due = () if found is None else terms(found, period, years=1.0 if years is None else years)
-    told = () if found is None else (*_notes(settings, counts), *drowned(found))
-    return Outlook(settings, counts, found, due, _answers(settings, counts), told)
+    answers = _answers(settings, counts)
+    if not promised:
+        return Outlook(settings, counts, None, None, (), answers, ())
+    many = {"people": counts.people, "features": counts.features}
+    settings = sized(settings, **many)
+    found = planned(settings, **many, pois=counts.places)
+    cohorts = cohorts_of(found, settings, **many)
+    due = terms(found, period, years=1.0 if years is None else years)
+    told = (*_notes(settings, counts), *cohorts.notes(), *drowned(found))
+    return Outlook(settings, counts, found, cohorts, due, answers, told)
 
 
 def rows(plan: Plan) -> list[tuple[Row, Release]]:
@@ -149,7 +156,8 @@ def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, 
 
 
 def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
-    spent = Spent(plan.spent.grains * plans)
+    once = plan.spent
+    spent = Spent(once.grains * plans, once.local * plans)
     one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
     return Term(when, days, plans, one, other)
 
@@ -191,17 +199,13 @@ def drowned(plan: Plan) -> tuple[str, ...]:
 
 
 def _notes(settings: Settings, counts: Counts) -> list[str]:
-    told, delta = [], settings.privacy.delta
-    if delta * counts.people > _WELL_BELOW:
-        told.append(
-            f"delta = {delta:g} is not well below 1 / people = {1 / counts.people:.2g}: such a promise could be kept "
-            f"and somebody's records come out whole; set privacy.delta to {_rounded_down(counts.people):g} or less"
-        )
-    if counts.people < settings.neighbours.size:
-        told.append(
-            f"there are fewer people than a cohort should have ({settings.neighbours.size:,}), so all are in one"
-        )
-    return told
+    delta = settings.privacy.delta
+    if delta * counts.people <= _WELL_BELOW:
+        return []
+    return [
+        f"delta = {delta:g} is not well below 1 / people = {1 / counts.people:.2g}: such a promise could be kept "
+        f"and somebody's records come out whole; set privacy.delta to {_rounded_down(counts.people):g} or less"
+    ]
 
 
 def _rounded_down(people: int) -> float:

@@ -1,5 +1,6 @@
 """prirec privacy plan and prirec privacy forecast in words and tables."""
 
+from prirec.cli.cohorts import Cohorts
 from prirec.cli.outlook import LocalAnswers, Outlook, Term, rows
 from prirec.cli.output import console, figure, notes, show_table
 from prirec.evaluate.forecast import Forecast
@@ -58,6 +59,8 @@ def show(outlook: Outlook) -> None:
     else:
         _show_promise(outlook.plan, outlook.terms)
         _show_sums(outlook.plan)
+    if outlook.cohorts is not None:
+        _say(outlook.cohorts.in_words)
     if outlook.answers is not None:
         _show_answers(outlook.answers, places=counts.places)
     notes(outlook.notes)
@@ -79,7 +82,8 @@ def _show_promise(plan: Plan, terms: tuple[Term, ...]) -> None:
         (term.when, figure(term.epsilon, digits=3), figure(term.epsilon_replace_one, digits=3), f"{plan.delta:g}")
         for term in terms
     ]
-    show_table(("promised to each person, for all sums together", ">epsilon", ">replace-one", ">delta"), lines)
+    together = "sums and answers" if plan.local else "all sums together"
+    show_table((f"promised to each person, for {together}", ">epsilon", ">replace-one", ">delta"), lines)
     _define(_PROMISE)
     if len(terms) > 1:
         times = f"{terms[1].plans:,} times"
@@ -145,7 +149,12 @@ def _show_no_promise(settings: Settings) -> None:
 
 
 def show_forecast(
-    found: Forecast, epsilons: list[float], *, terms: tuple[Term, ...], trained: dict[str, float] | None
+    found: Forecast,
+    epsilons: list[float],
+    *,
+    terms: tuple[Term, ...],
+    cohorts: Cohorts | None,
+    trained: dict[str, float] | None,
 ) -> None:
     """What is planned first; then every mechanism at every price."""
     _say(
@@ -155,6 +164,8 @@ def show_forecast(
     _say(f"AUC of popularity alone with plain counts, which nothing protects: {figure(found.plain_auc)}")
     if terms:
         _say(f"The plan costs each person, for everything: {promise(terms, found.delta)}")
+    if cohorts is not None:
+        _say(cohorts.in_words)
     if found.as_planned is not None and found.part_for_popularity is not None:
         part = f"{100 * found.part_for_popularity:.3g} % of the budget for popularity"
         _show_forecasted([found.as_planned], title=f"as planned: {part}")

@@ -5,10 +5,12 @@ from typing import Any
 
 import typer
 
+from prirec.cli.cohorts import Cohorts, cohorts_of
 from prirec.cli.outlook import FIGURES, Term, drowned, terms
 from prirec.cli.outlook_words import promise
 from prirec.cli.output import console, figure, show_table
-from prirec.errors import UsageError
+from prirec.engines.participation import left_in_collection
+from prirec.errors import PolicyError, UsageError
 from prirec.evaluate.experiment import Outcome, Setup
 from prirec.evaluate.private_figures import PrivateFigures, private_figures
 from prirec.model.scoring import scores
@@ -24,6 +26,7 @@ class Price:
     """The loss of a person who takes part in everything, and quality figures where they have a part of the budget."""
 
     plan: Plan = field(repr=False)
+    cohorts: Cohorts
     terms: tuple[Term, ...]  # for life; or for the period, and for a year of such periods
     figures: PrivateFigures | None = None  # None: not wanted, not read yet, or drowned
 
@@ -35,12 +38,13 @@ class Price:
             "delta": self.plan.delta,
             "period_days": first.days,
             "terms": [asdict(term) for term in self.terms],
+            "cohorts": asdict(self.cohorts),
             "figures": None if self.figures is None else _as_dict(self.figures),
         }
 
     def warnings(self) -> tuple[str, ...]:
         """Before anything is spent."""
-        return drowned(self.plan)
+        return (*self.cohorts.notes(), *drowned(self.plan))
 
 
 def _as_dict(figures: PrivateFigures) -> dict[str, Any]:
@@ -54,8 +58,9 @@ def price_of(setup: Setup) -> Price | None:
     settings, samples = setup.settings, setup.samples
     if settings.privacy.epsilon_per_user is None:
         return None
-    plan = planned(settings, people=len(samples.ids), pois=len(samples.places), features=samples.features)
-    return Price(plan, terms(plan, settings.privacy.period_days))
+    many = {"people": len(samples.ids), "features": samples.features}
+    plan = planned(settings, **many, pois=len(samples.places))
+    return Price(plan, cohorts_of(plan, settings, **many), terms(plan, settings.privacy.period_days))
 
 
 def with_figures(price: Price, outcome: Outcome) -> tuple[Price, tuple[str, ...]]:
@@ -64,10 +69,14 @@ def with_figures(price: Price, outcome: Outcome) -> tuple[Price, tuple[str, ...]
     if not settings.privacy.quality:
         return price, ()
     told = scores(state.linear, state.interaction, samples, samples.test)
+    left = left_in_collection(samples.keys, settings, of="quality")
+    release = price.plan.release(Kind.QUALITY)
     try:
-        figures = private_figures(samples.test, told, release=price.plan.release(Kind.QUALITY), seed=settings.seed)
+        figures = private_figures(samples.test, told, release=release, seed=settings.seed, left=left)
     except UsageError:
         return price, (UNREAD,)
+    except PolicyError as closed:
+        return price, (str(closed),)
     return replace(price, figures=figures), ()
 
 
@@ -75,6 +84,7 @@ def show_price(price: Price) -> None:
     """In plain words."""
     if price.figures is not None:
         _show_figures(price.figures)
+    console().print(price.cohorts.in_words)
     told = promise(price.terms, price.plan.delta)
     console().print(f"with devices, all this would cost each person {told}; prirec privacy plan shows the parts")
 

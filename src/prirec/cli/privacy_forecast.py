@@ -10,6 +10,7 @@ from prirec.cli.options import Assignments, Json, SettingsFile, examples
 from prirec.cli.privacy_settings import BudgetPreset
 
 if TYPE_CHECKING:
+    from prirec.cli.cohorts import Cohorts
     from prirec.cli.outlook import Term
     from prirec.data.dataset import Dataset
     from prirec.data.recipe import Prepared
@@ -80,11 +81,13 @@ def forecast(
     epsilons = epsilon or [settings.privacy.epsilon_per_user or 1.0]
     found = _simulated(prepared, epsilons, settings)
     trained = _trained(dataset, settings) if train and dataset is not None else None
-    due, told = _terms(found, settings), _notes(found, trained)
+    due, cohorts = _planned(found, settings, dataset=dataset or prepared.dataset)
+    told = [*_notes(found, trained), *(() if cohorts is None else cohorts.notes())]
     if json:
-        show_json({**found.as_dict(), "terms": [asdict(term) for term in due], "trained": trained, "notes": told})
+        more = {"terms": [asdict(term) for term in due], "cohorts": None if cohorts is None else asdict(cohorts)}
+        show_json({**found.as_dict(), **more, "trained": trained, "notes": told})
         return
-    show_forecast(found, epsilons, terms=due, trained=trained)
+    show_forecast(found, epsilons, terms=due, cohorts=cohorts, trained=trained)
     notes(told)
 
 
@@ -160,13 +163,16 @@ def _trained(dataset: "Dataset", settings: "Settings") -> dict[str, float]:
     return {"auc": auc, "auc_without_a_budget": ceiling, "cost": ceiling - auc}
 
 
-def _terms(found: "Forecast", settings: "Settings") -> "tuple[Term, ...]":
-    from prirec.cli.outlook import terms
-    from prirec.privacy.budget import planned
+def _planned(
+    found: "Forecast", settings: "Settings", *, dataset: "Dataset"
+) -> "tuple[tuple[Term, ...], Cohorts | None]":
+    """What the plan promises, and how large its cohorts are; nothing where nothing is promised."""
+    from prirec.cli.outlook import Counts, features_of, look_ahead
 
     if settings.privacy.epsilon_per_user is None:
-        return ()
-    return terms(planned(settings, people=found.people, pois=found.places), settings.privacy.period_days)
+        return (), None
+    ahead = look_ahead(settings, Counts(found.people, found.places, features_of(dataset, settings)))
+    return ahead.terms, ahead.cohorts
 
 
 def _notes(found: "Forecast", trained: dict[str, float] | None) -> list[str]:

@@ -30,7 +30,7 @@ def plan(
     places: Annotated[int | None, typer.Option(min=1, metavar="J", help="Places of the catalogue.")] = None,
     features: Annotated[
         int | None,
-        typer.Option(min=1, metavar="D", show_default="50", help="Features of a sample; they hardly move a figure."),
+        typer.Option(min=1, metavar="D", show_default="50", help="Features of a sample; cohorts grow with their root."),
     ] = None,
     years: Annotated[
         float | None,

@@ -63,7 +63,7 @@ class Finished:
             "iterations": len(history),
             "resumed_at": self.resumed_at,
             "loss": [passed.loss for passed in history],
-            "settings": msgspec.to_builtins(self.job.settings),
+            "settings": msgspec.to_builtins(self.outcome.setup.settings),
             "privacy": None if self.price is None else self.price.as_dict(),
             "notes": (*self.warnings, *self.notes),
         }
@@ -110,8 +110,8 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         setup = set_up(loaded.dataset, settings)
     price = price_of(setup)
     warnings = (*told_by_reporting(settings), *(() if price is None else price.warnings()))
-    notes(warnings)
     resumed_at = iterations_kept(setup, job.checkpoint, resume=job.resume)
+    notes(warnings)
     with bars() as shown:
         progress = bar(shown, "training", iterations=settings.iterations)
         progress.begin()

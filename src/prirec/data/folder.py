@@ -41,15 +41,35 @@ class _Listed:
     columns: Columns = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Public:
+    """What a data folder tells about places, and about private columns without showing any."""
+
+    places: Places
+    schema: Schema
+    notes: tuple[str, ...] = ()
+
+
+def read_public(path: Path) -> Public:
+    """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
+    require_polars()
+    file = find_table(_folder(path), "pois")
+    if file is None:
+        raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
+    table, schema = read_table("pois", file), read_schema(path)
+    check_names(table, schema)
+    listed = _in_table(table, "poi", schema=schema)
+    notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
+    return Public(_places(listed), schema, tuple(notes))
+
+
 def read_folder(path: Path, *, strict: bool = False) -> Loaded:
     """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
 
     Repeated visits are left out and counted; strict makes them a DataError.
     """
     require_polars()
-    path = Path(path)
-    if not path.is_dir():
-        raise DataError(f"there is no such folder; {NEEDS}", file=path)
+    path = _folder(path)
     files = {name: find_table(path, name) for name in TABLES}
     if files["visits"] is None:
         raise DataError(f"holds no visits; {NEEDS}", file=path)
@@ -77,12 +97,22 @@ def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: 
     dataset = Dataset(
         name=name,
         people=People(ids=tuple(people.ids.to_list()), location=people.location, columns=people.columns),
-        places=Places(ids=tuple(places.ids.to_list()), location=places.location, columns=places.columns),
+        places=_places(places),
         visits=visits,
         labelled="label" in visits_table.frame.columns,
         declared=dict(schema.declared),
     )
     return Loaded(dataset, tuple(notes))
+
+
+def _folder(path: Path) -> Path:
+    if not Path(path).is_dir():
+        raise DataError(f"there is no such folder; {NEEDS}", file=Path(path))
+    return Path(path)
+
+
+def _places(listed: _Listed) -> Places:
+    return Places(ids=tuple(listed.ids.to_list()), location=listed.location, columns=listed.columns)
 
 
 def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
@@ -97,7 +127,11 @@ def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
 def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
     if table is None:
         return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
-    ids = listed_ids(table, seen.name)
+    return _in_table(table, seen.name, schema=schema)
+
+
+def _in_table(table: Table, column: str, *, schema: Schema) -> _Listed:
+    ids = listed_ids(table, column)
     return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
 
 

@@ -16,15 +16,18 @@ from prirec.types import BoolArray, IndexArray, KeyArray, RealArray
 
 def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
     """(I,): the cohort of each person, from the coarse cell that the device names; by hash where there is no home."""
-    people, size = len(samples.ids), settings.neighbours.size
+    return cohorts_of(cells_of(samples.home, len(samples.ids), settings), samples.keys, settings)
+
+
+def cohorts_of(cells: KeyArray, keys: KeyArray, settings: Settings) -> IndexArray:
+    """The same from what is public: the cell that each device named, and the key that follows from its id."""
+    people, size = len(keys), settings.neighbours.size
     if people < settings.floor:
         raise PolicyError(
             f"{people} people are fewer than the floor of {settings.floor} for an opened sum; the filter data.keep may "
             "have left some out"
         )
-    return cohorts(
-        cells_of(samples.home, people, settings), samples.keys, size=size, beacon=int(run_key(settings.seed, "beacon"))
-    )
+    return cohorts(cells, keys, size=size, beacon=int(run_key(settings.seed, "beacon")))
 
 
 def cells_of(home: RealArray | None, people: int, settings: Settings) -> KeyArray:

@@ -45,11 +45,16 @@ class Codes(NamedTuple):
 
 
 def codes(samples: Samples, settings: Settings) -> Codes:
+    """For a city."""
+    return codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
+
+
+def codes_for(settings: Settings, *, people: int, places: int, features: int) -> Codes:
     """Rounds: clipped vectors of up to everyone, noisy within a budget. Samples: N neighbours, a batch of gradients."""
-    ring, people = settings.ring, len(samples.ids)
+    ring = settings.ring
     bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
     if settings.privacy.epsilon_per_user is not None:
-        plan = planned(settings, people=people, pois=len(samples.places), features=samples.features)
+        plan = planned(settings, people=people, pois=places, features=features)
         linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
         return Codes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
     if settings.schedule == "rounds":

@@ -39,9 +39,9 @@ def standing(keys: KeyArray, iteration: int, settings: Settings) -> Standing:
     return Standing(there, present, present & (fate >= lost))
 
 
-def left_in_collection(keys: KeyArray, settings: Settings) -> BoolArray:
-    """(I,): who is not lost in the one sum of visits. It waits until everyone has been online."""
-    return uniforms(run_key(settings.seed, "drop-out from popularity"), keys) >= settings.participation.dropout
+def left_in_collection(keys: KeyArray, settings: Settings, *, of: str = "popularity") -> BoolArray:
+    """(I,): who is not lost in the one collection of this. It waits until everyone has been online."""
+    return uniforms(run_key(settings.seed, f"drop-out from {of}"), keys) >= settings.participation.dropout
 
 
 def opens(survivors: int, *, rostered: int, settings: Settings) -> bool:

@@ -1,10 +1,10 @@
 """A finished run: one folder, written whole or not at all, and checked when it is read.
 
 None of it is safe to hand out: it is a simulation's, and the noise in it follows from the seed in settings.toml. Within
-a budget, a deployment would publish encoding.json, interaction.npy (V), popularity.json, and cells.npy with starts.npy,
-from which people who are new start. linear.npy holds every simulated device's model and people.npy whose it is, by keys
-made from ids; history.jsonl has everyone's loss, and run.json hashes of all of this and of all records, on which
-guesses can be tried. In a deployment there are no such files.
+a budget, a deployment would publish encoding.json, interaction.npy (V), popularity.json, catalogue.npy, by which places
+are known again, and cells.npy with starts.npy, from which people who are new start. linear.npy holds every simulated
+device's model and people.npy whose it is, by keys made from ids; history.jsonl has everyone's loss, and run.json hashes
+of all of this and of all records, on which guesses can be tried. In a deployment there are no such files.
 """
 
 import os
@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from prirec import __version__, settings_file
 from prirec.engines.checkpoint import sync_folder
@@ -30,6 +32,7 @@ from prirec.settings import Settings
 from prirec.types import KeyArray, RealArray
 
 VERSION = 2
+LATER = ("catalogue.npy",)  # runs of this version that are older than these files do without
 FILES = (
     "settings.toml",
     "encoding.json",
@@ -40,7 +43,9 @@ FILES = (
     "linear.npy",
     "people.npy",
     "history.jsonl",
+    *LATER,
 )
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +69,7 @@ class Run:
     history: tuple[Passed, ...] = field(repr=False)
     source: str  # where the data came from, as it was named
     rows: str  # who stands in which row: see `rows_of`
+    catalogue: KeyArray | None = field(repr=False)  # (J,): a key for each released place; None in older runs
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,27 +135,29 @@ def _move_in(beside: Path, path: Path) -> None:
 def load_run(path: Path) -> Run:
     """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
     card = _card(path)
-    contents = {name: _checked(path / name, card) for name in FILES}
+    contents = {name: _checked(path / name, card) for name in FILES if name in card.files or name not in LATER}
     try:
         settings = settings_file.loads(contents["settings.toml"].decode())
         history = tuple(msgspec.json.decode(line, type=Passed) for line in contents["history.jsonl"].splitlines())
         return Run(
             settings=settings,
             encoding=from_json(contents["encoding.json"]),
-            interaction=_array(contents["interaction.npy"]),
-            linear=_array(contents["linear.npy"]),
-            people=_keys(contents["people.npy"]),
+            interaction=_array(contents["interaction.npy"], np.float64),
+            linear=_array(contents["linear.npy"], np.float64),
+            people=_array(contents["people.npy"], np.uint64),
             released=msgspec.json.decode(contents["popularity.json"], type=Released),
-            starts=Starts(_keys(contents["cells.npy"]), _array(contents["starts.npy"])),
+            starts=Starts(_array(contents["cells.npy"], np.uint64), _array(contents["starts.npy"], np.float64)),
             history=history,
             source=card.source,
             rows=card.rows,
+            catalogue=_array(contents["catalogue.npy"], np.uint64) if "catalogue.npy" in contents else None,
         )
     except (UsageError, DataError, PolicyError, ValueError, MemoryError, msgspec.MsgspecError) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
 
 
 def _contents(run: Run) -> dict[str, bytes]:
+    later = {} if run.catalogue is None else {"catalogue.npy": _bytes(run.catalogue)}
     return {
         "settings.toml": settings_file.dump(run.settings).encode(),
         "encoding.json": run.encoding.to_json(),
@@ -160,6 +168,7 @@ def _contents(run: Run) -> dict[str, bytes]:
         "linear.npy": _bytes(run.linear),
         "people.npy": _bytes(run.people),
         "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
+        **later,
     }
 
 
@@ -203,20 +212,17 @@ def _hash(data: bytes) -> str:
     return blake2b(data, digest_size=32).hexdigest()
 
 
-def _bytes(array: RealArray | KeyArray) -> bytes:
+def _bytes(array: NDArray[Any]) -> bytes:
     buffer = BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
-def _array(data: bytes) -> RealArray:
-    array: RealArray = np.load(BytesIO(data), allow_pickle=False)
+def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:
+    array: NDArray[Entry] = np.load(BytesIO(data), allow_pickle=False)
+    if array.dtype != entry:
+        raise ValueError(f"an array has entries of {array.dtype} instead of {np.dtype(entry)}")
     return array
-
-
-def _keys(data: bytes) -> KeyArray:
-    keys: KeyArray = np.load(BytesIO(data), allow_pickle=False)
-    return keys
 
 
 def _write(path: Path, data: bytes) -> None:

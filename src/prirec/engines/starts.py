@@ -42,20 +42,25 @@ class Starts:
 
 
 def starts(samples: Samples, settings: Settings, state: State) -> Starts:
-    """From what the cohorts opened last; from the models themselves where there are no cohorts.
+    """From what the cohorts opened last; from the models themselves where there are no cohorts."""
+    if not len(state.means):
+        return Starts(np.array([NO_CELL]), state.linear.mean(axis=0, keepdims=True))
+    cells = cells_of(samples.home, len(samples.ids), settings)
+    return starts_of(cells, cohort_numbers(samples, settings), means=state.means, floor=settings.floor)
+
+
+def starts_of(cells: KeyArray, cohort: IndexArray, *, means: RealArray, floor: int) -> Starts:
+    """From the cell that each person named and the cohort that each is in, both (I,), and the means (C, D + 1).
 
     A cell has a start of its own from `floor` people on: the list of cells is public, and would tell where few live.
     """
-    if not len(state.means):
-        return Starts(np.array([NO_CELL]), state.linear.mean(axis=0, keepdims=True))
-    cohort, cells = cohort_numbers(samples, settings), cells_of(samples.home, len(samples.ids), settings)
-    weights = _inhabitants(cells, cohort, cohorts=len(state.means))
-    everywhere = np.bincount(cohort, minlength=len(state.means))
-    weights = {cell: row for cell, row in weights.items() if row.sum() >= settings.floor}
+    weights = _inhabitants(cells, cohort, cohorts=len(means))
+    everywhere = np.bincount(cohort, minlength=len(means))
+    weights = {cell: row for cell, row in weights.items() if row.sum() >= floor}
     named = sorted(weights)
     # how many of each cell were in each cohort: a crowded cell is in several, and the mean of more is less noisy
     shares = np.array([everywhere, *(weights[cell] for cell in named)], dtype=np.float64)
-    models = (shares / shares.sum(axis=1, keepdims=True)) @ state.means
+    models = (shares / shares.sum(axis=1, keepdims=True)) @ means
     return Starts(np.array([NO_CELL, *named], dtype=np.uint64), models)
 
 

@@ -18,6 +18,7 @@ from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.keyed import shuffle
 from prirec.model.scoring import mean_loss, scores
+from prirec.privacy.budget import sized
 from prirec.settings import Settings
 
 
@@ -45,6 +46,7 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
     """The engine with this name, for the schedule of these settings."""
     if threads < 1:
         raise UsageError("an engine needs at least one thread")
+    settings = sized(settings, people=len(samples.ids), features=samples.features)
     if settings.schedule == "centralised":
         return centralised.Centralised(samples, settings)
     if name == "plain":
@@ -66,6 +68,7 @@ def train(
     tell: Callable[[Passed], None] = lambda passed: None,
 ) -> Trained:
     """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, with the same bits."""
+    settings = sized(settings, people=len(samples.ids), features=samples.features)
     seen, held_out = hold_out(samples, settings)
     whose = identity(seen, settings)
     kept = load(keeping.path, whose) if keeping is not None and keeping.path.exists() else None

@@ -16,7 +16,7 @@ from prirec.privacy.randomized_response import RandomizedResponse, Reporters, es
 from prirec.privacy.sampling_pois import SampledPois
 from prirec.privacy.unary import OptimisedUnary
 from prirec.privacy.whole_catalogue import epsilon_of_a_bit
-from prirec.types import OffsetArray, RealArray
+from prirec.types import OffsetArray
 
 PAPER_EPSILON_PER_BIT = 1.0
 SLOTS = 1  # of the places that one is drawn from: more would only add noise
@@ -26,13 +26,15 @@ _NAME = "visitors"
 def whole_catalogue(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
     """A bit for every place, priced so that all of a person's bits together keep (ε, δ)."""
     bit = epsilon_of_a_bit(price.epsilon_per_user, delta=price.delta, pois=collection.places)
-    return _counts(collection, _answered(collection, collection.people, bit.epsilon, rng))
+    found = answered(collection.own, reports=collection.people, epsilon_per_bit=bit.epsilon, rng=rng)
+    return _counts(collection, found)
 
 
 def sampled_places(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
     """A bit for one place that is drawn from the catalogue."""
     mechanism = SampledPois(price.epsilon_per_user, collection.places)
-    return _counts(collection, mechanism.simulate(collection.visitors(), people=collection.people, rng=rng))
+    found = mechanism.simulate(collection.visitors(), people=collection.people, rng=rng)
+    return _counts(collection, Popularity({_NAME: found}, {_NAME: collection.own}))
 
 
 def unary(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
@@ -58,21 +60,27 @@ def as_printed(reporters: Reporters) -> Callable[[Collection, Price, np.random.G
         reports = reports_about(
             reporters, people=collection.people, with_a_record=collection.with_a_record, in_simulation=True
         )
-        return _counts(collection, _answered(collection, reports, PAPER_EPSILON_PER_BIT, rng))
+        found = answered(collection.own, reports=reports, epsilon_per_bit=PAPER_EPSILON_PER_BIT, rng=rng)
+        return _counts(collection, found)
 
     return simulated
 
 
-def _answered(
-    collection: Collection, reports: int | OffsetArray, epsilon_per_bit: float, rng: np.random.Generator
-) -> RealArray:
-    mechanism = RandomizedResponse(epsilon_per_bit)
-    ones = simulate_ones(collection.visitors(), reports=reports, mechanism=mechanism, rng=rng)
-    return estimate(ones, reports=reports, mechanism=mechanism)
+def answered(
+    own: OwnCounts, *, reports: int | OffsetArray, epsilon_per_bit: float, rng: np.random.Generator
+) -> Popularity:  # fmt: skip
+    """Eqs. (5) and (6): the estimated visitors of each place from so many answers about it, `own` being the visits.
+
+    What a device leaves out is its truth y, 1 or 0: its answer y' adds (y' - q) / (1 - 2q) to the estimate, whose mean
+    is y for every ε. What is left to it has the same mean and variance whether it was there or not. A device knows its
+    answer too, and could leave out what that really added."""
+    mechanism, visitors = RandomizedResponse(epsilon_per_bit), own.total().astype(np.int64)
+    ones = simulate_ones(visitors, reports=reports, mechanism=mechanism, rng=rng)
+    return Popularity({_NAME: estimate(ones, reports=reports, mechanism=mechanism)}, {_NAME: own})
 
 
-def _counts(collection: Collection, counts: RealArray) -> Estimate:
-    return Estimate(Popularity({_NAME: counts}, {_NAME: collection.own}), collection.visitors().astype(np.float64))
+def _counts(collection: Collection, found: Popularity) -> Estimate:
+    return Estimate(found, collection.visitors().astype(np.float64))
 
 
 def _one_place(collection: Collection, support: Support, rng: np.random.Generator) -> Estimate:

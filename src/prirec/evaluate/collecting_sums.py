@@ -14,15 +14,14 @@ from prirec.evaluate.collection import Collection, Estimate, Price
 from prirec.evaluate.counting import count, noisy_sums
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.accountant import noise_multiplier
-from prirec.privacy.budget import crowd
-from prirec.privacy.plan import Kind, Release, Sum, plan
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind, Release
 from prirec.privacy.post_processing import popularity as posterior_of
 from prirec.privacy.randomness import Stream
-from prirec.privacy.weighted_popularity import NoisySums, capped, simulated, split, weighted, written
-from prirec.settings import Settings
+from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, weighted
+from prirec.settings import Neighbours, Privacy, Settings
 
 CAP = 20
-_USUAL_PLACES = 100  # of a person, for how finely vectors are written
 _SEEDS = 2**63
 
 
@@ -66,16 +65,15 @@ def as_planned(prepared: Prepared, settings: Settings) -> Callable[[Collection, 
 
 def planned_release(collection: Collection, price: Price) -> Release:
     """One release of popularity that has the whole budget to itself."""
-    alone = Sum(
-        kind=Kind.POPULARITY,
-        share=1.0,
-        releases=1,
-        crowd=crowd(collection.settings, collection.people),
-        sensitivity=1.0,
-        length=collection.places,
-        entries=min(_USUAL_PLACES, collection.places),
+    alone = Settings(
+        floor=collection.settings.floor,
+        sums=collection.settings.sums,
+        neighbours=Neighbours(size=collection.people),  # nothing is mixed, so no cohort can be too small
+        privacy=Privacy(
+            epsilon_per_user=price.epsilon_per_user, delta=price.delta, popularity=1.0, mixing=0.0, interaction=0.0
+        ),
     )
-    return plan([alone], epsilon_per_user=price.epsilon_per_user, delta=price.delta).releases[0]
+    return planned(alone, people=collection.people, pois=collection.places).release(Kind.POPULARITY)
 
 
 def _scaled(collection: Collection) -> OwnCounts:
@@ -84,10 +82,9 @@ def _scaled(collection: Collection) -> OwnCounts:
 
 def _noisy(own: OwnCounts, collection: Collection, price: Price, rng: np.random.Generator) -> NoisySums:
     release = planned_release(collection, price)
-    mine, unit = written(own, release.norm), 2.0**-release.norm.fraction_bits
-    noise = release.noise().total(Stream(rng.bytes(32)), survivors=collection.people, count=own.places)
-    added = OwnCounts(own.places, own.pairs, mine.counts * unit)
-    return NoisySums((mine.total() + noise) * unit, release.sd_of_sum(), added)
+    shares, everyone = release.noise(), collection.people
+    noise = shares.total(Stream(rng.bytes(32)), survivors=everyone, count=own.places)
+    return opened(own, norm=release.norm, noise=noise, noise_variance=shares.total_variance(everyone))
 
 
 def _as_it_is(release: NoisySums) -> Estimate:

@@ -1,16 +1,18 @@
 """What a simulated collection of popularity starts from, what it costs a person, and what comes of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from prirec.data.dataset import Dataset
 from prirec.data.recipe import Prepared
+from prirec.engines.participation import left_in_collection
 from prirec.features.averages import scale_of
 from prirec.features.encoding import encode_columns
 from prirec.features.planning import plan
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.geography import located
+from prirec.keyed import person_keys
 from prirec.privacy.post_processing import NEARBY, POPULARITY
 from prirec.privacy.surroundings import nearby_means
 from prirec.settings import Settings
@@ -67,17 +69,42 @@ class Estimate:
 def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
     """The collection that a prepared city allows."""
     settings = settings or Settings()
-    dataset, J = prepared.dataset, len(prepared.dataset.places)
-    blocks = plan(dataset, Popularity(), settings.features).place
-    features = encode_columns(blocks, dataset.places.columns, J).astype(np.float64)
     return Collection(
-        own=OwnCounts.of(prepared.train.take(prepared.train.label > 0), places=J).once(),
-        people=len(dataset.people),
-        with_a_record=OwnCounts.of(prepared.train, places=J).once().total().astype(np.int64),
-        location=dataset.places.location,
-        features=features if features.shape[1] else None,
+        own=visitors(prepared),
+        people=len(prepared.dataset.people),
+        with_a_record=with_a_record(prepared),
+        location=prepared.dataset.places.location,
+        features=public_features(prepared, settings),
         settings=settings,
     )
+
+
+def visitors(prepared: Prepared) -> OwnCounts:
+    """Who was where in the training records, once a place."""
+    positive = prepared.train.take(prepared.train.label > 0)
+    return OwnCounts.of(positive, places=len(prepared.dataset.places)).once()
+
+
+def with_a_record(prepared: Prepared) -> OffsetArray:
+    """(J,): how many people have a visit to the place, or a negative of it, in the training records."""
+    return OwnCounts.of(prepared.train, places=len(prepared.dataset.places)).once().total().astype(np.int64)
+
+
+def public_features(prepared: Prepared, settings: Settings) -> RealArray | None:
+    """(J, p): what the catalogue says of places, encoded; None where it says nothing."""
+    places = prepared.dataset.places
+    blocks = plan(prepared.dataset, Popularity(), settings.features).place
+    features = encode_columns(blocks, places.columns, len(places)).astype(np.float64)
+    return features if features.shape[1] else None
+
+
+def those_left(prepared: Prepared, settings: Settings) -> tuple[Prepared, int]:
+    """The training records of the people whose devices are not lost in the collection, and how many people they are,
+    with or without records."""
+    there = left_in_collection(person_keys(prepared.dataset.people.ids), settings)
+    if there.all():
+        return prepared, len(there)
+    return replace(prepared, train=prepared.train.take(there[prepared.train.person])), int(there.sum())
 
 
 def columns(dataset: Dataset, settings: Settings) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Several models on one city, trained on the same records and measured on the same test."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from prirec.data.dataset import Dataset
@@ -21,7 +21,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the comparison."""
+    """A row of the comparison; its settings are as the set-up settled them."""
 
     contender: Contender
     outcome: Outcome = field(repr=False)
@@ -41,6 +41,6 @@ def compare(
         began = monotonic()
         setup = set_up(dataset, contender.settings)
         outcome = run(setup, threads=threads, tell=lambda passed: tell(contender, passed))
-        return Entry(contender, outcome, monotonic() - began)
+        return Entry(replace(contender, settings=setup.settings), outcome, monotonic() - began)
 
     return tuple(one(contender) for contender in contenders)

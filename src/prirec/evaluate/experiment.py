@@ -15,6 +15,7 @@ from prirec.features.planning import plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.model.scoring import scores
+from prirec.privacy.budget import sized
 from prirec.settings import Data, Settings
 from prirec.types import RealArray
 
@@ -23,7 +24,7 @@ from prirec.types import RealArray
 class Setup:
     """A city made ready under some settings."""
 
-    settings: Settings
+    settings: Settings  # with the cohort size that the plan chose, if they left it to the plan
     prepared: Prepared
     popularity: Popularity = field(repr=False)
     encoding: Encoding = field(repr=False)
@@ -69,7 +70,8 @@ def set_up(
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts
     )  # fmt: skip
-    return Setup(settings, prepared, counts, chosen, samples)
+    settled = sized(settings, people=len(samples.ids), features=samples.features)
+    return Setup(settled, prepared, counts, chosen, samples)
 
 
 def run(

@@ -1,7 +1,7 @@
 """Private quality figures, simulated: what a deployment would learn of itself, beside what only a simulation can see.
 
-Everyone's vector is rounded as a device rounds it, and the noise has the exact law of the sum of everyone's shares. It
-comes from the run's seed and protects nobody.
+Every vector is rounded as a device rounds it, and the noise has the exact law of the sum of all shares that are left.
+It comes from the run's seed and protects nobody.
 """
 
 import math
@@ -18,7 +18,7 @@ from prirec.privacy.quality_figures import USUAL, QualityTerms, contributions
 from prirec.privacy.randomness import Stream
 from prirec.privacy.read_figures import QualityFigures, read
 from prirec.settings import Settings
-from prirec.types import OffsetArray, RealArray
+from prirec.types import BoolArray, OffsetArray, RealArray
 
 _BLOCK = 1 << 16  # people at a time
 
@@ -52,18 +52,29 @@ def quality_release(settings: Settings, samples: Samples) -> Release:
 
 
 def private_figures(
-    test: Records, scores: RealArray, *, release: Release, seed: int, terms: QualityTerms = USUAL
+    test: Records,
+    scores: RealArray,
+    *,
+    release: Release,
+    seed: int,
+    terms: QualityTerms = USUAL,
+    left: BoolArray | None = None,
 ) -> PrivateFigures:
-    """One release over everyone, also those without test records, who give zeros and their share of the noise."""
+    """One release over everyone who is left (I,), also those without test records, who give zeros and their share of
+    the noise; without `left` nobody is lost. The true figures are everyone's."""
     people = len(test.offsets) - 1
+    there = np.ones(people, dtype=np.bool_) if left is None else left
     if people != release.of.crowd.size or terms.length > release.of.length:
         raise UsageError("the plan for quality figures is for another number of people, or for a shorter vector")
-    if scores.shape != test.label.shape:
-        raise UsageError("there is one score for each test record")
-    noise = release.noise()
+    if scores.shape != test.label.shape or there.shape != (people,):
+        raise UsageError("there is one score for each test record, and each person is left or lost")
+    noise, survivors = release.noise(), int(there.sum())
+    if survivors < noise.survivors:
+        raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
     stream = Stream(generator(seed, "quality figures").bytes(32))
-    total = _total(test, scores, release, terms) + noise.total(stream, survivors=people, count=terms.length)
-    found = read(total, norm=release.norm, noise_variance=noise.total_variance(people), terms=terms)
+    total = _total(test, scores, release=release, terms=terms, there=there)
+    total += noise.total(stream, survivors=survivors, count=terms.length)
+    found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
     return PrivateFigures(found, true_figures(test, scores))
 
 
@@ -82,15 +93,18 @@ def true_figures(test: Records, scores: RealArray) -> TrueFigures:
     )
 
 
-def _total(test: Records, scores: RealArray, release: Release, terms: QualityTerms) -> OffsetArray:
-    """The exact sum of everyone's whole numbers."""
+def _total(
+    test: Records, scores: RealArray, *, release: Release, terms: QualityTerms, there: BoolArray
+) -> OffsetArray:  # fmt: skip
+    """The exact sum of the whole numbers of all who are there."""
     total = np.zeros(terms.length, dtype=np.int64)
     for first in range(0, len(test.offsets) - 1, _BLOCK):
         offsets = test.offsets[first : first + _BLOCK + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        total += contributions(
+        own = contributions(
             test.label[rows], scores[rows], offsets=offsets - offsets[0], norm=release.norm, terms=terms
-        ).sum(axis=0)
+        )  # fmt: skip
+        total += own[there[first : first + _BLOCK]].sum(axis=0)
     return total
 
 

@@ -11,6 +11,7 @@ from prirec.engines.run_folder import Released, Run, rows_of
 from prirec.engines.starts import starts
 from prirec.engines.state import fits
 from prirec.errors import DataError, StateError
+from prirec.evaluate.catalogue import place_keys, refuse_another_city
 from prirec.evaluate.experiment import Outcome, Setup, set_up
 from prirec.features.popularity import Popularity
 from prirec.types import RealArray
@@ -30,6 +31,7 @@ def to_run(outcome: Outcome, source: str) -> Run:
         history=outcome.trained.history,
         source=source,
         rows=rows_of(outcome.setup.samples),
+        catalogue=place_keys(outcome.setup.prepared.dataset.places),
     )
 
 
@@ -51,6 +53,7 @@ def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, RealArray]:
     Whoever is new starts where the cohorts of the own cell ended; a centralised model serves everyone as it is.
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
+    refuse_another_city(saved, dataset.places)
     noisy = saved.settings.popularity.mechanism != "plain" and saved.settings.features.dynamic
     setup = _with_encoding_of(saved, dataset, release=partial(_released_before, saved.released) if noisy else None)
     samples, shared = setup.samples, len(saved.linear) == 1

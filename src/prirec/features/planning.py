@@ -1,11 +1,15 @@
 """Which encoding a city gets. Looks at private tables only for the names and kinds of their columns."""
 
+from collections.abc import Sequence
+
+import msgspec
 import numpy as np
 
-from prirec.data.dataset import Column, Dataset, Declared, Numbers, Tags
+from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
+from prirec.data.schema import Schema
 from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Hashed, Log, Range, Words, signed_log
 from prirec.features.encoding import Encoding
-from prirec.features.popularity import Popularity
+from prirec.features.popularity import Counts, Popularity
 from prirec.settings import Features
 from prirec.types import RealArray
 
@@ -15,38 +19,71 @@ DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, ab
 
 def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
     """The encoding of a city: public columns by their own statistics, private ones by declarations and constants."""
-    people = tuple(
-        _private(f"users.{name}", name, column, dataset, settings) for name, column in dataset.people.columns.items()
+    known, people, context = dataset.declared, dataset.people.columns, dataset.visits.context
+    bare = _bare(
+        dataset.places,
+        person=[_private(n, known.get(f"users.{n}"), settings, number=_numeric(c)) for n, c in people.items()],
+        moment=[
+            _private(n, known.get(f"visits.{n}"), settings, number=_numeric(c))
+            for n, c in context.items()
+            if n not in settings.averages
+        ],
+        timed=dataset.visits.time is not None,
+        settings=settings,
     )
-    places = [_public(name, column, settings) for name, column in dataset.places.columns.items()]
-    counts = [_standardised(name, values) for name, values in popularity.released.items()]
+    return with_popularity(bare, popularity.released)
+
+
+def plan_declared(places: Places, schema: Schema, settings: Features, *, timed: bool = True) -> Encoding:
+    """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
+    schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
+    person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))
+    return _bare(places, person=person, moment=moment, timed=timed, settings=settings)
+
+
+def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
+    """The same with a feature for each released column that varies over the catalogue."""
+    blocks = [_standardised(name, values) for name, values in released.items()]
+    return msgspec.structs.replace(encoding, popularity=tuple(block for block in blocks if block is not None))
+
+
+def _bare(
+    places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
+) -> Encoding:
+    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
+    context: list[AnyBlock] = []
+    if places.location is not None:
+        context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
+    if timed:
+        context.append(Clock(column="time"))
     return Encoding(
-        person=people,
-        place=tuple(block for block in places if block is not None),
-        popularity=tuple(block for block in counts if block is not None),
-        context=_context(dataset, settings) if settings.context else (),
+        person=tuple(person),
+        place=tuple(block for block in blocks if block is not None),
+        context=(*context, *moment) if settings.context else (),
     )
 
 
-def _context(dataset: Dataset, settings: Features) -> tuple[AnyBlock, ...]:
-    blocks: list[AnyBlock] = []
-    if dataset.places.location is not None:
-        blocks.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
-    if dataset.visits.time is not None:
-        blocks.append(Clock(column="time"))
-    columns = {name: column for name, column in dataset.visits.context.items() if name not in settings.averages}
-    blocks += [_private(f"visits.{name}", name, column, dataset, settings) for name, column in columns.items()]
-    return tuple(blocks)
+def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBlock]:
+    keys = [key for key in dict.fromkeys((*schema.declared, *schema.kinds)) if key.startswith(f"{table}.")]
+    numbers = [schema.is_number(key) or schema.kinds.get(key) == "number" for key in keys]
+    return [
+        _private(key.partition(".")[2], schema.declared.get(key), settings, number=number)
+        for key, number in zip(keys, numbers, strict=True)
+    ]
 
 
-def _private(key: str, name: str, column: Column, dataset: Dataset, settings: Features) -> ColumnBlock:
-    declared = dataset.declared.get(key, Declared())
-    if isinstance(column, Numbers):
-        if declared.low is not None and declared.high is not None:
-            return Range(column=name, low=declared.low, high=declared.high)
+def _numeric(column: Column) -> bool:
+    return isinstance(column, Numbers)
+
+
+def _private(name: str, declared: Declared | None, settings: Features, *, number: bool) -> ColumnBlock:
+    known = declared or Declared()
+    if number:
+        if known.low is not None and known.high is not None:
+            return Range(column=name, low=known.low, high=known.high)
         return Log(column=name, scale=PRIVATE_SCALE)
-    if declared.words is not None:
-        return Words(column=name, words=declared.words)
+    if known.words is not None:
+        return Words(column=name, words=known.words)
     return Hashed(column=name, buckets=settings.buckets)
 
 

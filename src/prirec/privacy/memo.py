@@ -3,7 +3,8 @@
 A fresh answer at every collection is undone by a majority vote (with ε = 1 per bit, 98.9 % right after 21). Here the
 random word of an answer is a keyed function (BLAKE2b, key from HKDF) of the device's secret, the question and the
 POI's own name: not of its row in a catalogue, which a recommender could shuffle. To whoever lacks the secret the
-words are as good as fresh ones, once.
+words are as good as fresh ones, once. They are of one mechanism: shared by two ε, they would show the truth of whoever
+is flipped at one and not at the other.
 
 Proof that repeating adds nothing: the second answer is a function of the first, as long as the truth stands still. A
 truth that moves would give itself away when the answer changes, so a question is about a CLOSED window of days, and
@@ -62,7 +63,7 @@ def permanent_answers(
     if visited.dtype != np.bool_ or visited.shape != (len(places),):
         raise UsageError("there is one truth, yes or no, for each POI that is asked about")
     question.check_closed(today)
-    words = permanent_words(secret, question, places, purpose="randomised response")
+    words = permanent_words(secret, question, places, purpose=f"randomised response, {mechanism.flip_words} words")
     answers: BoolArray = visited ^ (words < np.uint64(mechanism.flip_words))
     return answers
 

@@ -67,7 +67,10 @@ class OneBitMean:
             raise UsageError("there is one value for each POI that is asked about")
         question.check_closed(today)
         steps = grid_steps(values, low=self.low, high=self.high, steps=GRID)
-        words = {part: permanent_words(secret, question, places, purpose=part) for part in ("α", "low", "high")}
+        terms = f"{self.low!r} to {self.high!r}, {self.coin.flip_words} words"  # no two mechanisms share an α or a coin
+        words = {
+            part: permanent_words(secret, question, places, purpose=f"{part}, {terms}") for part in ("α", "low", "high")
+        }
         up = (words["α"] >> _DROPPED).astype(np.int64) < steps
         bits: BoolArray = up ^ (np.where(up, words["high"], words["low"]) < np.uint64(self.coin.flip_words))
         return bits

@@ -10,7 +10,8 @@ its own weight in it, and τ² as it is. To subtract x_ij from the posterior mea
 has shrunk it too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -29,17 +30,35 @@ POPULARITY, NEARBY = "weighted popularity", "weighted popularity nearby"
 _LEAST = 0.1  # of the mean: no place is predicted to have less
 
 
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """What a release comes to: public, and all that a device needs to leave its own part out."""
+
+    columns: Mapping[str, RealArray] = field(repr=False)  # name -> (J,)
+    prior: Prior = field(repr=False)
+    weight: RealArray = field(repr=False)  # (J,): of each place's own sum in what is predicted for it
+
+
 def popularity(
     release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
 ) -> Popularity:  # fmt: skip
     """The features made of a release, from public locations (J, 2) and features (J, p), as far as there are any."""
+    found = shrunk(release, location=location, features=features, family=family)
+    posterior = found.columns[POPULARITY]
+    return Popularity(found.columns, {POPULARITY: own_part(release, found.prior, posterior, found.weight)})
+
+
+def shrunk(
+    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
+) -> Shrunk:  # fmt: skip
+    """The public half of it: the recommender's side, which knows nobody's own part."""
     _check(release, features)
     nearby = nearby_means(location, release.sums)
     prior, weight = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
     columns = {POPULARITY: prior.mean(release.sums, np.arange(len(release.sums)))}
     if nearby.shape[1]:
         columns[NEARBY] = nearby[:, -1]
-    return Popularity(columns, {POPULARITY: _own_part(release, prior, columns[POPULARITY], weight)})
+    return Shrunk(columns, prior, weight)
 
 
 def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prior, RealArray]:
@@ -52,7 +71,7 @@ def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prio
     return family(m, sigma, prediction.spread(y) - sigma**2), prediction.own
 
 
-def _own_part(release: NoisySums, prior: Prior, posterior: RealArray, weight: RealArray) -> OwnCounts:
+def own_part(release: NoisySums, prior: Prior, posterior: RealArray, weight: RealArray) -> OwnCounts:
     """E(s | y_j) - E(s | y_j - x_ij) for each person and place: each device works out its own."""
     own = release.own
     places = own.pairs % own.places

@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -52,18 +53,39 @@ class Gamma:
     sigma: float
     excess: float
 
+    @property
+    def shape(self) -> float:
+        """k; ∞ where nothing but the prediction is known."""
+        return max(float((self.predicted**2).mean()) / self.excess, _SHAPE) if self.excess > 0 else inf
+
+    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
+        return Shaped(self.predicted, self.sigma, self.shape).mean(sums, places, less)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The same with its shape given: it is a mean over all places, and a device may hold some of them."""
+
+    predicted: RealArray = field(repr=False)  # (n,), above 0
+    sigma: float
+    shape: float  # above 0; ∞ without excess
+
     def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
         if self.sigma == 0:
             return np.maximum(sums, 0.0)
         m = np.maximum(self.predicted[places] - less, self.predicted[places] / 10)  # above 0
-        if self.excess <= 0:
+        if self.shape == inf:
             return m
-        shape = max(float((self.predicted**2).mean()) / self.excess, _SHAPE)
         means = np.empty(len(sums))
         for start in range(0, len(sums), _BLOCK):
             some = slice(start, start + _BLOCK)
-            means[some] = _mean(sums[some, None], m[some, None], sigma=self.sigma, shape=shape)
+            means[some] = _mean(sums[some, None], m[some, None], sigma=self.sigma, shape=self.shape)
         return means
+
+
+def prior_of(predicted: RealArray, *, sigma: float, shape: float) -> Prior:
+    """A prior from what is published of it: a shape of 0 says that nothing rose out of the noise."""
+    return Shaped(predicted, sigma, shape) if shape > 0 else Gaussian(np.zeros(len(predicted)), sigma, 0.0)
 
 
 def _mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:

@@ -12,6 +12,8 @@ protects nobody; a device rounds its vector and adds its share of integer noise.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 
@@ -114,6 +116,15 @@ def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
     while (long := np.add.reduceat(whole * whole, starts) > most).any():
         whole -= np.sign(whole) * long[who]
     return OwnCounts(contributions.places, contributions.pairs, whole.astype(np.float64))
+
+
+def opened(contributions: OwnCounts, *, norm: Norm, noise: OffsetArray, noise_variance: Fraction) -> NoisySums:
+    """Σ_i q_i + noise, with contributions in whole numbers as `written` makes them, read in units of a person's norm.
+
+    The noise (J,) and its variance are in units of 2^-f: what all survivors' shares add, NoiseShare.total_variance."""
+    mine, unit = written(contributions, norm), 2.0**-norm.fraction_bits
+    own = OwnCounts(mine.places, mine.pairs, mine.counts * unit)
+    return NoisySums((mine.total() + noise) * unit, sqrt(noise_variance) * unit, own)
 
 
 def simulated(

@@ -1,0 +1,102 @@
+"""A saved run serves the city that it was trained on, as it grows and changes, and no other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Dataset, Places, Tags, take
+from prirec.engines.run_folder import Run
+from prirec.errors import StateError
+from prirec.evaluate.catalogue import place_keys, refuse_another_city
+from prirec.evaluate.experiment import run, set_up
+from prirec.evaluate.saved_run import set_up_later, to_run
+from support.cities import SMALL_ROUNDS, change, small_city, without_coordinates
+
+SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
+CITY, OTHER = (small_city(people=60, places=10, records=240, seed=seed) for seed in (0, 1))
+
+
+def trained(city: Dataset) -> Run:
+    return to_run(run(set_up(city, SETTINGS)), "the city of old")
+
+
+SAVED: Run = trained(CITY)
+
+
+def some(places: Places, rows: np.ndarray) -> Places:
+    return Places(
+        tuple(places.ids[row] for row in rows),
+        None if places.location is None else places.location[rows],
+        {name: take(column, rows) for name, column in places.columns.items()},
+    )
+
+
+def moved(places: Places, count: int) -> Places:
+    """The first so many, by a kilometre or two."""
+    assert places.location is not None
+    return replace(places, location=places.location + 0.02 * (np.arange(len(places)) < count)[:, None])
+
+
+def test_another_city_with_the_same_names_is_refused_and_told_what_to_do() -> None:
+    assert OTHER.places.ids == CITY.places.ids
+    assert OTHER.people.ids == CITY.people.ids
+    with pytest.raises(StateError, match=r"of 10 places .* 0 are the same: .* \(the city of old\), or train again"):
+        set_up_later(OTHER, SAVED)
+
+
+def test_without_coordinates_words_tell_cities_apart() -> None:
+    here, there = without_coordinates(CITY), without_coordinates(OTHER)
+    saved = trained(here)
+    set_up_later(here, saved)
+    with pytest.raises(StateError, match="another city"):
+        set_up_later(there, saved)
+
+
+def test_a_city_none_of_whose_places_is_known_is_refused_whatever_the_run_has_saved() -> None:
+    names = tuple(f"other {place}" for place in CITY.places.ids)
+    renamed = replace(CITY, places=replace(CITY.places, ids=names))
+    for saved in (SAVED, replace(SAVED, catalogue=None)):
+        with pytest.raises(StateError, match="no place of this run"):
+            set_up_later(renamed, saved)
+
+
+def test_places_may_come_go_move_and_stand_in_another_order() -> None:
+    rng, places = np.random.default_rng(0), CITY.places
+    for rows in (rng.permutation(10), np.arange(3), np.array([7])):
+        refuse_another_city(SAVED, some(places, rows))
+    new = replace(some(places, np.arange(5)), ids=tuple(f"new {n}" for n in range(5)))
+    grown = Places(
+        (*places.ids, *new.ids),
+        np.vstack([places.location, new.location]),
+        {name: take(column, np.r_[0:10, 0:5]) for name, column in places.columns.items()},
+    )
+    refuse_another_city(SAVED, grown)
+    refuse_another_city(SAVED, moved(places, 5))
+    with pytest.raises(StateError, match="4 are the same"):
+        refuse_another_city(SAVED, moved(places, 6))
+
+
+def test_other_words_and_coordinates_in_less_detail_are_no_other_place() -> None:
+    places = CITY.places
+    assert places.location is not None
+    keys = place_keys(places)
+    assert (place_keys(replace(places, columns={})) == keys).all()
+    cut = replace(places, location=np.round(places.location, 3))
+    assert (place_keys(cut) == keys).all()
+
+
+def test_a_place_without_coordinates_of_its_own_is_known_by_its_words_in_any_order() -> None:
+    tags = [Tags(np.array([0, 2]), np.array(codes, dtype=np.int32), ("bar", "café")) for codes in ([0, 1], [1, 0])]
+    other = Tags(np.array([0, 1]), np.array([0], dtype=np.int32), ("bar", "café"))
+    nowhere = np.full((1, 2), np.nan)
+    one, turned, fewer = (place_keys(Places(("p",), nowhere, {"tags": column})) for column in (*tags, other))
+    assert one == turned != fewer
+    assert place_keys(Places(("p",), None, {"tags": tags[0]})) == one
+    assert place_keys(Places(("q",), None, {"tags": tags[0]})) != one
+
+
+def test_a_catalogue_that_is_not_of_the_run_s_places_is_refused() -> None:
+    assert SAVED.catalogue is not None
+    with pytest.raises(StateError, match="one key for each place"):
+        set_up_later(CITY, replace(SAVED, catalogue=SAVED.catalogue[1:]))

@@ -1,0 +1,44 @@
+"""Rounds as a journal on disk keeps them, and what the rules say is held of them."""
+
+from prirec.device.store import MIGRATIONS, Store
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.journal import Entry, entry
+from prirec.protocols.messages import Round
+
+ONE, OTHER = b"\1" * 32, b"\2" * 32
+VECTOR = b"a masked vector, sealed"
+LEDGER = (*MIGRATIONS, ("CREATE TABLE charges (amount INTEGER NOT NULL)",))
+PRESENT = len(MIGRATIONS)
+
+
+def of(number: int = 5, *, attempt: int = 0, group: int = 3, kind: str = "linear") -> Round:
+    return Round(bytes(16), kind, number, group, attempt)
+
+
+def life(number: int) -> list[Persist]:
+    """A member's whole round."""
+    return [
+        Persist(of(number), Stage.ENTERED, ONE),
+        Persist(of(number), Stage.MASKED, OTHER, VECTOR * 500),
+        Persist(of(number), Stage.AGREED, ONE),
+        Persist(of(number), Stage.REVEALED, ONE),
+        Persist(of(number), Stage.OPENED, ONE),
+    ]
+
+
+def after(writes: list[Persist]) -> dict[int, Entry]:
+    """What the rules say is held of each number."""
+    held: dict[int, Entry] = {}
+    for one in writes:
+        held[one.round.number] = entry(one, held=held.get(one.round.number))
+    return held
+
+
+def holds(store: Store, numbers: range) -> dict[int, Entry]:
+    return {number: one for number in numbers if (one := store.entry(of(number))) is not None}
+
+
+def charges(store: Store) -> int:
+    """How many rows are in the table that `LEDGER` adds."""
+    with store.transaction() as rows:
+        return int(rows.execute("SELECT count(*) FROM charges").fetchone()[0])

@@ -1,0 +1,35 @@
+"""The program, called with words as from a shell, but inside this process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner, Result
+
+from prirec.cli.main import app
+from prirec.data.city import CityPlan, make_city
+from prirec.data.writing import write_folder
+
+
+def call(*words: object, columns: int = 80) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+
+
+def told(*words: object) -> Any:
+    """The JSON of a command that goes well and has nothing to warn of."""
+    found = call(*words, "--json")
+    if (found.exit_code, found.stderr) != (0, ""):
+        raise AssertionError(f"the command ended with {found.exit_code}: {found.stderr}")
+    return json.loads(found.stdout)
+
+
+def flat(text: str) -> str:
+    """However it was broken into lines."""
+    return " ".join(text.split())
+
+
+def write_city(folder: Path, *, seed: int = 1) -> Path:
+    """A made-up one, with people enough to train on."""
+    write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(seed)), folder)
+    return folder
