@@ -2,7 +2,6 @@
 are what the budget covers, and nothing beside them is."""
 
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -78,14 +77,8 @@ def take_part_in_everything(paid: PaidStore, settings: Settings) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal"
-
-
-@pytest.fixture
-def paid(path: Path) -> Iterator[PaidStore]:
-    with Store.open(path) as store:
-        yield PaidStore(store, Budget())
+def paid(store: Store) -> PaidStore:
+    return PaidStore(store, Budget())
 
 
 def counted(paid: PaidStore) -> Counter[str]:

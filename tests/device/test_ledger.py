@@ -1,9 +1,6 @@
 """The ledger on disk: paid and masked together or not at all, whatever crashes; and nothing is masked unpaid."""
 
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
+from support.processes import ends, start
 
 ONE, OTHER = b"\1" * 32, b"\2" * 32
 BUDGET = Budget(1.0, 1e-6)
@@ -33,14 +31,8 @@ def answer(number: int = 1, *, epsilon: float = 0.25) -> Charge:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal"
-
-
-@pytest.fixture
-def paid(path: Path) -> Iterator[PaidStore]:
-    with Store.open(path) as store:
-        yield PaidStore(store, BUDGET)
+def paid(store: Store) -> PaidStore:
+    return PaidStore(store, BUDGET)
 
 
 def take_part(paid: PaidStore, number: int, *, attempt: int = 0, price: Price | None = PRICE, day: int = 100) -> None:
@@ -163,59 +155,27 @@ def test_a_journal_from_before_the_ledger_gets_one(path: Path) -> None:
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
 from prirec.device.ledger import PaidStore, Price
-from prirec.device.store import Store
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.messages import Round
 
-folder, one = Path(sys.argv[1]), bytes([1]) * 32
 budget, price = Budget(1.0, 1e-6), Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))
 
-def lives(point):
-    # dies at the start of the point-th statement: before a transaction, inside one, or at its COMMIT; or, where the
-    # point is negative, right after a write was durable and before anybody was told
-    store = Store.open(folder / f"journal{point}")
-    paid, seen = PaidStore(store, budget), 0
-    def count(statement):
-        nonlocal seen
-        if seen == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-        seen += 1
-    store._database._connection.set_trace_callback(count)
-    with open(folder / f"told{point}", "wb", buffering=0) as told:
-        at = 0
-        for number in (1, 2):
-            for stage in (Stage.ENTERED, Stage.MASKED, Stage.AGREED):
-                paid.write(Persist(Round(bytes(16), "linear", number, 3, 0), stage, one, b"v"), price=price, day=100)
-                if at == -1 - point:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                told.write(b".")
-                at += 1
-    os._exit(0)
+def writes(store):
+    paid = PaidStore(store, budget)
+    for number in (1, 2):
+        for stage in (Stage.ENTERED, Stage.MASKED, Stage.AGREED):
+            yield paid.write(Persist(of(number), stage, ONE, b"v"), price=price, day=100)
 
-for point in range(-6, 100):
-    child = os.fork()
-    if child == 0:
-        lives(point)
-    status = os.waitpid(child, 0)[1]
-    print(point, os.WIFSIGNALED(status), flush=True)
-    if not os.WIFSIGNALED(status):
-        break
+outlive(lambda point: write_until(point, folder, writes), first=-6)
 """
 
 
 def test_after_a_kill_at_any_point_what_is_masked_is_paid_for_and_what_is_paid_for_is_masked(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    *killed, (survived, _) = (line.split() for line in done.stdout.splitlines())
-    assert int(survived) >= 6 * 4
-    assert {ending for _, ending in killed} == {"True"}
+    killed, survived = ends(start(KILLED, tmp_path))
+    assert survived >= 6 * 4
     reached = set()
-    for point in (int(point) for point, _ in killed):
+    for point in killed:
         told = len((tmp_path / f"told{point}").read_bytes())
         with Store.open(tmp_path / f"journal{point}") as store:
             paid = PaidStore(store, BUDGET)

@@ -8,10 +8,12 @@ A limit, as of the journal: an older copy of the file that was put back has forg
 """
 
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from prirec.device.store import Store, settle
-from prirec.errors import PolicyError
+from prirec.errors import PolicyError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Statement, Verdict
@@ -19,6 +21,8 @@ from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import Entry
 from prirec.protocols.messages import Round
+
+Rows: TypeAlias = sqlite3.Connection
 
 _COLUMNS = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency"
 
@@ -37,13 +41,18 @@ class PaidStore:
     def __init__(self, store: Store, budget: Budget):
         self._store, self.budget = store, budget
 
-    def write(self, persist: Persist, *, day: int, price: Price | None = None) -> Entry:
-        """As Store.write; at the stage MASKED with the charge. PolicyError, and nothing written, if it overspends."""
+    def write(
+        self, persist: Persist, *, day: int, price: Price | None = None, together: Callable[[Rows], None] | None = None
+    ) -> Entry:
+        """As Store.write; at the stage MASKED with the charge. PolicyError, and nothing written, if it overspends.
+        `together` writes what must be true at the same time."""
         with self._store.transaction() as rows:
             if persist.stage is Stage.MASKED:
                 if price is None:
                     raise PolicyError("nothing computed from a person's records is masked without a price; name it")
                 pay(rows, _charge(persist.round, price), budget=self.budget, day=day)
+            if together is not None:
+                together(rows)
             return settle(rows, persist)
 
     def spend(self, charge: Charge, *, day: int) -> Verdict:
@@ -61,6 +70,22 @@ class PaidStore:
 
     def statement(self, *, day: int) -> Statement:
         return rules.statement(self.ledger(), budget=self.budget, day=day)
+
+
+def held_budget(rows: Rows) -> Budget:
+    """The most that this person lets be told; the usual one where nothing was said."""
+    row = rows.execute("SELECT epsilon, delta, period_days, local FROM budget").fetchone()
+    return Budget() if row is None else Budget(row[0], row[1], row[2], local=row[3])
+
+
+def save_budget(rows: Rows, budget: Budget) -> None:
+    """From now on. What was spent stays spent, under whatever budget."""
+    if budget.unit is not Unit.USER:
+        raise UsageError("a person's budget is per user: whatever was done, on whatever day, counts together")
+    rows.execute(
+        "INSERT OR REPLACE INTO budget VALUES (1, ?, ?, ?, ?)",
+        (float(budget.epsilon), float(budget.delta), budget.period_days, float(budget.local)),
+    )
 
 
 def pay(rows: sqlite3.Connection, charge: Charge, *, budget: Budget, day: int) -> Verdict:

@@ -15,7 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from prirec.device.answer_tables import ANSWERS
 from prirec.device.database import Database, Migrations
+from prirec.device.tables import PERSON
 from prirec.errors import StateError
 from prirec.protocols import journal
 from prirec.protocols.actions import Persist, Stage
@@ -60,6 +62,8 @@ MIGRATIONS: Migrations = (
         "CREATE TRIGGER spent_is_spent BEFORE DELETE ON spending BEGIN SELECT RAISE(ABORT, 'spent'); END",
         "CREATE TRIGGER paid_is_paid BEFORE UPDATE ON spending BEGIN SELECT RAISE(ABORT, 'paid'); END",
     ),
+    PERSON,
+    ANSWERS,
 )
 
 
@@ -116,6 +120,16 @@ class Store:
         """The masked vector of this very round, bit for bit, while its survivors are not settled."""
         held = self.entry(of)
         return held.payload or None if held is not None and held.round == of else None
+
+    def erase_copies(self) -> None:
+        """Removes the copies of older versions that stand beside the file."""
+        self._database.erase_copies()
+
+    def pending(self) -> list[bytes]:
+        """Every masked vector that may still be sent again, bit for bit."""
+        with self.reading() as rows:
+            found = rows.execute("SELECT payload FROM rounds WHERE stage = ? AND payload != x''", (Stage.MASKED,))
+            return [bytes(payload) for (payload,) in found]
 
     def close(self) -> None:
         self._database.close()

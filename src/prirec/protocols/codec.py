@@ -30,18 +30,19 @@ def encode(message: Part) -> bytes:
 
 def decode(data: bytes, *, limit: int = LIMIT) -> AnyMessage:
     """One message."""
-    return _decode(_messages, data, limit=limit)
+    return decode_with(_messages, data, limit=limit)
 
 
 def decode_content(kind: type[Content], data: bytes, *, limit: int = LIMIT) -> Content:
     """What was inside a box, of the kind that belongs there."""
-    content = _decode(_contents, data, limit=limit)
+    content = decode_with(_contents, data, limit=limit)
     if not isinstance(content, kind):
         raise PeerError(Fault.DECODE, "a box holds something else than its step calls for")
     return content
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[Decoded], data: bytes, *, limit: int) -> Decoded:
+def decode_with(decoder: msgspec.msgpack.Decoder[Decoded], data: bytes, *, limit: int) -> Decoded:
+    """Whatever this decoder knows, strictly: for what travels beside the protocols' messages."""
     if len(data) > limit:
         raise PeerError(Fault.DECODE, f"a message of {len(data)} bytes is over the limit of {limit}")
     try:

@@ -1,0 +1,169 @@
+"""From documents to the catalogue that a device knows. A download tells which regions, never which places of them.
+
+Nothing that arrives is believed: PeerError for a document that does not fit the others.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Self, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+from h3.api import basic_int as h3
+
+from prirec.contract.campaign import Campaign
+from prirec.contract.catalogue import Known, Popular, joined
+from prirec.contract.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, array, read
+from prirec.errors import Fault, PeerError
+from prirec.features.encoding import Encoding
+from prirec.graph.cohorts import NO_CELL
+from prirec.privacy.post_processing import NEARBY, POPULARITY
+from prirec.protocols.prediction import PlacePart
+
+Fetch: TypeAlias = Callable[[bytes], bytes]  # a document's bytes by its name, as a cache or a store has them
+_Kind = TypeVar("_Kind", Places, Counts, Parts)
+
+
+def wanted(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
+    """The documents that these regions are made of, to be downloaded; of all regions, if none are named."""
+    documents = ((line.places, line.counts, line.parts) for line in _lines(manifest, cells))
+    return tuple(name for names in documents for name in names if name)
+
+
+def read_regions(
+    manifest: Manifest, fetch: Fetch, *, campaign: Campaign, cells: Collection[int] | None = None
+) -> Known:  # fmt: skip
+    """The places of these regions under a campaign: with popularity if it has an edition, and with the places' half of
+    Eq. (1) if the manifest is a publication's. A cell without places is no region, and adds nothing."""
+    _refuse_odd_cells(manifest)
+    reader = _Reader.of(manifest, fetch, campaign)
+    whole = joined([reader.nothing(), *(reader.region(line) for line in _lines(manifest, cells))])
+    _refuse_repeated(whole, many=campaign.charter.places)
+    if whole.popular is not None:
+        _refuse_infinite(whole.catalogue(reader.encoding))
+    return whole
+
+
+def refuse_other_places(manifest: Manifest, *, than: Manifest) -> None:
+    """An edition adds popularity to the places that its charter fixed, and a publication adds parts to an edition's."""
+    before, now = ([(line.cell, line.places) for line in one.regions] for one in (than, manifest))
+    if before != now or manifest.resolution != than.resolution:
+        raise PeerError(Fault.PARAMS_MISMATCH, "the catalogue has other places than the campaign began with")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    fetch: Fetch = field(repr=False)
+    encoding: Encoding = field(repr=False)
+    edition: Edition | None
+    dimension: int  # K
+    with_parts: bool
+
+    @classmethod
+    def of(cls, manifest: Manifest, fetch: Fetch, campaign: Campaign) -> Self:
+        if campaign.edition is not None:
+            _refuse_other_encoding(campaign.encoding, Campaign.of(campaign.charter).encoding)
+            _refuse_odd_prior(campaign.edition)
+        with_parts = any(line.parts for line in manifest.regions)
+        return cls(fetch, campaign.encoding, campaign.edition, campaign.settings.model.dimension, with_parts)
+
+    def nothing(self) -> Known:
+        """No region: what it would have in each array, and no places."""
+        places, counts, parts = Places(0, (), (), b"", b"", b""), Counts(0, b"", b"", b"", b""), Parts(0, b"", b"")
+        popular = None if self.edition is None else self._popular(counts, self.edition, 0)
+        return self._known(places, (), popular, self._part(parts, 0) if self.with_parts else None)
+
+    def region(self, line: RegionLine) -> Known:
+        places = self._read(Places, line.places, line)
+        n = len(places.ids)
+        popular = None
+        if self.edition is not None:
+            popular = self._popular(self._read(Counts, line.counts, line), self.edition, n)
+        part = self._part(self._read(Parts, line.parts, line), n) if self.with_parts else None
+        return self._known(places, (line.cell,), popular, part)
+
+    def _read(self, kind: type[_Kind], name: bytes, line: RegionLine) -> _Kind:
+        if not name:
+            raise _misfit("a region lacks a document that it should have")
+        document = read(kind, self.fetch(name), name=name)
+        if document.cell != line.cell:
+            raise _misfit("a document is of another region")
+        return document
+
+    def _known(
+        self, places: Places, cells: tuple[int, ...], popular: Popular | None, part: PlacePart | None
+    ) -> Known:  # fmt: skip
+        n, width = len(places.ids), self.encoding.width(self.encoding.place)
+        location = array(places.location, np.float64, (n, 2))
+        features = array(places.features, np.float32, (n, width))
+        if len(places.words) != n or not all(text.isprintable() for text in (*places.ids, *places.words)):
+            raise _misfit("not each place has an id and words that can be shown")
+        if not (np.isnan(location).all(axis=1) | (np.abs(location) <= (90.0, 180.0)).all(axis=1)).all():
+            raise _misfit("a place is not on the globe")
+        _refuse_infinite(features)
+        rows = array(places.rows, np.int32, (n,))
+        region = np.zeros(n, dtype=np.int32)
+        return Known(cells, places.ids, places.words, rows, location, features, region, popular, part)
+
+    def _popular(self, counts: Counts, edition: Edition, n: int) -> Popular:
+        names = tuple(block.column for block in self.encoding.popularity)
+        released = array(counts.released, np.float64, (n, len(names)))
+        sums, predicted, weight = (
+            array(values, np.float64, (n,)) for values in (counts.sums, counts.predicted, counts.weight)
+        )
+        _refuse_infinite(released, sums, predicted, weight)
+        if edition.shape > 0 and not (predicted > 0).all():
+            raise _misfit("a place is predicted to have nobody, or fewer")
+        return Popular(names, released, sums, predicted, weight, edition.sigma, edition.shape)
+
+    def _part(self, parts: Parts, n: int) -> PlacePart:
+        pull, square = array(parts.pull, np.float64, (n, self.dimension)), array(parts.square, np.float64, (n,))
+        _refuse_infinite(pull, square)
+        return PlacePart(pull, square)
+
+
+def _lines(manifest: Manifest, cells: Collection[int] | None) -> tuple[RegionLine, ...]:
+    chosen = None if cells is None else frozenset(cells)
+    return tuple(line for line in manifest.regions if chosen is None or line.cell in chosen)
+
+
+def _refuse_odd_cells(manifest: Manifest) -> None:
+    named = [line.cell for line in manifest.regions]
+    ascending = all(a < b for a, b in pairwise(named))
+    if not ascending or not all(cell == NO_CELL or _is_cell(cell, manifest.resolution) for cell in named):
+        raise _misfit("regions are not the cells of one resolution, in order")
+
+
+def _is_cell(cell: int, resolution: int) -> bool:
+    return bool(h3.is_valid_cell(cell)) and h3.get_resolution(cell) == resolution
+
+
+def _refuse_repeated(whole: Known, *, many: int) -> None:
+    """Rows are ascending here."""
+    rows = whole.rows
+    within = not len(rows) or (rows[0] >= 0 and rows[-1] < many)
+    if not within or (np.diff(rows) == 0).any() or len(set(whole.ids)) < len(rows):
+        raise _misfit("a place is there twice, or has no row in the catalogue")
+
+
+def _refuse_other_encoding(encoding: Encoding, chartered: Encoding) -> None:
+    """An edition adds popularity, by names that devices know how to leave their own part out of, and nothing else."""
+    names = [block.column for block in encoding.popularity]
+    usual = [name for name in (POPULARITY, NEARBY) if name in names]
+    if msgspec.structs.replace(encoding, popularity=()) != chartered or names != usual:
+        raise PeerError(Fault.PARAMS_MISMATCH, "an edition's encoding is another than the campaign began with")
+
+
+def _refuse_odd_prior(edition: Edition) -> None:
+    if not (0 < edition.sigma < np.inf and edition.shape >= 0):  # false for NaN as well
+        raise _misfit("nobody could leave an own part out of this popularity")
+
+
+def _refuse_infinite(*arrays: np.ndarray) -> None:
+    if not all(np.isfinite(values).all() for values in arrays):
+        raise _misfit("a number is not finite")
+
+
+def _misfit(problem: str) -> PeerError:
+    return PeerError(Fault.DECODE, f"the catalogue does not fit together: {problem}")

@@ -1,0 +1,122 @@
+"""How a device follows its recommender's log: it checks every entry, fetches what the last of each kind names, and
+keeps both in one transaction. Whole regions are fetched, so a request tells no more than the region."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from prirec.contract.documents import Charter, Edition, Manifest, Publication, address
+from prirec.contract.log import SignedEntry
+from prirec.contract.regions import wanted
+from prirec.device.membership import save_head
+from prirec.device.models import drop_models
+from prirec.device.person import Person
+from prirec.device.shelf import prune_documents, save_documents
+from prirec.device.view import View, save_standing
+from prirec.errors import Fault, PeerError
+
+SUBJECTS = ("charter", "edition", "model", "publication")
+_BELOW = {"charter": ("edition", "model"), "edition": ("model",)}  # what a new one puts out of force
+
+
+class Source(Protocol):
+    """Where the public comes from: device/client.py, or a cache."""
+
+    async def log(self, after: int) -> Sequence[SignedEntry]: ...
+
+    async def document(self, name: bytes) -> bytes: ...
+
+
+async def catch_up(person: Person, source: Source) -> View:
+    """The view with everything that the log says by now."""
+    view = View.of(person)
+    head, standing, moved = view.member.head, dict(view.standing), False
+    while entries := await source.log(head.length):
+        head = head.after(entries, deployment=view.member.deployment, recommender=view.member.recommender)
+        for one in entries:
+            _follow(standing, one)
+        moved = True
+    if not moved:
+        return await _complete(view, source)
+    view = replace(view, standing=standing, member=replace(view.member, head=head))
+    keeping = await _fetch_all(view, source)
+    with person.store.transaction() as rows:
+        save_documents(rows, view.shelf.fresh.values())
+        prune_documents(rows, keeping=keeping)
+        drop_models(rows, keeping=_campaigns(view))
+        save_standing(rows, standing)
+        save_head(rows, head)
+    view.shelf.fresh.clear()
+    return view
+
+
+async def _complete(view: View, source: Source) -> View:
+    """Regions may be missing that the person has asked for since."""
+    await _fetch_all(view, source)
+    if view.shelf.fresh:
+        with view.shelf.person.store.transaction() as rows:
+            save_documents(rows, view.shelf.fresh.values())
+        view = View(view.member, view.standing, type(view.shelf)(view.shelf.person))
+    return view
+
+
+def _follow(standing: dict[str, bytes], one: SignedEntry) -> None:
+    subject = one.entry.subject
+    for gone in _BELOW.get(subject, ()):
+        standing.pop(gone, None)
+    if subject in SUBJECTS:
+        standing[subject] = one.entry.document
+
+
+async def _fetch_all(view: View, source: Source) -> set[bytes]:
+    """Fetches what is in force, as far as this device has to do with it; the names of all that is then needed."""
+    needed = set(view.standing.values())
+    await _fetch(view, source, needed)
+    if (campaign := view.campaign) is not None:
+        needed.add(campaign.charter.people)
+        await _fetch(view, source, [campaign.charter.people])
+        await _regions(view, source, campaign.charter.manifest, needed)
+        if campaign.edition is not None:
+            await _regions(view, source, campaign.edition.manifest, needed)
+    if view.mean_name is not None:
+        needed.add(view.mean_name)
+        await _fetch(view, source, [view.mean_name])
+    if "publication" in view.standing:
+        await _publication(view, source, needed)
+    return needed
+
+
+def _campaigns(view: View) -> set[bytes]:
+    """Those whose models the device still has use for: the one under way, and the one that was published last."""
+    names = {view.standing[subject] for subject in ("charter",) if subject in view.standing}
+    if "publication" in view.standing:
+        publication = view.shelf.read(Publication, view.standing["publication"])
+        names.add(view.shelf.read(Edition, publication.edition).charter)
+    return names
+
+
+async def _publication(view: View, source: Source, needed: set[bytes]) -> None:
+    publication = view.shelf.read(Publication, view.standing["publication"])
+    await _fetch(view, source, [publication.edition])
+    edition = view.shelf.read(Edition, publication.edition)
+    await _fetch(view, source, [edition.charter])
+    view.shelf.read(Charter, edition.charter)
+    needed |= {publication.edition, edition.charter}
+    await _regions(view, source, publication.manifest, needed)
+
+
+async def _regions(view: View, source: Source, manifest: bytes, needed: set[bytes]) -> None:
+    await _fetch(view, source, [manifest])
+    known = view.shelf.read(Manifest, manifest)
+    parts = wanted(known, view.cells(known))
+    needed |= {manifest, *parts}
+    await _fetch(view, source, parts)
+
+
+async def _fetch(view: View, source: Source, names: Iterable[bytes]) -> None:
+    for name in names:
+        if not view.shelf.has(name):
+            body = await source.document(name)
+            if address(body) != name:
+                raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
+            view.shelf.fresh[name] = body

@@ -1,0 +1,58 @@
+"""How a device stands, for its person: what it keeps, where it belongs, what it can do."""
+
+from dataclasses import dataclass
+
+from prirec.device.person import Person
+from prirec.device.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Public, but for that it is this person's device."""
+
+    title: str
+    url: str
+    recommender: str  # its key, as it was pinned, in hexadecimal
+    enrolled: bool
+    tells_a_cell: bool
+    entries: int  # of the log, checked
+    campaign: int | None
+    takes_part: bool  # whether the campaign lists this device
+    learnt: int  # rounds of the campaign that are in this device's model
+    rounds: int  # that the campaign has
+    places: int  # downloaded, of the catalogue
+    can_recommend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Counts, and nothing that they count."""
+
+    visits: int
+    described_by: tuple[str, ...]  # names of what the person told
+    home: bool  # whether one was told
+    belonging: Belonging | None
+
+
+def status(person: Person) -> Status:
+    belongs = None if person.membership() is None else _belonging(View.of(person))
+    return Status(len(person.visits()), tuple(person.profile()), person.home() is not None, belongs)
+
+
+def _belonging(view: View) -> Belonging:
+    member, campaign = view.member, view.campaign
+    kept = None if campaign is None else view.shelf.person.model(campaign.name)
+    return Belonging(
+        title=member.title,
+        url=member.url,
+        recommender=member.recommender.hex(),
+        enrolled=member.enrolled,
+        tells_a_cell=member.cell != 0,
+        entries=member.head.length,
+        campaign=None if campaign is None else campaign.charter.campaign,
+        takes_part=view.position is not None,
+        learnt=0 if kept is None else kept.iteration,
+        rounds=0 if campaign is None else campaign.settings.iterations,
+        places=0 if campaign is None else len(view.known),
+        can_recommend="publication" in view.standing,
+    )

@@ -1,0 +1,190 @@
+"""What a device knows of its deployment: the documents in force, read from its own shelf. All of it is public, but for
+where the device itself stands in it, and that is worked out here and never asked for."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+from h3.api import basic_int as h3
+
+from prirec.contract.campaign import Campaign, cohorts_by
+from prirec.contract.catalogue import Known
+from prirec.contract.documents import Charter, Edition, Line, Manifest, Mean, Model, People, Publication, read
+from prirec.contract.regions import read_regions, refuse_other_places
+from prirec.device.membership import Membership
+from prirec.device.person import Person
+from prirec.errors import Fault, PeerError, StateError
+from prirec.graph.matching import cells_near
+from prirec.protocols.messages import Part
+
+REACH_KM = 10.0  # how far around its coarse cell a device knows places
+
+_Kind = TypeVar("_Kind", bound=Part)
+
+
+@dataclass(slots=True)
+class Shelf:
+    """Documents at hand: on disk, and fetched just now but not yet written."""
+
+    person: Person = field(repr=False)
+    fresh: dict[bytes, bytes] = field(default_factory=dict, repr=False)
+
+    def has(self, name: bytes) -> bool:
+        return name in self.fresh or self.person.document(name) is not None
+
+    def body(self, name: bytes) -> bytes:
+        found = self.fresh.get(name) or self.person.document(name)
+        if found is None:
+            raise StateError("a document that this device should have is not there; it is fetched when online")
+        return found
+
+    def read(self, kind: type[_Kind], name: bytes) -> _Kind:
+        return read(kind, self.body(name), name=name)
+
+
+def held_standing(rows: sqlite3.Connection) -> dict[str, bytes]:
+    """By subject, the last document that the log named."""
+    return dict(rows.execute("SELECT subject, document FROM standing"))
+
+
+def save_standing(rows: sqlite3.Connection, standing: Mapping[str, bytes]) -> None:
+    rows.execute("DELETE FROM standing")
+    rows.executemany("INSERT INTO standing VALUES (?, ?)", standing.items())
+
+
+def held_regions(rows: sqlite3.Connection) -> set[int]:
+    """Those that the person asked for, beside those around the own cell."""
+    return {int.from_bytes(cell, "big") for (cell,) in rows.execute("SELECT cell FROM regions")}
+
+
+def save_region(rows: sqlite3.Connection, cell: int) -> None:
+    rows.execute("INSERT OR IGNORE INTO regions VALUES (?)", (cell.to_bytes(8, "big"),))
+
+
+@dataclass(frozen=True)
+class View:
+    """Of one moment. Whatever does not fit together raises PeerError, where it is looked at."""
+
+    member: Membership
+    standing: Mapping[str, bytes] = field(repr=False)
+    shelf: Shelf = field(repr=False)
+
+    @classmethod
+    def of(cls, person: Person) -> "View":
+        member = person.membership()
+        if member is None:
+            raise StateError("this device belongs to no deployment yet: prirec device init")
+        with person.store.reading() as rows:
+            return cls(member, held_standing(rows), Shelf(person))
+
+    @cached_property
+    def campaign(self) -> Campaign | None:
+        """The one under way, or the last."""
+        if "charter" not in self.standing:
+            return None
+        charter = self.shelf.read(Charter, self.standing["charter"])
+        if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
+        if "edition" not in self.standing:
+            return Campaign.of(charter)
+        return Campaign.of(charter, self._edition(self.standing["edition"], of=self.standing["charter"]))
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The roster of the campaign."""
+        if self.campaign is None:
+            return ()
+        lines = self.shelf.read(People, self.campaign.charter.people).lines
+        unordered = any(a.name >= b.name for a, b in pairwise(lines))
+        if len(lines) != self.campaign.charter.many or unordered:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the roster is not as long as the charter says, or not in order")
+        return lines
+
+    @cached_property
+    def position(self) -> int | None:
+        """Where this device stands in the roster; None if it is not in it, or with another cell than it told."""
+        me = Line(self.member.name, self.member.cell)
+        return next((at for at, line in enumerate(self.lines) if line == me), None)
+
+    @cached_property
+    def cohort(self) -> int | None:
+        """Where the drawing put this device, once there is an edition."""
+        if self.campaign is None or self.campaign.edition is None or self.position is None:
+            return None
+        return int(cohorts_by(self.lines, self.campaign.settings)[self.position])
+
+    @cached_property
+    def model(self) -> Model | None:
+        if "model" not in self.standing:
+            return None
+        model = self.shelf.read(Model, self.standing["model"])
+        if model.edition != self.standing.get("edition"):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another edition's")
+        return model
+
+    @property
+    def mean_name(self) -> bytes | None:
+        """Of the document with the own cohort's mean."""
+        if self.model is None or self.cohort is None:
+            return None
+        if self.cohort >= len(self.model.means):
+            raise PeerError(Fault.PARAMS_MISMATCH, "there are fewer means than cohorts")
+        return self.model.means[self.cohort]
+
+    @cached_property
+    def mean(self) -> Mean | None:
+        """What the own cohort opened last."""
+        if self.mean_name is None:
+            return None
+        mean = self.shelf.read(Mean, self.mean_name)
+        if mean.cohort != self.cohort:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the mean of another cohort stands where this one's should")
+        return mean
+
+    @cached_property
+    def known(self) -> Known:
+        """The places that this device has under the campaign: with popularity, once there is an edition."""
+        if self.campaign is None:
+            raise StateError("nothing has been published yet")
+        manifest = self.manifest(self.campaign)
+        return read_regions(manifest, self.shelf.body, campaign=self.campaign, cells=self.cells(manifest))
+
+    @cached_property
+    def publication(self) -> tuple[Publication, Campaign, Known] | None:
+        """What there is to recommend with, and the campaign that it came from."""
+        if "publication" not in self.standing:
+            return None
+        publication = self.shelf.read(Publication, self.standing["publication"])
+        edition = self.shelf.read(Edition, publication.edition)
+        campaign = Campaign.of(self.shelf.read(Charter, edition.charter), edition)
+        manifest = self.shelf.read(Manifest, publication.manifest)
+        known = read_regions(manifest, self.shelf.body, campaign=campaign, cells=self.cells(manifest))
+        return publication, campaign, known
+
+    def manifest(self, campaign: Campaign) -> Manifest:
+        """The catalogue of a campaign as it is now."""
+        first = self.shelf.read(Manifest, campaign.charter.manifest)
+        if campaign.edition is None:
+            return first
+        manifest = self.shelf.read(Manifest, campaign.edition.manifest)
+        refuse_other_places(manifest, than=first)
+        return manifest
+
+    def cells(self, manifest: Manifest) -> Collection[int] | None:
+        """The regions that this device has: around the cell that it told, and where its person went; None: all."""
+        cell = self.member.cell
+        if cell == 0:
+            return None
+        with self.shelf.person.store.reading() as rows:
+            asked = held_regions(rows)
+        here = h3.cell_to_latlng(h3.cell_to_parent(cell, min(manifest.resolution, h3.get_resolution(cell))))
+        return {0, *asked, *cells_near(here[0], here[1], REACH_KM, manifest.resolution)}
+
+    def _edition(self, name: bytes, *, of: bytes) -> Edition:
+        edition = self.shelf.read(Edition, name)
+        if edition.charter != of:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the edition is another charter's")
+        return edition

@@ -1,0 +1,115 @@
+"""What an operator does, and rounds then go on by themselves: found, publish a catalogue, begin a campaign."""
+
+from collections.abc import Callable
+from os import urandom
+
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import VERSION, Charter, Offer, read
+from prirec.contract.log import Subject
+from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.encoding import from_json
+from prirec.protocols.codec import encode
+from prirec.recommender import progress as rules
+from prirec.recommender.catalogue import RESOLUTION, Catalogue, Documents, page, regions
+from prirec.recommender.editions import charter
+from prirec.recommender.progress import Progress
+from prirec.recommender.publishing import Source
+from prirec.recommender.store import Founding, Store
+from prirec.settings import Settings
+from prirec.settings_check import HARD_FLOOR
+from prirec.sharing.keys import SigningKey
+
+LONGEST_TITLE = 200  # characters
+
+
+def found(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
+    """A deployment of its own: its id, the identity that signs for it, and a key for sessions."""
+    refuse_odd_title(title)
+    founding = Founding(entropy(16), entropy(32), entropy(32), title)
+    store.found(founding)
+    return founding
+
+
+def refuse_odd_title(title: str) -> None:
+    """Devices show it to their people."""
+    if not (title.strip() and title.isprintable() and len(title) <= LONGEST_TITLE):
+        raise UsageError(f"a deployment's title is one line of 1 to {LONGEST_TITLE} characters")
+
+
+def refuse_second(store: Store) -> None:
+    """StateError where a deployment was founded already: its keys are not made anew."""
+    try:
+        store.founding()
+    except StateError:
+        return
+    raise StateError("a deployment was founded in this store before; name another one for a new deployment")
+
+
+def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
+    """Sessions and challenges under the old key end when workers start anew, and devices open others by themselves. The
+    identity has no such thing: devices pinned it when they joined, and it is what makes the log one story."""
+    store.seal_anew(entropy(32))
+
+
+def publish(store: Store, source: Source, *, resolution: int = RESOLUTION) -> Catalogue:
+    """The catalogue for campaigns that begin from now on; one that is under way keeps its own."""
+    founding, catalogue = store.founding(), regions(source.places, source.encoding, resolution=resolution)
+    offer = Offer(VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
+    _log(store, "catalogue", [*catalogue.documents, page(offer)], progress=None)  # a campaign may be moving on
+    return catalogue
+
+
+def begin(store: Store, settings: Settings) -> Charter:
+    """A campaign with everyone who has enrolled by now. PolicyError while another is under way."""
+    founding, held = store.founding(), store.progress()
+    before = None if held is None else rules.read(held)
+    if before is not None and before.phase not in ("over", "failed"):
+        raise PolicyError("a campaign is under way; the next one begins when it is over")
+    offered = store.last("catalogue")
+    if offered is None:
+        raise StateError("there is no catalogue yet: prirec recommender publish")
+    people = store.people()
+    if len(people) < settings.floor:
+        raise PolicyError(
+            f"{len(people)} devices have enrolled, and no sum over fewer than {settings.floor} people is opened; wait "
+            f"for more (the setting 'floor' is {HARD_FLOOR} at least)"
+        )
+    offer = read(Offer, _document(store, offered.document), name=offered.document)
+    issued = charter(
+        _catalogue(store, offer, settings),
+        people,
+        deployment=founding.deployment,
+        campaign=0 if before is None else _campaign(store, before) + 1,
+        recommender=SigningKey(founding.identity).public,
+        settings=settings,
+        encoding=from_json(offer.encoding),
+    )
+    _log(store, "charter", issued.documents, progress=encode(Progress(issued.name, "visits")))
+    return issued.document
+
+
+def _campaign(store: Store, before: Progress) -> int:
+    return read(Charter, _document(store, before.charter), name=before.charter).campaign
+
+
+def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
+    """As it was published. No campaign is made of the charter that it is read under."""
+    draft = Charter(
+        VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
+    )
+    return Catalogue.read(offer.manifest, lambda name: _document(store, name), campaign=Campaign(draft, settings))
+
+
+def _log(store: Store, subject: Subject, documents: Documents, *, progress: bytes | None) -> None:
+    founding, head = store.founding(), store.head()
+    entry = head.signed(
+        subject, documents[-1][0], deployment=founding.deployment, identity=SigningKey(founding.identity)
+    )
+    store.advance(progress=progress, entries=[entry], documents=documents)
+
+
+def _document(store: Store, name: bytes) -> bytes:
+    body = store.document(name)
+    if body is None:
+        raise StateError("the store lacks a document that its own log names; restore it from a backup")
+    return body

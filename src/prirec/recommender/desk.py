@@ -1,0 +1,228 @@
+"""Where devices hand in messages and fetch letters: one clerk for all of them.
+
+A clerk is a thread that takes everything that has come since it last looked, makes all messages durable in one
+transaction, looks up letters, and answers. The more comes at once, the more one commit carries. Who finds no letter may
+wait for one. Letters that arrive in this process wake at once; for those from other workers one query for all who wait
+is made ten times a second.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Final
+
+from prirec.contract.wire import MOST_LETTERS, Letter
+from prirec.errors import StateError
+from prirec.recommender import logs
+from prirec.recommender.answers import away, broken
+from prirec.recommender.limits import Limits
+from prirec.recommender.metrics import Metrics
+from prirec.recommender.store import Incoming, Store
+
+LOOK_EVERY: Final = 0.1  # seconds
+THROW_AWAY_EVERY: Final = 10  # looks: what has arrived goes with the next commit, or lies a second longer
+MOST_AT_ONCE: Final = 256  # errands that share a transaction
+
+
+@dataclass(slots=True)
+class Found:
+    """What the clerk brings back."""
+
+    letters: tuple[Letter, ...] = field(repr=False)
+    entries: int  # of the log, counted after the letters were found: what they speak of is in it
+    taken: tuple[bool, ...]  # of each message that was handed in, whether its round is open
+
+
+class Poll:
+    """A request that waits for letters until a moment, or until it is released."""
+
+    def __init__(self, until: float):
+        self.until, self.released = until, False
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def release(self) -> None:
+        self.released = True
+        self._woken.set()
+
+    async def rest(self) -> None:
+        """Until there may be a letter, or there is no use in waiting."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self.until):
+                await self._woken.wait()
+        self._woken.clear()
+
+
+@dataclass(slots=True, eq=False)
+class _Errand:
+    name: bytes
+    after: int
+    items: Sequence[Incoming] = field(repr=False)
+    done: "asyncio.Future[Found]" = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Look who has got letters since the last time."""
+
+    thoroughly: bool = False  # and throw away what has arrived
+
+
+class Desk:
+    """Opened and closed on the event loop that it serves; `wake` may be called from anywhere."""
+
+    def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
+        self._store, self._limits, self._metrics = store, limits, metrics
+        self._errands = SimpleQueue[_Errand | _Look | None]()
+        self._polls: dict[bytes, Poll] = {}
+        self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
+        self._open = False
+        self._loop: asyncio.AbstractEventLoop
+        self._watch: asyncio.Task[None]
+        self._clerk = Thread(target=self._work, name="clerk", daemon=True)
+
+    def open(self) -> None:
+        self._loop, self._open = asyncio.get_running_loop(), True
+        self._clerk.start()
+        self._watch = self._loop.create_task(self._keep_looking())
+
+    async def close(self) -> None:
+        """What has come is still written down."""
+        self.release()
+        self._watch.cancel()
+        self._errands.put(_Look(thoroughly=True))
+        self._errands.put(None)
+        await asyncio.to_thread(self._clerk.join)
+
+    def release(self) -> None:
+        """Whoever waits is answered now, and nobody waits any more: the service is about to end."""
+        self._open = False
+        for poll in self._polls.values():
+            poll.release()
+
+    def wake(self) -> None:
+        """There are new letters."""
+        self._errands.put(_Look())
+
+    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[Found]":
+        """Letters after a number, once these messages are durable. Letters up to that number have arrived."""
+        errand = _Errand(name, after, items, self._loop.create_future())
+        self._errands.put(errand)
+        return errand.done
+
+    @contextmanager
+    def waiting(self, name: bytes, *, seconds: float) -> Iterator[Poll]:
+        """To be entered before asking, or a letter could come in between unseen. One request of a device waits: a newer
+        one releases the older. Where there are too many, or the service is about to end, nobody waits."""
+        poll = Poll(self._loop.time() + seconds)
+        if not self._open or len(self._polls) >= self._limits.polls:
+            poll.release()
+            yield poll
+            return
+        if (older := self._polls.get(name)) is not None:
+            older.release()
+        self._polls[name] = poll
+        self._metrics.polls.set(len(self._polls))
+        try:
+            yield poll
+        finally:
+            if self._polls.get(name) is poll:
+                del self._polls[name]
+            self._metrics.polls.set(len(self._polls))
+
+    async def letters(self, name: bytes, *, after: int, poll: Poll) -> Found:
+        """Letters after a number, as soon as there are some or the poll is over."""
+        while True:
+            await poll.rest()
+            found = await self.ask(name, (), after=after)
+            if found.letters or poll.released or self._loop.time() >= poll.until:
+                return found
+
+    async def _keep_looking(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            looks += 1
+            if self._polls or self._arrived:
+                self._errands.put(_Look(thoroughly=looks % THROW_AWAY_EVERY == 0))
+
+    def _work(self) -> None:
+        """The clerk's day."""
+        while (first := self._errands.get()) is not None:
+            batch, over = [first], False
+            with suppress(Empty):
+                while len(batch) < MOST_AT_ONCE and not over:
+                    following = self._errands.get_nowait()
+                    over = following is None
+                    batch += [] if following is None else [following]
+            done = self._done(batch)
+            with suppress(RuntimeError):  # the loop has ended, and with it everyone who waited
+                self._loop.call_soon_threadsafe(done)
+            if over:
+                return
+
+    def _done(self, batch: "list[_Errand | _Look]") -> Callable[[], None]:
+        """What is left to do on the event loop."""
+        errands = [one for one in batch if isinstance(one, _Errand)]
+        thoroughly = any(isinstance(one, _Look) and one.thoroughly for one in batch)
+        try:
+            taken = self._written(errands, thoroughly=thoroughly)
+            receivers = self._looked()
+            letters = [self._letters(one) for one in errands]
+            entries = self._store.head().length if errands else 0
+        except Exception as error:  # whoever asked is told, and the clerk goes on
+            logs.failure("the store failed", error)
+            return partial(_fail, errands, known=isinstance(error, StateError))
+        found = [Found(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
+        return partial(self._settle, errands, found, receivers)
+
+    def _written(self, errands: list[_Errand], *, thoroughly: bool) -> list[tuple[bool, ...]]:
+        """For each errand, which of its messages were taken: all of them are durable."""
+        self._arrived |= {one.name: one.after for one in errands if one.after > self._arrived.get(one.name, 0)}
+        items = [item for errand in errands for item in errand.items]
+        if not items and not (thoroughly and self._arrived):
+            return [()] * len(errands)
+        with self._metrics.commit_seconds.time():
+            taken = iter(self._store.hand_in(items, arrived=list(self._arrived.items())))
+        self._arrived = {}
+        self._metrics.commits.observe(len(items))
+        self._metrics.received.inc(sum(len(item.body) for item in items))
+        return [tuple(next(taken) for _ in errand.items) for errand in errands]
+
+    def _looked(self) -> set[bytes]:
+        """Who has got letters since the last time. Numbers rise in the order in which letters come to be seen, so what
+        is known of a mailbox is an upper bound on what is in it."""
+        self._seen, receivers = self._store.receivers_since(self._seen)
+        self._tips.update(dict.fromkeys(receivers, self._seen))
+        return receivers
+
+    def _letters(self, errand: _Errand) -> tuple[Letter, ...]:
+        """Asked for only where there may be some: most of those who ask hand something in, or wait."""
+        if self._tips.get(errand.name, 0) <= errand.after:
+            return ()
+        found = tuple(self._store.letters(errand.name, errand.after, MOST_LETTERS))
+        self._metrics.letters.inc(len(found))
+        if not found and errand.after:
+            self._tips[errand.name] = errand.after
+        elif not found:
+            del self._tips[errand.name]
+        return found
+
+    def _settle(self, errands: list[_Errand], found: list[Found], receivers: set[bytes]) -> None:
+        for errand, one in zip(errands, found, strict=True):
+            if not errand.done.done():  # given up meanwhile
+                errand.done.set_result(one)
+        for name in receivers & self._polls.keys():
+            self._polls[name].wake()
+
+
+def _fail(errands: list[_Errand], *, known: bool) -> None:
+    for errand in errands:
+        if not errand.done.done():
+            errand.done.set_exception(away() if known else broken())

@@ -1,0 +1,232 @@
+"""What is done at each address of the service. Everything here can raise a refusal; service.py turns it into an answer.
+
+Each request is counted against its address first, then, where there is a session, against its device; a body is read
+only after that, up to a limit.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar
+
+from fastapi import Request, Response
+from starlette.responses import JSONResponse
+
+from prirec.contract.documents import VERSION
+from prirec.contract.log import MOST, Page
+from prirec.contract.wire import (
+    MEDIA,
+    SMALL,
+    Challenge,
+    Done,
+    Hello,
+    Mail,
+    Post,
+    SignedClaim,
+    SignedEnrolment,
+    read_request,
+)
+from prirec.errors import Fault, PeerError, StateError
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import Part
+from prirec.recommender.answers import PRIVATE, absent, nobody, packed
+from prirec.recommender.auth import Doorkeeper
+from prirec.recommender.bodies import body_of, header_of
+from prirec.recommender.desk import Desk, Found
+from prirec.recommender.kept import Kept
+from prirec.recommender.limits import Buckets, Hold, Limits, Room, neighbourhood
+from prirec.recommender.metrics import PAGE, Metrics
+from prirec.recommender.sorting import Sorted, Sorter
+from prirec.recommender.store import Store
+from prirec.sharing.keys import SigningKey
+
+READERS: Final = 4  # threads that look something up for a single request
+FRESH: Final = {"cache-control": "no-cache"}
+FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
+DAY: Final = 86_400
+
+Asked = TypeVar("Asked", bound=Part)
+Value = TypeVar("Value")
+
+
+class Endpoints:
+    """The service's state is all in the store, but for what speeds it up or bounds it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        limits: Limits,
+        metrics: Metrics,
+        code: str | None,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        entropy: Callable[[int], bytes],
+    ):
+        founding = store.founding()
+        recommender = SigningKey(founding.identity).public
+        self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
+        self.desk = Desk(store, limits=limits, metrics=metrics)
+        self._door = Doorkeeper(founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code)
+        self._sorter = Sorter(founding.deployment, recommender)
+        self._hello = encode(Hello(VERSION, founding.deployment, recommender, founding.title))
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._taken = metrics.messages.labels("taken")
+        self._room, self._kept = Room(limits.under_way), Kept(limits.documents)
+        self._addresses = Buckets[str](limits.address, most=limits.remembered)
+        self._devices = Buckets[bytes](limits.device, most=limits.remembered)
+        self._bytes = Buckets[bytes](limits.device_bytes, most=limits.remembered)
+        self._newcomers = Buckets[str](limits.enrolment, most=limits.remembered)
+        self._all_newcomers = Buckets[str](limits.enrolments, most=1)
+
+    async def close(self) -> None:
+        await self.desk.close()
+        self._readers.shutdown()
+
+    async def deployment(self, request: Request) -> Response:
+        """Whom a device is about to trust."""
+        self._counted(request)
+        return Response(self._hello, headers=FRESH, media_type=MEDIA)
+
+    async def log(self, request: Request) -> Response:
+        """The recommender's signed log from an entry on."""
+        self._counted(request)
+        after = request.query_params.get("after", "0")
+        if not (after.isascii() and after.isdecimal() and len(after) < 11 and int(after) < 2**31):
+            raise PeerError(Fault.DECODE, "after is the number of entries that are known already")
+        entries = await self._looked_up(self.store.entries, int(after), MOST)
+        return packed(Page(tuple(entries)), headers=FRESH)
+
+    async def document(self, request: Request) -> Response:
+        """A public document by its name."""
+        self._counted(request)
+        name = request.path_params["name"]
+        if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
+            raise absent()
+        held, tag = request.headers.get("if-none-match", ""), f'"{name}"'
+        body = self._kept.get(name) or await self._looked_up(self.store.document, bytes.fromhex(name))
+        if body is None:
+            raise absent()
+        self._kept.put(name, body)
+        headers = FOR_EVER | {"etag": tag}
+        if held.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in held.split(",")):
+            return Response(status_code=304, headers=headers)
+        return Response(body, headers=headers, media_type=MEDIA)
+
+    async def enrol(self, request: Request) -> Response:
+        """A device makes itself known, with the coarse cell that it chooses to tell; the same again changes nothing."""
+        address = self._counted(request)
+        signed = await self._asked(request, SignedEnrolment)
+        self._door.enrolling(signed)
+        self._newcomers.take(address, now=self.steady())
+        self._all_newcomers.take("", now=self.steady())
+        wanted, day = signed.enrolment, int(self.clock() // DAY)
+        await self._looked_up(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
+        return packed(Done(), headers=PRIVATE)
+
+    async def challenge(self, request: Request) -> Response:
+        """Something fresh to sign; the body is empty."""
+        self._counted(request)
+        if await body_of(request, limit=SMALL):
+            raise PeerError(Fault.DECODE, "this address takes an empty body")
+        return packed(Challenge(self._door.challenge()), headers=PRIVATE)
+
+    async def session(self, request: Request) -> Response:
+        """A session for an identity that is enrolled and has signed a challenge."""
+        self._counted(request)
+        signed = await self._asked(request, SignedClaim)
+        session = self._door.claimed(signed)
+        if not await self._looked_up(self.store.enrolled, signed.claim.name):
+            raise nobody()
+        return packed(session, headers=PRIVATE)
+
+    async def leave(self, request: Request) -> Response:
+        """A device leaves the deployment; the body is mail with nothing in it."""
+        name = self._named(request)
+        if await self._asked(request, Mail) != Mail():
+            raise PeerError(Fault.DECODE, "nothing is handed in when a device leaves")
+        await self._looked_up(self.store.leave, name)
+        return packed(Done(), headers=PRIVATE)
+
+    async def mail(self, request: Request) -> Response:
+        """Messages of the protocols are handed in, and letters fetched."""
+        name, hold = self._named(request), Hold(self._room)
+        try:
+            asked = await self._asked(request, Mail, limit=self.limits.mail, hold=hold)
+            if asked.messages:
+                self._bytes.take(name, now=self.steady(), many=sum(map(len, asked.messages)))
+            handed, after, wait = self._sorter.sorted(asked.messages, sender=name), asked.after, asked.wait
+            del asked  # nothing of it is kept here while the device waits
+            if wait:
+                found, refused = await self._waited(name, handed, hold, after=after, wait=wait)
+            else:
+                found = await self.desk.ask(name, handed.items, after=after)
+                refused = self._refused(handed, found)
+        finally:
+            hold.give_back()
+        return packed(Post(found.letters, found.entries, refused), headers=PRIVATE)
+
+    async def _waited(
+        self, name: bytes, handed: Sorted, hold: Hold, *, after: int, wait: int
+    ) -> tuple[Found, tuple[str, ...]]:
+        with self.desk.waiting(name, seconds=wait) as poll:
+            found = await self.desk.ask(name, handed.items, after=after)
+            refused = self._refused(handed, found)
+            handed.items.clear()
+            hold.give_back()
+            if not (found.letters or refused or poll.released):
+                found = await self.desk.letters(name, after=after, poll=poll)
+            return found, refused
+
+    def _refused(self, handed: Sorted, found: Found) -> tuple[str, ...]:
+        if not handed.problems:
+            return ()
+        refused = handed.refused(found.taken)
+        self._taken.inc(len(handed.problems) - len(refused))
+        for why in refused:
+            self.metrics.messages.labels(why.partition(":")[0]).inc()
+        return refused
+
+    async def healthy(self, request: Request) -> Response:
+        """Whether this worker runs."""
+        return JSONResponse({"healthy": True})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether it can use its store."""
+        self._counted(request)
+        try:
+            await self._looked_up(self.store.head)
+        except StateError:
+            return JSONResponse({"ready": False}, 503)
+        return JSONResponse({"ready": True})
+
+    async def figures(self, request: Request) -> Response:
+        """For Prometheus."""
+        self._counted(request)
+        return Response(self.metrics.page(), media_type=PAGE)
+
+    def _counted(self, request: Request) -> str:
+        """One request of an address, which is given back as it is counted."""
+        address = "" if request.client is None else neighbourhood(request.client.host)
+        self._addresses.take(address, now=self.steady())
+        return address
+
+    def _named(self, request: Request) -> bytes:
+        """Whose session it is."""
+        self._counted(request)
+        name = self._door.name(header_of(request, b"authorization"))
+        self._devices.take(name, now=self.steady())
+        return name
+
+    async def _asked(
+        self, request: Request, kind: type[Asked], *, limit: int = SMALL, hold: Hold | None = None
+    ) -> Asked:
+        asked = read_request(await body_of(request, limit=limit, hold=hold), limit=limit)
+        if not isinstance(asked, kind):
+            raise PeerError(Fault.DECODE, "the body is not what this address takes")
+        return asked
+
+    async def _looked_up(self, question: Callable[..., Value], *values: object) -> Value:
+        """The store answers in a thread: the event loop waits for no disk."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)

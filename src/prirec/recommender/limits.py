@@ -1,0 +1,115 @@
+"""How much one device, one address and everybody together may ask for. Memory is bounded, whatever comes."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from math import inf
+from typing import Generic, TypeVar
+
+from prirec.errors import UsageError
+from prirec.recommender.answers import too_many
+
+Key = TypeVar("Key", str, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many requests, or bytes, at once, and then so many in a second."""
+
+    per_second: float
+    burst: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.per_second < inf or self.burst < 1:
+            raise UsageError("a rate lets through at least one request, and some in every second")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a service bears. Addresses may hide many devices behind one: they are given more than a device."""
+
+    mail: int = 16 * 2**20  # bytes of one request with messages: a vector over all places, with head room
+    under_way: int = 256 * 2**20  # bytes of all bodies that are being read or written down
+    device: Rate = Rate(10.0, 100)
+    device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it hands in is kept until its round is over
+    address: Rate = Rate(200.0, 2000)
+    enrolment: Rate = Rate(0.2, 50)  # from one address
+    enrolments: Rate = Rate(10.0, 1000)  # from everywhere
+    remembered: int = 100_000  # devices or addresses whose rates are known; those beyond share one
+    polls: int = 20_000  # requests that wait for letters; those beyond are answered at once
+    connections: int = 20_000  # open at once
+    documents: int = 64 * 2**20  # bytes of documents that are kept at hand
+
+
+class Buckets(Generic[Key]):
+    """Rates by name or address.
+
+    Of each only the moment is kept at which it will have nothing to make up for: one in the past is as good as none,
+    and is forgotten when room is needed. Nobody gains by pushing others out: who finds no room shares one bucket with
+    all who do not."""
+
+    def __init__(self, rate: Rate, *, most: int = 1):
+        self._interval, self._slack = 1.0 / rate.per_second, rate.burst / rate.per_second
+        self._most = most
+        self._even_at: dict[Key | None, float] = {}
+        self._tidied = float("-inf")
+
+    def take(self, key: Key, *, now: float, many: int = 1) -> None:
+        """So many of what is counted. RefusedError with the time to wait, and nothing taken, if it is too many."""
+        found = self._even_at.get(key)
+        where: Key | None = key
+        if found is None and len(self._even_at) >= self._most and not self._tidy(now):
+            where, found = None, self._even_at.get(None)
+        even_at = (now if found is None or found < now else found) + many * self._interval
+        if (over := even_at - now - self._slack) > 1e-9:
+            raise too_many(over)
+        self._even_at[where] = even_at
+
+    def _tidy(self, now: float) -> bool:
+        """Whether there is room, once those are forgotten who have nothing to make up for."""
+        if now - self._tidied >= 1.0:  # it takes time in proportion to all that are known
+            self._tidied = now
+            self._even_at = {key: even_at for key, even_at in self._even_at.items() if even_at > now}
+        return len(self._even_at) < self._most
+
+    def __len__(self) -> int:
+        return len(self._even_at)
+
+
+class Room:
+    """Bytes that requests hold while they are under way."""
+
+    def __init__(self, most: int):
+        self.most, self.taken = most, 0
+
+
+class Hold:
+    """One request's part of the room."""
+
+    def __init__(self, room: Room):
+        self._room, self._mine = room, 0
+
+    def take(self, size: int) -> None:
+        """RefusedError if there is no room for so many bytes more."""
+        if self._room.taken + size > self._room.most:
+            raise too_many(1.0)
+        self._room.taken += size
+        self._mine += size
+
+    def give_back(self) -> None:
+        self._room.taken -= self._mine
+        self._mine = 0
+
+
+@lru_cache(maxsize=16_384)
+def neighbourhood(host: str) -> str:
+    """What counts as one address: of the sixth version whole networks, for anyone is given a network."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(IPv6Address(int(address) >> 64 << 64))
+    return str(address)

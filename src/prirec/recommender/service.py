@@ -1,0 +1,172 @@
+"""The recommender's service over HTTP: public documents for anyone, mail for whoever has a session.
+
+Who asks for a public document is nobody's business: those requests carry no name, and two people of one region make
+the same ones. Bodies are MessagePack. Routes are FastAPI's, so that it can describe them; what they do is on plain
+requests and responses, for boxes pass through here by the thousand.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from os import urandom
+from time import monotonic, time
+from typing import Any, Final, TypeAlias
+
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
+from prometheus_client import Counter
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import prirec
+from prirec.contract.log import Page
+from prirec.contract.wire import Challenge, Done, Hello, Mail, Post, Session, SignedClaim, SignedEnrolment
+from prirec.errors import PeerError, StateError
+from prirec.recommender import logs
+from prirec.recommender.answers import ABSENT, RefusedError, absent, away, broken, refused
+from prirec.recommender.endpoints import Endpoints
+from prirec.recommender.limits import Limits
+from prirec.recommender.metrics import Metrics
+from prirec.recommender.openapi import COUNT, HEX, SECURITY, described, parameter
+from prirec.recommender.store import Store
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+Alongside: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
+
+MAIL: Final = "POST /v1/mail"
+_NAME = parameter("name", "path", schema=HEX, words="The document's SHA-256.")
+_AFTER = parameter("after", "query", schema=COUNT, words="How many entries are known already.")
+_ASKED = (400, 401, 413)
+ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
+    MAIL: described("mail", *_ASKED, answer=Post, request=Mail, session=True),
+    "GET /v1/deployment": described("deployment", answer=Hello),
+    "GET /v1/log": described("log", 400, answer=Page, parameters=(_AFTER,)),
+    "GET /v1/documents/{name}": described("document", 304, 404, parameters=(_NAME,)),
+    "POST /v1/devices": described("enrol", *_ASKED, answer=Done, request=SignedEnrolment),
+    "POST /v1/devices/leave": described("leave", *_ASKED, answer=Done, request=Mail, session=True),
+    "POST /v1/challenges": described("challenge", 400, 413, answer=Challenge),
+    "POST /v1/sessions": described("session", *_ASKED, answer=Session, request=SignedClaim),
+    "GET /healthz": {"name": "healthy", "include_in_schema": False},
+    "GET /readyz": {"name": "ready", "include_in_schema": False},
+    "GET /metrics": {"name": "figures", "include_in_schema": False},
+}
+
+
+class Service(FastAPI):
+    """Nearly all requests are for mail: they are taken straight to its route, without a search among all of them."""
+
+    shortcut: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
+            await self.shortcut(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        schema = super().openapi()
+        schema.setdefault("components", {}).update(SECURITY)
+        return schema
+
+
+class PlainRoute(APIRoute):
+    """Described by FastAPI, but called without looking for parameters or models: endpoints take the request itself."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **description: Any):
+        super().__init__(path, endpoint, **description)
+        self.app = _plainly(endpoint)
+
+
+def app(
+    store: Store,
+    *,
+    limits: Limits | None = None,
+    code: str | None = None,
+    clock: Callable[[], float] = time,
+    steady: Callable[[], float] = monotonic,
+    entropy: Callable[[int], bytes] = urandom,
+    alongside: Alongside = lambda at: nullcontext(),
+) -> FastAPI:
+    """The service on a store. `code` is what the operator hands out to whoever may enrol; without one anybody may.
+    `clock` is the time of day, `steady` one that never jumps. `alongside` is entered before the service begins, and
+    left when it has ended."""
+    at = Endpoints(
+        store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy
+    )
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        with alongside(at):
+            at.desk.open()
+            try:
+                yield {"release": at.desk.release}
+            finally:
+                await at.close()
+
+    made = Service(
+        title="PriRec recommender", version=prirec.__version__, lifespan=life, docs_url=None, redoc_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
+    made.router.route_class = PlainRoute
+    made.add_exception_handler(HTTPException, _elsewhere(at.metrics))
+    for route, description in ROUTES.items():
+        (method, path), name = route.split(), description["name"]
+        endpoint = _guarded(getattr(at, name), at=at, route=path)
+        made.add_api_route(path, endpoint, methods=[method], response_class=Response, **description)
+        if route == MAIL:
+            made.shortcut = _plainly(endpoint)
+    return made
+
+
+def _plainly(endpoint: Endpoint) -> ASGIApp:
+    async def plainly(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    return plainly
+
+
+def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
+    """Nothing gets out of an endpoint but answers and typed refusals, and none of them says what came in."""
+    counts, seconds = at.metrics.requests, at.metrics.seconds.labels(route)
+    answered: dict[int, Counter] = {}
+
+    async def guarded(request: Request) -> Response:
+        begun = at.steady()
+        try:
+            response = await endpoint(request)
+        except RefusedError as refusal:
+            response = refusal.response
+        except PeerError as fault:
+            response = refused(fault).response
+        except StateError as trouble:
+            logs.failure("the store failed", trouble, route=route)
+            response = away().response
+        except ClientDisconnect:
+            response = Response(status_code=400)  # to nobody
+        except Exception as error:
+            logs.failure("an answer failed", error, route=route)
+            response = broken().response
+        status = response.status_code
+        if (count := answered.get(status)) is None:
+            count = answered[status] = counts.labels(route, status)
+        count.inc()
+        seconds.observe(at.steady() - begun)
+        return response
+
+    guarded.__doc__ = endpoint.__doc__
+    return guarded
+
+
+def _elsewhere(metrics: Metrics) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Addresses and methods that there are none of."""
+
+    async def handle(_: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            refusal = RefusedError(405, ABSENT, "this address does not take that method", headers=error.headers)
+        else:
+            refusal = absent()
+        metrics.requests.labels("none", refusal.status).inc()
+        return refusal.response
+
+    return handle

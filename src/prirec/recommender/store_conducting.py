@@ -1,0 +1,74 @@
+"""Who conducts, how far it has come, and numbers that are given once, as rows."""
+
+from dataclasses import dataclass
+
+from prirec.errors import StateError
+from prirec.recommender.database import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much there is of everything, for whoever looks after the service."""
+
+    people: int
+    documents: int
+    entries: int
+    rounds: int  # ever entered
+    open_rounds: int
+    messages: int  # handed in, of rounds that are open
+    letters: int  # that have not arrived
+
+
+class LeaseLostError(StateError):
+    """Another worker conducts now. Whoever hears this gives up its rounds: they were burnt."""
+
+    def __init__(self) -> None:
+        super().__init__("another worker conducts the rounds now; nothing was written")
+
+
+def numbers(rows: Rows, counter: str, *, many: int) -> int:
+    """The first of so many new numbers: never given before, and higher than all that anybody can have seen."""
+    row = rows.one("SELECT value FROM counters WHERE name = ?", counter)
+    if row is None:
+        raise StateError("the store has lost its counters; put back a whole copy")
+    rows.change("UPDATE counters SET value = value + ? WHERE name = ?", many, counter)
+    return int(row[0]) + 1
+
+
+def note(rows: Rows, progress: bytes) -> None:
+    """How far the conductor has come, in its own words."""
+    query = "INSERT INTO progress (one, body) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body"
+    rows.change(query, progress)
+
+
+def progress(rows: Rows) -> bytes | None:
+    row = rows.one("SELECT body FROM progress")
+    return None if row is None else row[0]
+
+
+def counts(rows: Rows) -> Counts:
+    tables = ("people", "documents", "log", "rounds", "rounds WHERE stage < 5", "inbox", "mail")
+    row = rows.one("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))  # noqa: S608
+    return Counts(*row or ())
+
+
+def lease(rows: Rows, holder: bytes, seconds: float) -> bool:
+    """Takes or renews; by the clock of the database, so that machines need not agree on the time."""
+    return bool(
+        rows.change(
+            f"INSERT INTO lease (one, holder, until) VALUES (1, ?, {rows.clock} + ?)"  # noqa: S608
+            " ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+            f" WHERE lease.holder = excluded.holder OR lease.until <= {rows.clock}",
+            holder, float(seconds),
+        )
+    )  # fmt: skip
+
+
+def release(rows: Rows, holder: bytes) -> None:
+    rows.change("DELETE FROM lease WHERE holder = ?", holder)
+
+
+def fence(rows: Rows, holder: bytes | None) -> None:
+    """LeaseLostError where somebody else has taken the lease since, however long ago it ran out."""
+    if holder is not None and rows.one("SELECT 1 FROM lease WHERE holder = ?", holder) is None:
+        raise LeaseLostError

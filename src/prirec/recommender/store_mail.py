@@ -1,0 +1,83 @@
+"""What devices hand in and what waits for them, as rows. Both belong to a round that is open, and go with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from prirec.contract.wire import Letter
+from prirec.errors import StateError
+from prirec.protocols.messages import Round
+from prirec.recommender.database import Rows
+from prirec.recommender.store_conducting import numbers
+from prirec.recommender.store_rounds import open_ids
+
+MOST_SAID = 16  # different messages of one device in a round; a member of a sum has five to send
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message as it was handed in, by whom and for which round."""
+
+    round: Round
+    sender: bytes
+    body: bytes = field(repr=False)
+
+
+def hand_in(rows: Rows, items: Sequence[Incoming]) -> list[bool]:
+    """Whether the round of each is open. The same message again is one; a second of another kind is kept, for the
+    collector to judge, up to as many as nobody honest sends."""
+    ids = open_ids(rows, (item.round for item in items))
+    taken = [item for item in items if item.round in ids]
+    first = numbers(rows, "inbox", many=len(taken)) if taken else 0
+    rows.change_each(
+        "INSERT INTO inbox (number, round, sender, digest, body) SELECT ?, ?, ?, ?, ?"
+        " WHERE (SELECT count(*) FROM inbox WHERE round = ? AND sender = ?) < ?"
+        " ON CONFLICT (round, sender, digest) DO NOTHING",
+        [
+            (at, ids[one.round], one.sender, _digest(one.body), one.body, ids[one.round], one.sender, MOST_SAID)
+            for at, one in enumerate(taken, first)
+        ],
+    )
+    return [item.round in ids for item in items]
+
+
+def incoming(rows: Rows, after: int, most: int) -> list[tuple[int, bytes]]:
+    found = rows.all("SELECT number, body FROM inbox WHERE number > ? ORDER BY number LIMIT ?", after, most)
+    return [(number, body) for number, body in found]
+
+
+def deliver(rows: Rows, letters: Sequence[tuple[bytes, Round, bytes]]) -> None:
+    """StateError, and none delivered, where a round is not open."""
+    ids = open_ids(rows, (of for _, of, _ in letters))
+    if any(of not in ids for _, of, _ in letters):
+        raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
+    first = numbers(rows, "mail", many=len(letters))
+    rows.change_each(
+        "INSERT INTO mail (number, round, receiver, body) VALUES (?, ?, ?, ?)",
+        [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(letters, first)],
+    )
+
+
+def letters(rows: Rows, receiver: bytes, after: int, most: int) -> list[Letter]:
+    query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
+    return [Letter(number, body) for number, body in rows.all(query, receiver, after, most)]
+
+
+def receivers_since(rows: Rows, after: int) -> tuple[int, set[bytes]]:
+    """The count is read first: all letters up to it are there to be seen when the second question is asked."""
+    row = rows.one("SELECT value FROM counters WHERE name = 'mail'")
+    latest = after if row is None else int(row[0])
+    if latest <= after:
+        return latest, set()
+    query = "SELECT DISTINCT receiver FROM mail WHERE number > ? AND number <= ?"
+    return latest, {receiver for (receiver,) in rows.all(query, after, latest)}
+
+
+def throw_away(rows: Rows, arrived: Sequence[tuple[bytes, int]]) -> None:
+    """The letters of each receiver up to a number: they have arrived."""
+    rows.change_each("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
+
+
+def _digest(body: bytes) -> bytes:
+    """To know the same again. Who finds two of its own messages with one digest has merely sent one of them."""
+    return blake2b(body, digest_size=16).digest()

@@ -1,0 +1,145 @@
+"""TLS 1.3 and nothing older; and for a first deployment an authority of one's own, which devices are told to trust.
+
+A certificate says that this is the machine that a device means to talk to. Whom it trusts with what is said there, it
+knows by the recommender's own key, which it pinned when it enrolled.
+"""
+
+import os
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from prirec.errors import StateError, UsageError
+
+AUTHORITY_DAYS: Final = 3650
+SERVER_DAYS: Final = 825  # more, and some clients refuse it
+_EARLIER: Final = timedelta(hours=1)  # a device's clock may be behind
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+    def write(self, certificate: Path, key: Path) -> None:
+        """Both as new files, the key for its owner alone. UsageError if there are such files already."""
+        for path, mode, content in ((key, 0o600, self.key), (certificate, 0o644, self.certificate)):
+            try:
+                handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            except FileExistsError:
+                raise UsageError(f"{path.name} is there already; move it away or name another folder") from None
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+
+
+def authority(title: str, *, now: datetime) -> Pair:
+    """A new authority, for the certificates of one deployment."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _named(f"PriRec development authority, {title}")
+    usage = _usage(signing=True)
+    made = (
+        _begun(subject=name, issuer=name, key=key.public_key(), now=now, days=AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .sign(key, SHA256())
+    )
+    return _pair(made, key)
+
+
+def server(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair:
+    """A certificate for the machine with these names and addresses, from an authority."""
+    if not hosts:
+        raise UsageError("a server has at least one name or address by which devices reach it")
+    issuer, issuer_key = _loaded(of)
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = (
+        _begun(subject=_named(hosts[0]), issuer=issuer.subject, key=key.public_key(), now=now, days=SERVER_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signing=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .sign(issuer_key, SHA256())
+    )
+    return _pair(made, key)
+
+
+def context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """The server's side of TLS 1.3. StateError if the files are not a certificate and its key."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        made.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError):
+        raise StateError(f"{certificate.name} and {key.name} cannot be read as a certificate and its key") from None
+    return made
+
+
+def _begun(
+    *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLIER)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, signing: bool) -> x509.KeyUsage:
+    """To sign certificates, or to sign the handshake."""
+    return x509.KeyUsage(
+        digital_signature=not signing, key_cert_sign=signing, crl_sign=signing, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError:
+        raise UsageError("a host's name is written in ASCII letters, digits, dots and hyphens") from None
+
+
+def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    try:
+        key = load_pem_private_key(pair.key, password=None)
+        if isinstance(key, ec.EllipticCurvePrivateKey):
+            return x509.load_pem_x509_certificate(pair.certificate), key
+    except (ValueError, TypeError):
+        pass
+    raise StateError("the authority's files are not a certificate and its key; make a new authority")
+
+
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Pair(certificate.public_bytes(Encoding.PEM), secret)

@@ -1,0 +1,60 @@
+"""Public documents are what their names say, or nothing."""
+
+import numpy as np
+import pytest
+
+from prirec.contract.documents import Line, Manifest, Mean, People, RegionLine, address, array, octets, read, written
+from prirec.errors import Fault, PeerError
+
+MEAN = Mean(3, octets(np.array([1.5, -2.0]), np.float64))
+
+
+def test_a_document_comes_back_under_its_name():
+    name, body = written(MEAN)
+    assert read(Mean, body, name=name) == MEAN
+    assert len(name) == 32
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b + b"\0", lambda b: b[:-1], lambda b: b"", lambda b: b[:-1] + b"\1"])
+def test_other_bytes_than_those_that_were_asked_for_are_refused(spoil):
+    name, body = written(MEAN)
+    with pytest.raises(PeerError) as refused:
+        read(Mean, spoil(body), name=name)
+    assert refused.value.fault is Fault.DECODE
+
+
+def test_a_document_of_another_kind_is_refused_even_under_its_own_name():
+    name, body = written(Manifest(5, (RegionLine(0, bytes(32)),)))
+    with pytest.raises(PeerError, match="another kind"):
+        read(Mean, body, name=name)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x90", b"\xff" * 40, b"\x92\xabprirec mean\x03"])
+def test_garbage_under_its_own_name_is_refused(body):
+    with pytest.raises(PeerError) as refused:
+        read(Mean, body, name=address(body))
+    assert refused.value.fault is Fault.DECODE
+
+
+def test_names_and_cells_are_held_to_their_size():
+    for line in (Line(b"short", 0), Line(bytes(32), -1), Line(bytes(32), 2**63)):
+        try:
+            name, body = written(People((line,)))
+        except OverflowError:
+            continue
+        with pytest.raises(PeerError):
+            read(People, body, name=name)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])
+def test_arrays_come_back_with_the_same_bits(kind):
+    values = np.arange(12).reshape(3, 4).astype(kind)
+    back = array(octets(values, kind), kind, (-1, 4))
+    assert back.dtype == kind
+    assert back.tobytes() == values.tobytes()
+    back[0, 0] = 7  # a copy, to write in
+
+
+def test_an_array_of_another_size_is_refused():
+    with pytest.raises(PeerError, match="size"):
+        array(bytes(20), np.float64, (-1, 2))

@@ -1,0 +1,32 @@
+"""A deployment of real devices and a real conductor comes to what engines/local simulates, bit for bit."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from prirec.recommender import progress as rules
+from prirec.recommender.conductor import Conductor
+from prirec.recommender.gathering import Pace
+from support.as_simulated import campaign_of, models_of, samples_of, simulated
+from support.cities import SMALL_PRIVATE, change, same_bits, small_city
+from support.deployment import Direct, agents_of, deployed, run_campaign
+
+
+@pytest.mark.parametrize(("people", "cohorts"), [(60, 1), (110, 2)])
+def test_v_and_every_linear_model_are_those_of_the_simulation(people, cohorts, folder: Path, monkeypatch):
+    settings = change(SMALL_PRIVATE, iterations=2 if cohorts > 1 else 5)
+    deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
+    agents = agents_of(deployment, lambda person: Direct(deployment.store, person.membership().name))
+    conductor = Conductor(deployment.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)
+    asyncio.run(run_campaign(deployment, [agent for agent, _ in agents.values()], conductor))
+
+    campaign = campaign_of(deployment)
+    assert campaign.edition.cohorts == cohorts
+    samples = samples_of(deployment, campaign)
+    state = simulated(samples, campaign, {name: entropy for name, (_, entropy) in agents.items()}, monkeypatch)
+    progress = rules.read(deployment.store.progress())
+    assert same_bits(progress.V, state.interaction)
+    assert same_bits(progress.centres, state.means)
+    assert same_bits(models_of(deployment, samples, campaign), state.linear)
+    assert state.linear.any()

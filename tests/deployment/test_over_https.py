@@ -1,0 +1,31 @@
+"""Five rounds over HTTPS come to what engines/local simulates, bit for bit."""
+
+import asyncio
+from pathlib import Path
+
+from prirec.device.view import View
+from prirec.recommender import progress as rules
+from prirec.recommender.gathering import Pace
+from support.as_simulated import campaign_of, models_of, samples_of, simulated
+from support.cities import SMALL_PRIVATE, change, same_bits, small_city
+from support.deployment import deployed
+from support.over_https import served, take_part
+
+
+def test_five_rounds_over_https_give_the_bits_of_the_simulation(folder: Path, monkeypatch):
+    settings = change(SMALL_PRIVATE, iterations=5)
+    deployment = deployed(small_city(people=60, places=40, records=300), settings, folder)
+    with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
+        drawn = asyncio.run(take_part(deployment, at))
+
+    progress = rules.read(deployment.store.progress())
+    assert [past.survivors for past in progress.past] == [60] * 10
+    campaign = campaign_of(deployment)
+    samples = samples_of(deployment, campaign)
+    state = simulated(samples, campaign, drawn, monkeypatch)
+    assert same_bits(progress.V, state.interaction)
+    assert same_bits(models_of(deployment, samples, campaign), state.linear)
+    for person in deployment.people.values():
+        publication, _, known = View.of(person).publication
+        assert publication.interaction == progress.interaction
+        assert len(known) > 0

@@ -1,0 +1,206 @@
+"""Every person of a city, each on a device of their own, computes what engines/plain.py computes for all of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
+from prirec.device.learning import Learnt, learn, mixing_vector, start, visited_places, visits_vector
+from prirec.device.models import Kept, save_given, save_model
+from prirec.device.records import Records, records_of
+from prirec.engines import state as states
+from prirec.engines.plain import Rounds
+from prirec.engines.sums import InTheClear
+from prirec.types import RealArray, RingArray
+from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_idle_people, without_coordinates
+from support.device_city import Town, town
+
+ROUNDS = 4
+
+
+def usual() -> Dataset:
+    return small_city(people=60, places=40, records=500)
+
+
+def described_richly() -> Dataset:
+    """Columns of every kind, declared and not, with gaps, half of the homes unknown; visits with a context."""
+    city, rng = usual(), np.random.default_rng(3)
+    assert city.people.location is not None
+    people, visits = len(city.people), len(city.visits)
+    columns: dict[str, Column] = {
+        **city.people.columns,
+        "likes": Tags(
+            np.arange(0, 2 * people + 1, 2), rng.integers(5, size=2 * people).astype(np.int32), tuple("abcde")
+        ),
+        "job": Category(rng.integers(-1, 3, size=people).astype(np.int32), ("one", "two", "three")),
+        "debt": Numbers(np.where(rng.random(people) < 0.3, np.nan, rng.normal(scale=100.0, size=people))),
+    }
+    context: dict[str, Column] = {
+        "mood": Numbers(rng.normal(size=visits)),
+        "with": Category(rng.integers(-1, 2, size=visits).astype(np.int32), ("friends", "family")),
+    }
+    location = np.where(rng.random((people, 1)) < 0.5, np.nan, city.people.location)
+    told = replace(city.people, columns=columns, location=location)
+    return replace(city, people=told, visits=replace(city.visits, context=context))
+
+
+CITIES: dict[str, Callable[[], Dataset]] = {
+    "as made": usual,
+    "columns of every kind": described_richly,
+    "no homes told": lambda: replace(usual(), people=replace(usual().people, location=None)),
+    "no times": lambda: usual().with_visits(replace(usual().visits, time=None)),
+    "no coordinates": lambda: without_coordinates(usual()),
+    "some without records": lambda: with_idle_people(usual()),
+    "two cohorts": lambda: small_city(people=110, places=40, records=700),
+    "nothing rises out of the noise": lambda: small_city(people=60, places=400, records=900, seed=2),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "own part not left out": {"features": {"own_left_out": False}},
+    "clips that bite": {"linear": {"clip": 0.01}, "interaction": {"clip": 0.001}},
+    "a large budget": {"privacy": {"epsilon_per_user": 50.0}},
+    "gamma 0.3": {"linear": {"mixing": "fixed", "gamma": 0.3}},
+    "K = 1": {"model": {"dimension": 1}},
+    "32 bits": {"ring": {"bits": 32}},
+    "no context": {"features": {"context": False}},
+}
+CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
+    **{name: (made, {}) for name, made in CITIES.items()},
+    **{name: (usual, changes) for name, changes in SETTINGS.items()},
+}
+
+
+class Devices:
+    """One for each person, in the samples' order, and what each gave to the sum of visits."""
+
+    def __init__(self, here: Town, folder: Path):
+        self.here, self.samples = here, here.setup.samples
+        self.people = [here.person(i, folder) for i in range(len(self.samples.ids))]
+        self.vectors = [self._give_visits(i) for i in range(len(self.people))]
+        self.records = [records_of(person, here.campaign, here.known) for person in self.people]
+
+    def _give_visits(self, i: int) -> RingArray:
+        visited = visited_places(self.people[i], self.here.campaign, self.here.known)
+        with self.people[i].store.transaction() as rows:
+            save_given(rows, self.here.campaign.name, visited)
+        return visits_vector(visited, self.here.campaign)
+
+    def model(self, i: int) -> RealArray:
+        kept = self.people[i].model(self.here.campaign.name)
+        return start(self.here.campaign) if kept is None else kept.linear
+
+    def learn(self, i: int, *, V: RealArray, iteration: int, mean: RealArray | None) -> Learnt:
+        learnt = learn(
+            self.records[i], self.here.campaign, linear=self.model(i), interaction=V, iteration=iteration, mean=mean
+        )
+        with self.people[i].store.transaction() as rows:
+            save_model(rows, Kept(self.here.campaign.name, iteration + 1, learnt.linear))
+        return learnt
+
+    def close(self) -> None:
+        for person in self.people:
+            person.store.close()
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
+def devices(request: pytest.FixtureRequest) -> Iterator[Devices]:
+    made, changes = request.param
+    memory = Path("/dev/shm")  # noqa: S108  # sixty files that are synced after each step
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        opened = Devices(town(made(), change(SMALL_PRIVATE, **changes)), Path(folder))
+        yield opened
+        opened.close()
+
+
+class Overheard(InTheClear):
+    """The sums of a simulation, and what went into them. The first cohort opens nothing in round 2."""
+
+    CLOSED = (0, 2)
+
+    def over_cohort(self, cohort: int, values: Mapping[int, RingArray], **rest: Any) -> RingArray | None:
+        self.mixing.update(values)
+        total = super().over_cohort(cohort, values, **rest)
+        return None if (cohort, rest["iteration"]) == self.CLOSED else total
+
+    def over_everyone(self, values: Mapping[int, RingArray], **rest: Any) -> RingArray | None:
+        self.gradients.update(values)
+        return super().over_everyone(values, **rest)
+
+    def begin(self) -> None:
+        self.mixing: dict[int, RingArray] = {}
+        self.gradients: dict[int, RingArray] = {}
+
+
+def test_what_a_device_adds_to_the_sum_of_visits_is_what_is_simulated(devices: Devices) -> None:
+    own, campaign = devices.here.release.own, devices.here.campaign
+    unit = 2.0**-campaign.visits.norm.fraction_bits
+    for i, vector in enumerate(devices.vectors):
+        expected = np.zeros(campaign.charter.places)
+        mine = own.pairs // own.places == devices.here.row(i)
+        expected[own.pairs[mine] % own.places] = own.counts[mine]
+        assert same_bits(vector.view(np.int64) * unit, expected)
+
+
+def test_features_labels_and_contexts_are_those_of_the_samples(devices: Devices) -> None:
+    samples, train, settings = devices.samples, devices.samples.train, devices.here.setup.settings
+    gamma = Rounds(samples, settings, InTheClear(samples, settings)).gamma
+    for i, records in enumerate(devices.records):
+        mine, own = slice(train.offsets[i], train.offsets[i + 1]), records.own
+        assert same_bits(own.person, samples.people[i])
+        assert same_bits(own.label, train.label[mine])
+        assert same_bits(own.context, train.context[mine])
+        assert same_bits(of_places(records)[own.place], samples.places[train.place[mine]])
+        assert (records.gamma, records.key, records.unknown) == (gamma[i], samples.keys[i], 0)
+
+
+def of_places(records: Records) -> np.ndarray:
+    """The features of the places that the records name, zeros included."""
+    offsets, feature, value = records.places
+    width = records.features - records.own.person.size - records.own.context.shape[1]
+    whole = np.zeros((len(offsets) - 1, width), dtype=np.float32)
+    whole[np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), feature] = value
+    return whole
+
+
+def test_rounds_on_devices_give_the_bits_of_the_engine(devices: Devices) -> None:
+    """Contributions to both sums, and W_i on disk after each round; in round 2 a cohort opens nothing."""
+    settings, campaign = devices.here.setup.settings, devices.here.campaign
+    sums = Overheard(devices.samples, settings)
+    engine, state = Rounds(devices.samples, settings, sums), states.start(devices.samples, settings)
+    for iteration in range(ROUNDS):
+        sums.begin()
+        V, centres = state.interaction, np.array(state.means)
+        engine.advance(state)
+        assert bool(sums.mixing) is campaign.mixes(iteration)
+        for i in range(len(devices.people)):
+            cohort, mean = int(engine.cohort[i]), None
+            if sums.mixing:
+                told = mixing_vector(campaign, devices.model(i), centre=centres[cohort])
+                assert same_bits(told, sums.mixing[i])
+                mean = None if (cohort, iteration) == sums.CLOSED else state.means[cohort]
+            learnt = devices.learn(i, V=V, iteration=iteration, mean=mean)
+            assert same_bits(learnt.contribution, sums.gradients[i])
+            assert same_bits(devices.model(i), state.linear[i])
+    learners = np.flatnonzero(devices.samples.train.counts())
+    assert len(learners) > len(devices.people) / 2
+    assert state.linear[learners].any(axis=1).all()  # else equal bits would say little
+
+
+def test_leaving_the_own_part_out_makes_a_difference(devices: Devices) -> None:
+    """Else the bits above would say nothing about it: where it is left out, many records see another popularity."""
+    pairs = [(records.own.context, own_part_kept(devices, i)) for i, records in enumerate(devices.records)]
+    changed = float(np.mean([not same_bits(seen, kept) for seen, kept in pairs]))
+    left_out = devices.here.setup.settings.features.own_left_out and devices.here.known.counted.shape > 0
+    assert changed > 0.3 if left_out else changed == 0
+
+
+def own_part_kept(devices: Devices, i: int) -> np.ndarray:
+    samples, train = devices.samples, devices.samples.train
+    mine = slice(train.offsets[i], train.offsets[i + 1])
+    context = train.context[mine].copy()
+    context[:, : samples.popularity.shape[1]] = samples.popularity[train.place[mine]]
+    return context

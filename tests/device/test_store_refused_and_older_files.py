@@ -1,0 +1,167 @@
+"""A journal that is not sound and ours is refused and left alone; an older one is migrated, and its copy kept."""
+
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from prirec.device.store import Store
+from prirec.errors import StateError
+from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of
+
+
+def newer(path: Path) -> None:
+    Store.open(path, migrations=LEDGER).close()
+
+
+def of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE contacts (name)")
+
+
+def with_another_mark(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id=7")
+
+
+def no_database(path: Path) -> None:
+    path.write_text("user,poi\n" * 200)
+
+
+def damaged(path: Path) -> None:
+    with Store.open(path) as store:
+        for one in life(1)[:2]:
+            store.write(one)
+    content = bytearray(path.read_bytes())
+    content[4096 : 2 * 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    with Store.open(path) as store:
+        for one in life(1)[:2]:
+            store.write(one)
+    path.write_bytes(path.read_bytes()[: 2 * 4096])
+
+
+def with_an_impossible_stage(path: Path) -> None:
+    with Store.open(path) as store:
+        store.write(life(1)[0])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints=ON")
+        connection.execute("UPDATE rounds SET stage = 9")
+
+
+def without_a_version(path: Path) -> None:
+    Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version=0")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (newer, f"has version {PRESENT + 1}, this program knows {PRESENT}.*newer program"),
+        (of_another_program, "not a file of PriRec's"),
+        (with_another_mark, "not a file of PriRec's"),
+        (no_database, "not a file of PriRec's"),
+        (damaged, "is damaged; move it away"),
+        (cut_short, "is damaged; move it away"),
+        (with_an_impossible_stage, "is damaged; move it away"),
+        (without_a_version, "is damaged; move it away"),
+    ],
+)
+def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
+    path: Path, spoil: Callable[[Path], None], text: str
+) -> None:
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=text) as caught:
+        Store.open(path)
+    assert caught.value.exit_code == 5
+    assert caught.value.__cause__ is None
+    assert path.read_bytes() == before
+
+
+def test_damage_that_shows_later_is_told_as_damage(path: Path) -> None:
+    with Store.open(path) as store:
+        for one in life(1)[:2]:
+            store.write(one)
+    with Store.open(path) as store:
+        content = bytearray(path.read_bytes())
+        content[4096:] = b"\xff" * (len(content) - 4096)
+        content[24:28] = b"\xff" * 4  # the count of changes, which tells a reader to look again
+        path.write_bytes(content)
+        with pytest.raises(StateError, match="is damaged"):
+            store.entry(of(1))
+
+
+def test_a_folder_is_not_a_journal(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="cannot be opened for writing"):
+        Store.open(tmp_path)
+
+
+def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"could not be made \(No such file or directory\); name a folder"):
+        Store.open(tmp_path / "missing" / "journal")
+
+
+# Older versions
+
+
+def pragma(path: Path, name: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:
+    with Store.open(path) as store:
+        for one in life(1)[:2]:
+            store.write(one)
+    with Store.open(path, migrations=(*LEDGER, ("INSERT INTO charges VALUES (7)",))) as store:
+        assert charges(store) == 1
+        assert store.resend(of(1)) == VECTOR * 500
+    assert pragma(path, "user_version") == PRESENT + 2
+    backup = path.with_name(f"journal.version-{PRESENT}")
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    with Store.open(backup) as store:
+        assert holds(store, range(9)) == after(life(1)[:2])
+    assert {file.name for file in path.parent.iterdir()} == {path.name, backup.name}
+
+
+def test_a_new_file_needs_no_copy(path: Path) -> None:
+    Store.open(path, migrations=LEDGER).close()
+    Store.open(path, migrations=LEDGER).close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+    with Store.open(path) as store:
+        store.write(life(1)[0])
+    with pytest.raises(StateError, match="could not be used"):
+        Store.open(path, migrations=(*LEDGER, ("INSERT INTO nowhere VALUES (1)",)))
+    with Store.open(path) as store:
+        assert store.write(life(1)[1]) == after(life(1)[:2])[1]
+    Store.open(path, migrations=LEDGER).close()
+    with Store.open(path.with_name(f"journal.version-{PRESENT}")) as store:
+        assert holds(store, range(9)) == after(life(1)[:2])
+
+
+def test_half_a_copy_from_a_crash_is_made_anew(path: Path) -> None:
+    with Store.open(path) as store:
+        store.write(life(1)[0])
+    path.with_name(f"journal.version-{PRESENT}.part").write_bytes(b"half a copy")
+    Store.open(path, migrations=LEDGER).close()
+    assert {file.name for file in path.parent.iterdir()} == {"journal", f"journal.version-{PRESENT}"}
+
+
+def test_nothing_is_migrated_that_cannot_be_copied(path: Path) -> None:
+    with Store.open(path) as store:
+        store.write(life(1)[0])
+    path.with_name(f"journal.version-{PRESENT}").mkdir()
+    with pytest.raises(StateError, match="Is a directory"):
+        Store.open(path, migrations=LEDGER)
+    assert pragma(path, "user_version") == PRESENT

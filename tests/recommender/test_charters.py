@@ -1,0 +1,140 @@
+"""A charter holds all that a campaign starts from, and nothing that devices would refuse later."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import Line, People, read, written
+from prirec.errors import DataError, PolicyError, UsageError
+from prirec.features.encoding import Encoding
+from prirec.features.planning import plan
+from prirec.features.popularity import Popularity
+from prirec.privacy.budget import crowd
+from prirec.privacy.plan import Kind
+from prirec.recommender.catalogue import regions
+from prirec.recommender.editions import charter, edition, noisy
+from prirec.settings import PRIVATE, Settings
+from prirec.settings_file import loads
+from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
+from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
+
+CITY = small_city(people=60, places=50, records=300)
+ENCODING = plan(CITY, Popularity(), SMALL_PRIVATE.features)
+LINES = tuple(Line(bytes([n]) * 32, 0) for n in range(60))
+
+
+def chartered(
+    settings: Settings = SMALL_PRIVATE, lines: tuple[Line, ...] = LINES, encoding: Encoding = ENCODING
+):  # fmt: skip
+    return charter(
+        regions(CITY.places, ENCODING), lines, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
+        settings=settings, encoding=encoding,
+    )  # fmt: skip
+
+
+def test_a_charter_names_its_people_and_places_and_they_come_with_it():
+    issued, bodies = chartered(), dict(chartered().documents)
+    document = issued.document
+    assert issued.name == written(document)[0] == list(bodies)[-1]
+    assert read(People, bodies[document.people], name=document.people).lines == LINES
+    assert document.manifest == issued.catalogue.name in bodies
+    assert (document.many, document.places) == (60, 50)
+    assert (document.deployment, document.recommender, document.campaign) == (DEPLOYMENT, RECOMMENDER, 3)
+    assert {line.places for line in issued.catalogue.manifest.regions} < set(bodies)
+
+
+def test_people_stand_by_name_whatever_order_they_came_in():
+    assert chartered(lines=LINES[::-1]).documents == chartered().documents
+
+
+def test_settings_come_back_from_a_charter_as_they_were():
+    assert loads(chartered().document.settings) == SMALL_PRIVATE
+
+
+def test_what_the_plan_asks_for_is_filled_in():
+    """Devices are told a size, so that all of them form the same cohorts."""
+    left_to_plan = change(PRIVATE, floor=50, data={"keep": "all"})
+    assert left_to_plan.neighbours.size == 0
+    settled = loads(chartered(left_to_plan).document.settings)
+    assert settled.neighbours.size == 60
+    assert msgspec.structs.replace(settled, neighbours=left_to_plan.neighbours) == left_to_plan
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "problem"),
+    [
+        ({"lines": LINES[:49]}, PolicyError, "floor"),
+        ({"lines": (*LINES, LINES[3])}, UsageError, "twice"),
+        ({"lines": (*LINES[1:], Line(bytes(32), 12345))}, UsageError, "none of h3"),
+        ({"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": None})}, PolicyError, "budget"),
+        ({"settings": change(SMALL_PRIVATE, participation={"dropout": 0.1})}, PolicyError, "participation"),
+        ({"settings": change(SMALL_PRIVATE, floor=10)}, PolicyError, "floor"),
+        ({"settings": change(SMALL_PRIVATE, iterations=10**9)}, PolicyError, "iterations"),
+        ({"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": 1e-6})}, UsageError, "nothing would be"),
+        ({"encoding": staged(CITY).setup.encoding}, UsageError, "no popularity"),
+        ({"encoding": Encoding()}, DataError, "no feature"),
+    ],
+)
+def test_what_devices_would_refuse_is_never_chartered(given, error, problem):
+    with pytest.raises(error, match=problem):
+        chartered(**given)
+
+
+@pytest.mark.parametrize(
+    "city",
+    [CITY, without_coordinates(CITY), small_city(people=60, places=30)],
+    ids=["surroundings", "no coordinates", "few places"],
+)
+def test_the_plan_counts_the_columns_of_popularity_that_there_will_be(city):
+    """Before anything is summed: the size of cohorts follows from how many features there are."""
+    both = staged(city, change(SMALL_PRIVATE, neighbours={"size": 0}))
+    assert both.campaign.settings.neighbours.size == both.setup.settings.neighbours.size
+
+
+def test_noise_is_told_as_the_terms_size_it_for_the_roster_that_met():
+    """Not for everyone in the charter: how much each brings follows from who came."""
+    issued = begun(CITY, SMALL_PRIVATE, LINES)
+    campaign = Campaign.of(issued.document)
+    release = campaign.visits
+    assert release.of.kind is Kind.POPULARITY
+    opened = np.arange(50, dtype=np.uint64)
+    usual = noisy(campaign, opened, survivors=60, rostered=60)
+    assert usual.sigma == release.sd_of_sum(60)
+    assert usual.sums.tolist() == (np.arange(50) * 2.0**-release.norm.fraction_bits).tolist()
+    assert not len(usual.own.pairs)
+    fewer = noisy(campaign, opened, survivors=55, rostered=55)
+    shares = release.noise(crowd(SMALL_PRIVATE, 55))
+    assert fewer.sigma == np.sqrt(float(shares.total_variance(55))) * 2.0**-release.norm.fraction_bits
+    assert fewer.sigma != release.sd_of_sum(55)
+    lost = noisy(campaign, opened, survivors=55, rostered=60)
+    assert lost.sigma == release.sd_of_sum(55)
+
+
+def test_sums_below_zero_are_read_as_such():
+    campaign = Campaign.of(chartered().document)
+    opened = np.full(50, -3, dtype=np.int64).view(np.uint64)
+    found = noisy(campaign, opened, survivors=60, rostered=60)
+    assert found.sums.tolist() == [-3 * 2.0**-campaign.visits.norm.fraction_bits] * 50
+
+
+@pytest.mark.parametrize("opened", [np.zeros(49, np.uint64), np.zeros(50, np.uint32), np.zeros((50, 1), np.uint64)])
+def test_a_sum_of_another_size_makes_no_edition(opened):
+    issued = chartered()
+    with pytest.raises(UsageError, match="one entry of the ring"):
+        edition(Campaign.of(issued.document), issued.catalogue, LINES, opened=opened, survivors=60, rostered=60)
+
+
+def test_a_sum_that_should_not_have_been_opened_makes_no_edition():
+    issued = chartered()
+    with pytest.raises(UsageError, match="not opened"):
+        edition(
+            Campaign.of(issued.document), issued.catalogue, LINES, opened=np.zeros(50, np.uint64), survivors=49,
+            rostered=60,
+        )  # fmt: skip
+
+
+def test_what_is_issued_does_not_print_its_documents():
+    assert "places" not in repr(replace(chartered(), document=None))

@@ -1,0 +1,147 @@
+"""What the recommender publishes when the sum of visits is open is, to the bit, what a simulation of the same sum has:
+evaluate/counting.py, features/planning.py and features/samples.py. What a device leaves out is the same, too."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prirec.contract.campaign import Campaign
+from prirec.data.dataset import Dataset
+from prirec.engines.circles import cohort_numbers
+from prirec.features.encoding import encode_popularity, from_json
+from prirec.features.popularity import OwnCounts
+from prirec.privacy.post_processing import NEARBY, POPULARITY
+from prirec.recommender.editions import edition
+from support.campaigns import Staged, staged
+from support.cities import (
+    SMALL_PRIVATE,
+    change,
+    same_bits,
+    small_city,
+    with_idle_people,
+    with_moods,
+    without_coordinates,
+)
+
+CITY = small_city(people=150, places=60, records=900)
+
+
+def partly_located(city: Dataset) -> Dataset:
+    location = city.places.location.copy()
+    location[::7] = np.nan
+    return replace(city, places=replace(city.places, location=location))
+
+
+CITIES = {
+    "usual": lambda: staged(CITY),
+    "few places": lambda: staged(small_city(people=60, places=12, records=240)),  # too few for surroundings
+    "some are lost": lambda: staged(CITY, dropout=0.08),
+    "some places have no coordinates": lambda: staged(partly_located(CITY)),
+    "no coordinates": lambda: staged(without_coordinates(CITY)),
+    "context columns": lambda: staged(with_moods(CITY, np.random.default_rng(1))),
+    "idle people": lambda: staged(with_idle_people(CITY)),
+    "fine regions": lambda: staged(CITY, resolution=8),
+    "drowned": lambda: staged(CITY, change(SMALL_PRIVATE, privacy={"epsilon_per_user": 0.05})),
+    "loud": lambda: staged(CITY, change(SMALL_PRIVATE, privacy={"epsilon_per_user": 20.0})),
+    "the plan's own cohorts": lambda: staged(CITY, change(SMALL_PRIVATE, neighbours={"size": 0})),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=CITIES)
+def both(request) -> Staged:
+    return CITIES[request.param]()
+
+
+def test_the_encoding_is_the_one_that_a_simulation_plans(both):
+    assert from_json(both.edited.document.encoding) == both.setup.encoding
+    assert both.edited.document.encoding == both.setup.encoding.to_json()
+
+
+def test_features_of_places_are_those_of_the_samples(both):
+    known, samples = both.known(), both.setup.samples
+    assert known.rows.tolist() == list(range(len(samples.places)))
+    assert known.ids == both.setup.prepared.dataset.places.ids
+    assert same_bits(known.features, samples.places)
+    assert same_bits(known.catalogue(both.campaign.encoding), samples.catalogue)
+
+
+def test_sums_their_noise_and_popularity_are_the_simulated_ones(both):
+    popular, released = both.known().counted, both.setup.popularity.released
+    assert same_bits(popular.sums, both.release.sums)
+    assert popular.sigma == both.release.sigma
+    assert popular.names == tuple(block.column for block in both.setup.encoding.popularity) != ()
+    for at, name in enumerate(popular.names):
+        assert same_bits(popular.released[:, at].copy(), released[name])
+
+
+def test_each_device_leaves_out_what_the_simulation_leaves_out_for_it(both):
+    """From its own part alone, and with the prior that is published."""
+    known, own, train = both.known(), both.release.own, both.setup.prepared.train
+    encoding, popular, places = both.campaign.encoding, known.counted, len(known)
+    left_out = 0
+    for person in range(len(both.setup.samples.ids)):
+        mine = own.pairs // places == person
+        visits = train.take(train.person == person)
+        seen = popular.seen_with(OwnCounts(places, own.pairs[mine] % places, own.counts[mine]))
+        here = seen.seen_by(replace(visits, person=np.zeros(len(visits), dtype=np.int32)))
+        there = both.setup.popularity.seen_by(visits)
+        for name in popular.names:
+            assert same_bits(here[name], there[name])
+        assert same_bits(
+            encode_popularity(encoding, here, len(visits)), encode_popularity(encoding, there, len(visits))
+        )
+        left_out += sum(int((here[name] != popular.seen_with().seen_by(visits)[name]).sum()) for name in here)
+    assert (left_out > 20) is (POPULARITY in popular.names)
+
+
+def test_a_device_with_some_regions_has_the_same_numbers_for_them(both):
+    whole, cells = both.known(), both.edited.catalogue.known.cells
+    some = both.known(cells[::2])
+    assert 0 < len(some) <= len(whole)
+    assert (len(some) < len(whole)) is (len(cells) > 1)
+    own = OwnCounts(len(some), np.arange(len(some)), np.full(len(some), 0.25))
+    everywhere = OwnCounts(len(whole), np.arange(len(whole)), np.full(len(whole), 0.25))
+    here, there = some.counted.seen_with(own), whole.counted.seen_with(everywhere)
+    assert list(here.own) == list(there.own) == [name for name in some.counted.names if name == POPULARITY]
+    for name in here.own:
+        assert same_bits(here.own[name].counts, there.own[name].counts[some.rows])
+    encoding = both.campaign.encoding
+    assert same_bits(some.catalogue(encoding), whole.catalogue(encoding)[some.rows])
+
+
+def test_cohorts_are_as_many_as_the_simulation_draws_from_the_same_seed(both):
+    document, samples = both.edited.document, both.setup.samples
+    assert document.cohorts == int(cohort_numbers(samples, both.campaign.settings).max()) + 1
+    assert both.campaign.settings.seed == document.seed
+
+
+def test_a_charter_has_the_cohort_size_that_a_simulation_settles_on(both):
+    assert Campaign.of(both.chartered.document).settings.neighbours.size == both.setup.settings.neighbours.size > 0
+
+
+def test_the_seed_follows_from_every_bit_of_the_sum_and_from_the_charter():
+    both = staged(small_city(people=60, places=12, records=240))
+    opened = np.rint(both.release.sums * 2.0**both.campaign.visits.norm.fraction_bits).astype(np.int64).view(np.uint64)
+    told = {"survivors": 60, "rostered": 60}
+    campaign, static = Campaign.of(both.chartered.document), both.static
+    again = edition(campaign, static, both.lines, opened=opened, **told)
+    assert again.documents == both.edited.documents
+    other = opened.copy()
+    other[7] ^= np.uint64(1)
+    moved = edition(campaign, static, both.lines, opened=other, **told)
+    assert moved.document.seed != again.document.seed
+
+
+def test_these_cities_have_priors_of_every_kind():
+    """A shape; a prediction that is all that is known; and nothing that rises out of the noise."""
+    shapes = {name: CITIES[name]().edited.document.shape for name in ("usual", "few places", "drowned")}
+    assert 0 < shapes["usual"] < np.inf
+    assert shapes["few places"] == np.inf
+    assert shapes["drowned"] == 0
+    assert CITIES["drowned"]().known().counted.names == (NEARBY,)  # a column of zeros says nothing
+
+
+def test_surroundings_are_released_where_there_are_places_enough():
+    assert staged(CITY).known().counted.names == (POPULARITY, NEARBY)
+    assert CITIES["few places"]().known().counted.names == (POPULARITY,)

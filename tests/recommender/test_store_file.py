@@ -1,0 +1,251 @@
+"""The file of a store: private, durable, refused where it is not sound and ours, and clean of what was deleted."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from prirec.errors import StateError, UsageError
+from prirec.protocols.actions import Persist, Stage
+from prirec.recommender import database_sqlite
+from prirec.recommender.schema import MIGRATIONS
+from prirec.recommender.store import Store
+from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said
+
+LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
+PRESENT = len(MIGRATIONS)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(path) as opened:
+        yield opened
+
+
+def test_a_path_and_its_url_are_the_same_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Store.open(path).close()
+    monkeypatch.chdir(path.parent)
+    for url in (f"sqlite:///{path}", str(path), "store", "sqlite:///store"):
+        with Store.open(url) as store:
+            store.enrol(name(len(url)), 1, day=1)
+    with Store.open(path) as store:
+        assert len(store.people()) == 4
+    assert [file.name for file in path.parent.iterdir()] == ["store"]
+
+
+def test_another_kind_of_url_is_refused() -> None:
+    with pytest.raises(UsageError, match="sqlite:///a-file or postgresql://"):
+        Store.open("mysql://root:hunter2@host/database")
+
+
+def test_the_files_are_private(path: Path) -> None:
+    old = os.umask(0)
+    try:
+        with Store.open(path) as store:
+            prepare(store)
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    finally:
+        os.umask(old)
+    assert modes == {"store": 0o600, "store-wal": 0o600, "store-shm": 0o600}
+    assert [file.name for file in path.parent.iterdir()] == ["store"]  # the log is folded in at the end
+
+
+def test_a_commit_waits_for_the_disk_and_readers_wait_for_nobody(store: Store) -> None:
+    pragmas = ("journal_mode", "synchronous", "fullfsync", "secure_delete", "trusted_schema")
+    with store._database.transaction() as writing:
+        assert [(writing.one(f"PRAGMA {name}") or ())[0] for name in pragmas] == ["wal", 2, 1, 1, 0]
+        writing.change("INSERT INTO progress VALUES (1, ?)", b"unseen")
+        assert store.progress() is None
+    assert store.progress() == b"unseen"
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    with Store.open(path) as store:
+        pass
+    for use in (store.people, lambda: store.write(Persist(of(), Stage.ENTERED, ONE)), lambda: store.lease(b"", 1)):
+        with pytest.raises(UsageError, match="closed"):
+            use()
+
+
+# What was deleted
+
+
+def files_with(text: bytes, folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir() if text in file.read_bytes()}
+
+
+@pytest.mark.parametrize(
+    "close",
+    [
+        lambda store: store.write(Persist(of(), Stage.BURNT, ONE)),
+        lambda store: store.advance(progress=b"", persists=[Persist(of(), Stage.OPENED, ONE)]),
+        lambda store: store.deliver([], persists=[Persist(of(), Stage.BURNT, ONE)]),
+        lambda store: store.close_round(of()),
+    ],
+)
+def test_boxes_and_shares_leave_no_trace_on_the_disk(
+    path: Path, store: Store, close: Callable[[Store], object]
+) -> None:  # fmt: skip
+    enter(store, of())
+    long = b"a sealed box, " * 1000
+    store.hand_in([said(at, long + bytes([at])) for at in range(50)])
+    store.deliver([(name(at), of(), long) for at in range(50)])
+    store._database.tidy()
+    store.hand_in([said(99, b"a sealed box, short")])
+    assert files_with(b"a sealed box, ", path.parent) == {"store", "store-wal"}
+    close(store)
+    assert files_with(b"a sealed box, ", path.parent) == set()
+
+
+def test_a_reader_in_the_middle_does_not_hold_up_the_end_of_a_round(path: Path, store: Store) -> None:
+    prepare(store)
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM inbox").fetchone() == (2,)
+        store.write(Persist(of(), Stage.BURNT, ONE))
+        assert len(store.incoming(0, 9)) == 1
+    store.write(Persist(of(group=1), Stage.BURNT, ONE))
+    assert (path.parent / "store-wal").stat().st_size == 0
+
+
+# Files that are refused
+
+
+def newer(path: Path) -> None:
+    Store.open(path, migrations=LATER).close()
+
+
+def of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE contacts (name)")
+
+
+def of_a_device(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA application_id={0x50524543}")
+        connection.execute("PRAGMA user_version=1")
+
+
+def no_database(path: Path) -> None:
+    path.write_text("user,poi\n" * 1000)
+
+
+def filled(path: Path) -> bytearray:
+    with Store.open(path) as store:
+        store.found(FOUNDING)
+        enter(store, of())
+        store.hand_in([said(at, bytes(3000)) for at in range(20)])
+    return bytearray(path.read_bytes())
+
+
+def damaged(path: Path) -> None:
+    content = filled(path)
+    content[4096 : 5 * 4096] = b"\xff" * 4 * 4096
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(filled(path)[: 5 * 4096])
+
+
+def without_a_version(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version=0")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (newer, f"has version {PRESENT + 1}, this program knows {PRESENT}.*newer program"),
+        (of_another_program, "not a file of PriRec's"),
+        (of_a_device, "not a file of PriRec's"),
+        (no_database, "not a file of PriRec's"),
+        (damaged, "is damaged; move it away"),
+        (cut_short, "is damaged; move it away"),
+        (without_a_version, "is damaged; move it away"),
+    ],
+)
+def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
+    path: Path, spoil: Callable[[Path], None], text: str
+) -> None:
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=text) as caught:
+        Store.open(path)
+    assert caught.value.exit_code == 5
+    assert caught.value.__cause__ is None
+    assert path.read_bytes() == before
+    assert {file.name for file in path.parent.iterdir()} <= {"store", "store-wal", "store-shm"}  # no copy was made
+
+
+def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"could not be made \(No such file or directory\); name a folder"):
+        Store.open(tmp_path / "missing" / "store")
+
+
+def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(store: Store) -> None:
+    with pytest.raises(StateError, match=r"SQLITE_CONSTRAINT.*nothing was written") as caught:
+        store.enrol(b"hunter2", 1, day=1)
+    assert "hunter2" not in str(caught.value)
+
+
+# Older files, full disks and other writers
+
+
+def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:
+    with Store.open(path) as store:
+        prepare(store)
+        before = everything(store)
+    with Store.open(path, migrations=LATER) as store, store._database.reading() as rows:
+        assert rows.all("SELECT * FROM later") == []
+        assert everything(store) == before
+    backup = path.with_name(f"store.version-{PRESENT}")
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    with Store.open(backup) as store:
+        assert everything(store) == before
+    assert {file.name for file in path.parent.iterdir()} == {"store", backup.name}
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+    with Store.open(path) as store:
+        prepare(store)
+        before = everything(store)
+    with pytest.raises(StateError, match="could not be used"):
+        Store.open(path, migrations=(*LATER, ("INSERT INTO nowhere VALUES (1)",)))
+    with Store.open(path) as store:
+        assert everything(store) == before
+
+
+def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
+    prepare(store)
+    before = everything(store)
+    with store._database.reading() as rows:  # the one connection that there is
+        rows.change("PRAGMA max_page_count=1")  # the least possible: as many as there are
+    with pytest.raises(StateError, match="Make room") as caught:
+        store.hand_in([said(5, b"a secret" * 9000)])
+    assert "secret" not in str(caught.value)
+    assert everything(store) == before
+    with store._database.reading() as rows:
+        rows.change("PRAGMA max_page_count=100000")
+    assert store.hand_in([said(5, b"a secret" * 9000)]) == [True]
+
+
+def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_sqlite, "WAIT", 0.05)
+    with Store.open(path) as impatient:
+        with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
+            enter(impatient, of())
+        enter(impatient, of())
+    assert store.open_rounds() == [of()]

@@ -1,0 +1,77 @@
+"""One worker conducts: a lease is held by one, runs out by the database's clock, and without it nothing is written."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from prirec.errors import StateError
+from prirec.protocols.actions import Persist, Stage
+from prirec.recommender.store import LeaseLostError, Store
+from support.stores import ONE, enter, everything, name, of
+
+FIRST, SECOND = b"first worker", b"second worker"
+
+
+def test_while_one_conducts_no_other_does(store: Store, url: str) -> None:
+    assert store.lease(FIRST, 60)
+    with Store.open(url) as other:
+        assert not other.lease(SECOND, 60)
+        assert store.lease(FIRST, 60)  # renewed
+        assert not other.lease(SECOND, 60)
+
+
+def test_a_lease_that_ran_out_is_anybodys(store: Store) -> None:
+    assert store.lease(FIRST, 0.2)
+    assert not store.lease(SECOND, 60)
+    time.sleep(0.3)
+    assert store.lease(SECOND, 60)
+    assert not store.lease(FIRST, 60)
+
+
+def test_to_renew_is_to_hold_it_from_now_on(store: Store) -> None:
+    assert store.lease(FIRST, 60)
+    assert store.lease(FIRST, 0.1)
+    time.sleep(0.2)
+    assert store.lease(SECOND, 60)
+
+
+def test_a_lease_is_given_back_by_its_holder_alone(store: Store) -> None:
+    assert store.lease(FIRST, 60)
+    store.release(SECOND)
+    assert not store.lease(SECOND, 60)
+    store.release(FIRST)
+    assert store.lease(SECOND, 60)
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "write": lambda store: store.write(Persist(of(), Stage.BURNT, ONE), holder=FIRST),
+    "deliver": lambda store: store.deliver([(name(1), of(), b"late")], holder=FIRST),
+    "advance": lambda store: store.advance(progress=b"late", holder=FIRST),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_who_lost_the_lease_without_noticing_writes_nothing(store: Store, write: str) -> None:
+    enter(store, of())
+    store.lease(FIRST, 0)
+    store.lease(SECOND, 60)
+    before = everything(store)
+    with pytest.raises(LeaseLostError, match="another worker conducts") as caught:
+        WRITES[write](store)
+    assert isinstance(caught.value, StateError)
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_who_is_late_but_was_not_replaced_goes_on(store: Store, write: str) -> None:
+    enter(store, of())
+    store.lease(FIRST, 0)
+    before = everything(store)
+    WRITES[write](store)
+    assert everything(store) != before
+
+
+def test_who_never_had_the_lease_writes_nothing(store: Store) -> None:
+    with pytest.raises(LeaseLostError):
+        store.advance(progress=b"", holder=FIRST)

@@ -1,0 +1,180 @@
+"""What devices hand in, and what waits for them: for rounds that are open, each once, and for nobody else."""
+
+import pytest
+
+from prirec.contract.wire import Letter
+from prirec.errors import StateError
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.messages import Round
+from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store_mail import MOST_SAID
+from support.stores import ONE, enter, name, of, said
+
+
+def bodies(store: Store) -> list[bytes]:
+    return [body for _, body in store.incoming(0, 1000)]
+
+
+# Messages
+
+
+def test_messages_come_in_the_order_in_which_they_were_handed_in(store: Store) -> None:
+    enter(store, of())
+    assert store.hand_in([said(2, b"a"), said(1, b"b")]) == [True, True]
+    assert store.hand_in([said(1, b"c")]) == [True]
+    numbers = [number for number, _ in store.incoming(0, 1000)]
+    assert bodies(store) == [b"a", b"b", b"c"]
+    assert numbers == sorted(set(numbers))
+
+
+def test_the_conductor_reads_on_from_where_it_was(store: Store) -> None:
+    enter(store, of())
+    store.hand_in([said(at, bytes([at])) for at in range(7)])
+    heard: list[bytes] = []
+    after = 0
+    while page := store.incoming(after, 3):
+        heard += [body for _, body in page]
+        after = page[-1][0]
+    assert heard == [bytes([at]) for at in range(7)]
+    store.hand_in([said(1, b"later")])
+    assert [body for _, body in store.incoming(after, 3)] == [b"later"]
+
+
+def test_only_what_is_for_an_open_round_is_taken(store: Store) -> None:
+    enter(store, of(1), of(2), of(1, group=3), of(1, kind="interaction"))
+    store.write(Persist(of(1), Stage.BURNT, ONE))
+    rounds = [of(1), of(2), of(3), of(2, attempt=1), of(2, group=1), of(1, group=3), of(2, kind="interaction")]
+    taken = store.hand_in([said(1, bytes([at]), to=one) for at, one in enumerate(rounds)])
+    assert taken == [False, True, False, False, False, True, False]
+    assert bodies(store) == [b"\1", b"\5"]
+
+
+def test_a_round_of_another_deployment_is_not_open(store: Store) -> None:
+    enter(store, of())
+    other = type(of())(b"x" * 16, "linear", 1)
+    assert store.hand_in([said(1, b"a", to=other)]) == [False]
+
+
+def test_the_same_message_again_is_one_and_is_acknowledged(store: Store) -> None:
+    enter(store, of())
+    assert store.hand_in([said(1, b"keys"), said(1, b"keys")]) == [True, True]
+    assert store.hand_in([said(1, b"keys"), said(2, b"keys")]) == [True, True]
+    assert bodies(store) == [b"keys", b"keys"]  # of two senders
+
+
+def test_two_different_messages_are_both_kept_for_the_collector_to_judge(store: Store) -> None:
+    enter(store, of())
+    store.hand_in([said(1, b"keys"), said(1, b"other keys")])
+    assert bodies(store) == [b"keys", b"other keys"]
+
+
+def test_nobody_can_fill_the_store_with_different_messages(store: Store) -> None:
+    enter(store, of(), of(1, group=1))
+    store.hand_in([said(1, bytes([at])) for at in range(10)])
+    store.hand_in([said(1, bytes([at])) for at in range(10, 100)])
+    store.hand_in([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
+    assert bodies(store) == [*(bytes([at]) for at in range(MOST_SAID)), b"somebody else", b"elsewhere"]
+
+
+def test_what_is_handed_in_in_vain_costs_no_number_and_nothing_is_nothing(store: Store) -> None:
+    assert store.hand_in([]) == []
+    assert store.hand_in([said(1, b"a", to=of(9))]) == [False]
+    enter(store, of())
+    store.hand_in([said(1, b"a")])
+    assert store.incoming(0, 9) == [(1, b"a")]
+
+
+def test_a_message_does_not_print(store: Store) -> None:
+    assert "sealed" not in repr(Incoming(of(), name(1), b"sealed"))
+
+
+# Letters
+
+
+def test_a_letter_is_for_its_receiver_alone(store: Store) -> None:
+    enter(store, of())
+    store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
+    assert store.letters(name(1), 0, 9) == [Letter(1, b"a"), Letter(3, b"c")]
+    assert store.letters(name(2), 0, 9) == [Letter(2, b"b")]
+    assert store.letters(name(3), 0, 9) == []
+
+
+def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
+    enter(store, of())
+    store.deliver([(name(1), of(), bytes([at])) for at in range(5)])
+    assert [one.body for one in store.letters(name(1), 2, 2)] == [b"\2", b"\3"]
+    assert [one.body for one in store.letters(name(1), 4, 9)] == [b"\4"]
+    assert store.letters(name(1), 5, 9) == []
+
+
+def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> None:
+    enter(store, of())
+    store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
+    store.throw_away(name(0), 3)
+    assert [one.number for one in store.letters(name(0), 0, 9)] == [5]
+    assert [one.number for one in store.letters(name(1), 0, 9)] == [2, 4, 6]
+    store.throw_away(name(0), 3)
+    assert store.counts().letters == 4
+
+
+def test_what_arrived_is_thrown_away_together_with_what_is_handed_in(store: Store) -> None:
+    enter(store, of())
+    store.deliver([(name(at % 3), of(), bytes([at])) for at in range(6)])
+    taken = store.hand_in([said(1, b"a"), said(1, b"b", to=of(7))], arrived=[(name(0), 9), (name(1), 2)])
+    assert taken == [True, False]
+    assert store.letters(name(0), 0, 9) == []
+    assert [one.number for one in store.letters(name(1), 0, 9)] == [5]
+    assert len(store.letters(name(2), 0, 9)) == 2
+    assert store.hand_in([], arrived=[(name(2), 9)]) == []
+    assert store.letters(name(2), 0, 9) == []
+
+
+@pytest.mark.parametrize("over", [of(9), of(1), of(2, attempt=1)])
+def test_nothing_is_delivered_where_one_of_the_rounds_is_not_open(store: Store, over: Round) -> None:
+    enter(store, of(1), of(2))
+    store.write(Persist(of(1), Stage.OPENED, ONE))
+    with pytest.raises(StateError, match="never entered, or is over"):
+        store.deliver([(name(1), of(2), b"a"), (name(1), over, b"b")])
+    assert store.letters(name(1), 0, 9) == []
+    store.deliver([(name(1), of(2), b"a")])
+    assert store.letters(name(1), 0, 9) == [Letter(1, b"a")]
+
+
+def test_letters_follow_what_must_be_in_the_journal_before_them(store: Store) -> None:
+    store.deliver([(name(1), of(), b"invitation")], persists=[Persist(of(), Stage.ENTERED, ONE)])
+    assert store.open_rounds() == [of()]
+    assert len(store.letters(name(1), 0, 9)) == 1
+    with pytest.raises(StateError, match="settled its stage ENTERED in another way"):
+        store.deliver([(name(1), of(), b"another")], persists=[Persist(of(), Stage.ENTERED, name(7))])
+    assert store.open_rounds() == []
+    assert store.letters(name(1), 0, 9) == []
+    store.deliver([], persists=[Persist(of(2), Stage.ENTERED, ONE)])
+    assert store.open_rounds() == [of(2)]
+
+
+def test_pollers_are_woken_for_letters_since_they_last_looked(store: Store) -> None:
+    assert store.receivers_since(0) == (0, set())
+    enter(store, of())
+    store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
+    assert store.receivers_since(0) == (3, {name(1), name(2)})
+    assert store.receivers_since(2) == (3, {name(1)})
+    assert store.receivers_since(3) == (3, set())
+    store.deliver([(name(3), of(), b"d")])
+    assert store.receivers_since(3) == (4, {name(3)})
+    store.deliver([])
+    assert store.receivers_since(4) == (4, set())
+
+
+def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: Store, url: str) -> None:
+    enter(store, of())
+    store.deliver([(name(1), of(), b"a")] * 3)
+    store.hand_in([said(1, b"a"), said(2, b"a")])
+    store.throw_away(name(1), 3)
+    store.close_round(of())
+    store.close()
+    with Store.open(url) as again:
+        again.deliver([(name(1), of(), b"b")])
+        again.hand_in([said(1, b"b")])
+        assert again.letters(name(1), 0, 9) == [Letter(4, b"b")]
+        assert again.incoming(0, 9) == [(3, b"b")]
+        assert again.receivers_since(0) == (4, {name(1)})

@@ -1,0 +1,186 @@
+"""What is PostgreSQL's own: a schema beside others, connections that are lost, writers that hang, and no password."""
+
+import sys
+import traceback
+
+import psycopg
+import pytest
+
+from prirec.errors import StateError, UsageError
+from prirec.protocols.actions import Persist, Stage
+from prirec.recommender import database_postgres
+from prirec.recommender.schema import MIGRATIONS
+from prirec.recommender.store import Store
+from support.postgres import GROUP, Server
+from support.stores import ONE, enter, everything, of, prepare
+
+pytestmark = GROUP
+LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
+
+
+@pytest.fixture(params=["postgresql"])
+def url(postgres: Server) -> str:
+    return postgres.fresh()
+
+
+def run(url: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def cut_off(url: str) -> None:
+    """As when the server was started anew: everyone else's connections are gone."""
+    run(url, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'prirec'")
+
+
+def test_other_tables_in_the_database_are_left_alone(url: str) -> None:
+    run(url, "CREATE TABLE people (name text); INSERT INTO people VALUES ('somebody')")
+    with Store.open(url) as store:
+        assert store.people() == []
+    assert run(url, "SELECT * FROM public.people") == [("somebody",)]
+
+
+def test_a_schema_of_that_name_that_is_not_ours_is_refused_and_left_alone(url: str) -> None:
+    run(url, "CREATE SCHEMA prirec; CREATE TABLE prirec.people (name text)")
+    with pytest.raises(StateError, match="that is not PriRec's; name another database"):
+        Store.open(url)
+    assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'prirec'") == [(1,)]
+
+
+def test_newer_tables_are_refused_and_left_alone(url: str) -> None:
+    Store.open(url, migrations=LATER).close()
+    with pytest.raises(StateError, match=f"has version {len(LATER)}, this program knows {len(MIGRATIONS)}"):
+        Store.open(url)
+    assert run(url, "SELECT version FROM prirec.version") == [(len(LATER),)]
+
+
+def test_older_tables_are_migrated_with_what_is_in_them(url: str) -> None:
+    with Store.open(url) as store:
+        prepare(store)
+        before = everything(store)
+    with Store.open(url, migrations=LATER) as store:
+        assert everything(store) == before
+    assert run(url, "SELECT count(*) FROM prirec.later") == [(0,)]
+
+
+def test_a_migration_that_fails_leaves_the_tables_as_they_were(url: str) -> None:
+    with Store.open(url) as store:
+        prepare(store)
+        before = everything(store)
+    with pytest.raises(StateError, match="other tables than this program knows"):
+        Store.open(url, migrations=(*LATER, ("INSERT INTO nowhere VALUES (1)",)))
+    with Store.open(url) as store:
+        assert everything(store) == before
+    assert run(url, "SELECT version FROM prirec.version") == [(len(MIGRATIONS),)]
+
+
+@pytest.mark.parametrize("spoil", ["DROP TABLE prirec.inbox", "DELETE FROM prirec.version"])
+def test_tables_that_are_missing_are_told_of(url: str, spoil: str) -> None:
+    with Store.open(url) as store:
+        run(url, spoil)
+        with pytest.raises(StateError, match=r"other tables than this program knows|is damaged"):
+            store.counts() if "inbox" in spoil else Store.open(url)
+
+
+def test_a_user_who_may_not_write_is_told(url: str) -> None:
+    Store.open(url).close()
+    run(url, "DROP ROLE IF EXISTS reader")
+    run(url, "CREATE ROLE reader LOGIN")
+    with pytest.raises(StateError, match="look at its privileges"):
+        Store.open(url.replace("postgres:@", "reader@"))
+
+
+# Connections
+
+
+def test_a_server_that_was_started_anew_is_not_noticed(url: str) -> None:
+    with Store.open(url) as store:
+        for _ in range(2):
+            prepare(store)
+            cut_off(url)
+            assert len(store.open_rounds()) == 2
+            cut_off(url)
+            store.advance(progress=b"", persists=[Persist(one, Stage.BURNT, ONE) for one in store.open_rounds()])
+            run(url, "DELETE FROM prirec.rounds")
+
+
+def test_a_connection_that_is_lost_in_a_write_undoes_it_and_the_next_one_works(url: str) -> None:
+    def write(store: Store) -> None:
+        with store._database.transaction() as rows:
+            rows.change("INSERT INTO progress VALUES (1, ?)", b"lost")
+            cut_off(url)
+            rows.change("INSERT INTO lease VALUES (1, ?, 1.0)", b"lost")
+
+    with Store.open(url) as store:
+        with pytest.raises(StateError, match=r"was lost|shutting down"):
+            write(store)
+        assert store.progress() is None
+        enter(store, of())
+
+
+def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(url) as store:
+        monkeypatch.setattr(database_postgres, "WAIT", 0.1)
+        with Store.open(url) as impatient:
+            with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
+                enter(impatient, of())
+            enter(impatient, of())
+        assert store.open_rounds() == [of()]
+
+
+def test_a_writer_that_hangs_is_cut_off_and_the_others_go_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(hanging: Store, other: Store) -> None:
+        with hanging._database.transaction() as rows:
+            rows.change("INSERT INTO progress VALUES (1, ?)", b"from long ago")
+            enter(other, of())  # waits until the server has had enough
+
+    with Store.open(url) as other:
+        monkeypatch.setattr(database_postgres, "WAIT", 0.2)
+        with Store.open(url) as hanging:
+            with pytest.raises(StateError, match=r"was lost|could not be used \(25P03\)"):
+                hang(hanging, other)
+            assert other.progress() is None
+            assert hanging.open_rounds() == [of()]
+
+
+def test_a_commit_waits_for_the_disk_whatever_the_servers_habit(url: str) -> None:
+    run(url, f"ALTER DATABASE {url.split('/')[3].split('?')[0]} SET synchronous_commit TO off")
+    assert run(url, "SHOW synchronous_commit") == [("off",)]
+    with Store.open(url) as store, store._database.transaction() as rows:
+        assert rows.one("SHOW synchronous_commit") == ("on",)
+
+
+# What is told
+
+
+def test_no_error_tells_a_password() -> None:
+    for url, kind in (
+        ("postgresql://somebody:hunter2@127.0.0.1:1/database", StateError),
+        ("postgresql://somebody:hunter2@127.0.0.1:port/database", (StateError, UsageError)),
+        ("postgresql://somebody:hunter2@[/database", UsageError),
+        ("postgres://somebody:hunter2@127.0.0.1:1/database?hunter2=1", UsageError),
+    ):
+        with pytest.raises(kind) as caught:
+            Store.open(url)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value, chain=True))
+
+
+def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> None:
+    short = b"a name that is no key"
+    with Store.open(url) as store:
+        with pytest.raises(StateError, match=r"could not be used \(23514\); nothing was written") as caught:
+            store.enrol(short, 1, day=1)
+        told = "".join(traceback.format_exception(caught.value))
+        assert "no key" not in told
+        assert short.hex() not in told
+        assert store.people() == []
+
+
+def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "prirec.recommender.database_postgres")
+    with pytest.raises(UsageError, match=r"prirec\[recommender\]"):
+        Store.open("postgresql://host/database")

@@ -1,0 +1,201 @@
+"""A collector's journal: the rules of protocols/journal.py for each cohort, and nothing kept when a round is over."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from prirec.contract.documents import Mean, written
+from prirec.contract.log import Head
+from prirec.errors import StateError, UsageError
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.journal import ConflictError, Entry
+from prirec.protocols.messages import Round
+from prirec.recommender.store import Store
+from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
+
+MEAN = written(Mean(0, bytes(8)))
+
+
+def fill(store: Store, *rounds: Round) -> None:
+    """A message and a letter for each."""
+    for one in rounds:
+        store.hand_in([said(1, b"sealed", to=one)])
+        store.deliver([(name(1), one, b"sealed")])
+
+
+def kept(store: Store) -> tuple[int, int]:
+    counts = store.counts()
+    return counts.messages, counts.letters
+
+
+def test_a_collector_goes_through_its_stages_and_each_is_told(store: Store) -> None:
+    stages = [(Stage.ENTERED, False), (Stage.AGREED, True), (Stage.OPENED, True)]
+    for stage, masked in stages:
+        assert store.write(Persist(of(), stage, ONE)) == Entry(of(), stage, ONE, b"", masked)
+        assert store.write(Persist(of(), stage, ONE)) == Entry(of(), stage, ONE, b"", masked)  # again is the same
+        assert store.rounds(9) == [Entry(of(), stage, ONE, b"", masked)]
+        assert store.open_rounds() == ([] if stage is Stage.OPENED else [of()])
+
+
+def test_many_cohorts_are_at_one_number_and_each_goes_its_own_way(store: Store) -> None:
+    cohorts = [of(5, group=group) for group in range(4)]
+    enter(store, *cohorts)
+    store.write(Persist(cohorts[1], Stage.AGREED, ONE))
+    store.write(Persist(cohorts[1], Stage.OPENED, ONE))
+    store.write(Persist(cohorts[3], Stage.BURNT, ONE))
+    enter(store, of(6, group=1))
+    assert store.open_rounds() == [cohorts[0], cohorts[2], of(6, group=1)]
+    assert [entry.round for entry in store.rounds(2)] == [of(6, group=1), cohorts[3]]
+
+
+def test_a_cohort_never_goes_back_to_a_number(store: Store) -> None:
+    enter(store, of(5, group=1))
+    with pytest.raises(StateError, match="is not after 5"):
+        enter(store, of(4, group=1))
+    enter(store, of(4, group=2))  # that is another cohort
+    enter(store, of(4, group=1, kind="interaction"))  # and that another kind
+    with pytest.raises(StateError, match="never entered"):
+        store.write(Persist(of(6, group=1), Stage.OPENED, ONE))
+
+
+@pytest.mark.parametrize("over", [Stage.OPENED, Stage.BURNT])
+def test_a_round_that_is_over_stays_over(store: Store, over: Stage) -> None:
+    enter(store, of())
+    store.write(Persist(of(), over, ONE))
+    for stage in (Stage.AGREED, Stage.OPENED, Stage.BURNT):
+        if stage is not over:
+            with pytest.raises(StateError, match="does not go to"):
+                store.write(Persist(of(), stage, ONE))
+    assert store.rounds(9)[0].stage is over
+
+
+def test_a_sum_whose_survivors_were_settled_is_not_tried_again(store: Store) -> None:
+    enter(store, of())
+    store.write(Persist(of(), Stage.AGREED, ONE))
+    store.write(Persist(of(), Stage.BURNT, ONE))
+    with pytest.raises(StateError, match="entered before"):
+        enter(store, of(attempt=1))
+
+
+def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(store: Store) -> None:
+    enter(store, of(), of(group=1))
+    fill(store, of(), of(group=1))
+    enter(store, of(attempt=1))  # as when its conductor died before it was burnt
+    assert store.open_rounds() == [of(group=1), of(attempt=1)]
+    assert kept(store) == (1, 1)
+    assert store.hand_in([said(1, b"late"), said(1, b"now", to=of(attempt=1))]) == [False, True]
+    with pytest.raises(StateError, match="entered before"):
+        enter(store, of(attempt=0))
+
+
+def test_a_stage_settled_in_another_way_burns_the_round_and_empties_it(store: Store) -> None:
+    enter(store, of())
+    store.write(Persist(of(), Stage.AGREED, ONE))
+    fill(store, of())
+    with pytest.raises(ConflictError):
+        store.write(Persist(of(), Stage.AGREED, OTHER))
+    assert store.rounds(1)[0].stage is Stage.BURNT
+    assert kept(store) == (0, 0)
+
+
+def test_a_conflict_in_a_round_that_was_opened_leaves_it_opened(store: Store) -> None:
+    enter(store, of())
+    store.write(Persist(of(), Stage.OPENED, ONE))
+    with pytest.raises(ConflictError):
+        store.write(Persist(of(), Stage.OPENED, OTHER))
+    assert store.rounds(1)[0].stage is Stage.OPENED
+
+
+@pytest.mark.parametrize("stage", [Stage.MASKED, Stage.REVEALED])
+def test_a_collector_masks_and_reveals_nothing(store: Store, stage: Stage) -> None:
+    enter(store, of())
+    with pytest.raises(UsageError, match=f"no stage {stage.name}"):
+        store.write(Persist(of(), stage, ONE, b"a masked vector"))
+
+
+@pytest.mark.parametrize(
+    "close",
+    [
+        lambda store: store.write(Persist(of(), Stage.OPENED, ONE)),
+        lambda store: store.write(Persist(of(), Stage.BURNT, ONE)),
+        lambda store: store.advance(progress=b"", persists=[Persist(of(), Stage.OPENED, ONE)]),
+        lambda store: store.advance(progress=b"", over=[of()]),
+        lambda store: store.deliver([], persists=[Persist(of(), Stage.BURNT, ONE)]),
+        lambda store: store.close_round(of()),
+    ],
+)
+def test_boxes_and_shares_are_not_kept_after_use(store: Store, close: Callable[[Store], object]) -> None:
+    enter(store, of(), of(group=1))
+    fill(store, of(), of(group=1))
+    close(store)
+    assert kept(store) == (1, 1)
+    assert store.hand_in([said(2, b"more", to=of(group=1))]) == [True]
+
+
+def test_to_close_what_was_never_open_is_nothing(store: Store) -> None:
+    enter(store, of())
+    fill(store, of())
+    for other in (of(9), of(attempt=1), of(group=1)):
+        store.close_round(other)
+    assert kept(store) == (1, 1)
+
+
+# What follows from an opened sum
+
+
+def test_an_opened_sum_is_written_with_all_that_follows_from_it(store: Store, url: str) -> None:
+    enter(store, of(), of(group=1))
+    fill(store, of(), of(group=1))
+    assert store.progress() is None
+    entries = signed(Head(), ("model", MEAN[0]))
+    opened = [Persist(of(group=group), Stage.OPENED, ONE) for group in (0, 1)]
+    store.advance(progress=b"next", entries=entries, documents=[MEAN], persists=opened, over=[of(), of(group=1)])
+    with Store.open(url) as worker:
+        assert worker.progress() == b"next"
+        assert worker.entries(0) == entries
+        assert worker.document(MEAN[0]) == MEAN[1]
+        assert [entry.stage for entry in worker.rounds(9)] == [Stage.OPENED] * 2
+        assert kept(worker) == (0, 0)
+    store.advance(progress=b"after that")
+    assert store.progress() == b"after that"
+    store.advance(progress=None)
+    assert store.progress() == b"after that"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"persists": [Persist(of(), Stage.OPENED, ONE), Persist(of(9), Stage.OPENED, ONE)]}, "never entered"),
+        ({"entries": signed(Head(), ("model", OTHER))}, "names a document"),
+        ({"entries": signed(Head(4, ONE), ("model", MEAN[0]))}, "not the next"),
+        ({"documents": [MEAN, (OTHER, b"not its name")]}, "own hash"),
+    ],
+)
+def test_where_a_part_is_refused_nothing_of_it_is_written(store: Store, wrong: dict[str, Any], text: str) -> None:
+    enter(store, of())
+    fill(store, of())
+    store.advance(progress=b"before")
+    before = everything(store)
+    parts: dict[str, Any] = {
+        "persists": [Persist(of(), Stage.OPENED, ONE)],
+        "documents": [MEAN],
+        "over": [of()],
+    } | wrong
+    with pytest.raises((StateError, UsageError), match=text):
+        store.advance(progress=b"after", **parts)
+    assert everything(store) == before
+    assert store.document(MEAN[0]) is None
+
+
+def test_a_conflict_in_one_part_burns_that_round_and_writes_nothing_else(store: Store) -> None:
+    enter(store, of(), of(group=1))
+    store.write(Persist(of(group=1), Stage.AGREED, ONE))
+    persists = [Persist(of(), Stage.OPENED, ONE), Persist(of(group=1), Stage.AGREED, OTHER)]
+    with pytest.raises(ConflictError):
+        store.advance(progress=b"after", documents=[MEAN], persists=persists)
+    assert store.progress() is None
+    assert store.document(MEAN[0]) is None
+    assert [(entry.round, entry.stage) for entry in store.rounds(9)] == [
+        (of(group=1), Stage.BURNT), (of(), Stage.ENTERED)
+    ]  # fmt: skip

@@ -1,0 +1,273 @@
+"""The clerk: everything that has come goes into one transaction, and nobody waits for a letter that is there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prirec.errors import StateError
+from prirec.recommender import desk as desks
+from prirec.recommender.answers import RefusedError
+from prirec.recommender.desk import MOST_AT_ONCE, Desk
+from prirec.recommender.limits import Limits
+from prirec.recommender.metrics import Metrics
+from prirec.recommender.store import Incoming, Store
+from support.patience import PATIENT
+from support.services import Site
+from support.stores import enter, name, of, said
+
+
+@asynccontextmanager
+async def opened(store: Store, **limits: Any) -> AsyncIterator[Desk]:
+    desk = Desk(store, limits=Limits(**limits), metrics=Metrics())
+    desk.open()
+    try:
+        yield desk
+    finally:
+        await desk.close()
+
+
+class Watched(Store):
+    """Counts what it is asked, and can be held up in the middle of a commit."""
+
+    def __init__(self, database: Any) -> None:
+        super().__init__(database)
+        self.commits, self.lookups, self.gate, self.inside = list[int](), 0, Event(), Event()
+        self.thrown = list[tuple[bytes, int]]()
+        self.gate.set()
+
+    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+        self.inside.set()
+        self.gate.wait(30)
+        self.commits.append(len(items))
+        self.thrown += arrived
+        return super().hand_in(items, arrived=arrived)
+
+    def letters(self, receiver: bytes, after: int, most: int) -> Any:
+        self.lookups += 1
+        return super().letters(receiver, after, most)
+
+
+@pytest.fixture
+def store(site: Site) -> Any:
+    with Watched.open(site.url) as opened_:
+        yield opened_
+
+
+async def held_up(store: Watched, desk: Desk) -> "asyncio.Future[Any]":
+    """One errand, in the middle of whose commit the clerk is held up."""
+    store.gate.clear()
+    store.inside.clear()
+    first = desk.ask(name(0), [said(0, b"first")], after=0)
+    await asyncio.to_thread(store.inside.wait, 30)
+    return first
+
+
+def test_what_comes_during_a_commit_shares_the_next_one(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            rest = [desk.ask(name(at), [said(at, b"%d" % at), said(at, b"more")], after=0) for at in range(1, 51)]
+            store.gate.set()
+            found = await asyncio.gather(first, *rest)
+        assert [one.taken for one in found] == [(True,)] + [(True, True)] * 50
+
+    asyncio.run(run())
+    assert store.commits == [1, 100]
+    assert store.counts().messages == 101
+
+
+def test_no_commit_grows_without_bound(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_AT_ONCE + 10)]
+            store.gate.set()
+            await asyncio.gather(first, *rest)
+
+    asyncio.run(run())
+    assert store.commits == [1, MOST_AT_ONCE, 10]
+
+
+def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            asked = [
+                desk.ask(name(at), [said(at, b"x", to=of(1 + at % 2)), said(at, b"y")], after=0) for at in range(8)
+            ]
+            store.gate.set()
+            await first
+            assert [(await one).taken for one in asked] == [(at % 2 == 0, True) for at in range(8)]
+
+    asyncio.run(run())
+
+
+def test_a_message_is_acknowledged_only_when_it_is_durable(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(first), 0.2)
+            store.gate.set()
+            await first
+
+    asyncio.run(run())
+
+
+def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            for _ in range(5):
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+            assert store.lookups == 0
+            store.deliver([(name(1), of(), b"hello")])
+            (letter,) = (await desk.ask(name(1), [], after=0)).letters
+            assert (await desk.ask(name(1), [], after=letter.number)).letters == ()
+            assert (await desk.ask(name(2), [], after=0)).letters == ()
+            assert store.lookups == 1
+
+    asyncio.run(run())
+
+
+def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LOOK_EVERY", 0.005)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            for after in (3, 2):  # the second is behind the first
+                await desk.ask(name(1), [], after=after)
+            await desk.ask(name(2), [], after=1)
+            await asyncio.sleep(0.3)
+
+    asyncio.run(run())
+    assert sorted(store.thrown) == [(name(1), 3), (name(2), 1)]
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("deliver"), st.integers(0, 2), st.integers(1, 3)),
+        st.tuples(st.just("ask"), st.integers(0, 2), st.integers(0, 12)),
+        st.tuples(st.just("look"), st.just(0), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@settings(PATIENT, max_examples=30)
+@given(steps)
+def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: list[tuple[str, int, int]]) -> None:
+    async def run(store: Store) -> None:
+        async with opened(store) as desk:
+            for what, who, many in script:
+                if what == "deliver":
+                    store.deliver([(name(who), of(), b"x")] * many)
+                elif what == "look":
+                    desk.wake()
+                else:
+                    expected = store.letters(name(who), many, 64)
+                    assert list((await desk.ask(name(who), [], after=many)).letters) == expected
+
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    with TemporaryDirectory(dir=memory) as folder, Store.open(Path(folder) / "store") as store:
+        enter(store, of())
+        asyncio.run(run(store))
+
+
+def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.waiting(name(1), seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), after=0, poll=poll))
+                await asyncio.sleep(0.05)
+                await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
+                await asyncio.to_thread(desk.wake)
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+
+    asyncio.run(run())
+
+
+def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.waiting(name(1), seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                store.deliver([(name(1), of(), b"hello")])
+                await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
+                found = await asyncio.wait_for(desk.letters(name(1), after=0, poll=poll), 10)
+            assert len(found.letters) == 1
+
+    asyncio.run(run())
+
+
+def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.waiting(name(1), seconds=1000) as poll:
+                waiting = asyncio.create_task(desk.letters(name(1), after=0, poll=poll))
+                await asyncio.sleep(0.05)
+                desk.release()
+                assert (await asyncio.wait_for(waiting, 10)).letters == ()
+            with desk.waiting(name(1), seconds=1000) as poll:
+                assert poll.released
+
+    asyncio.run(run())
+
+
+def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> None:
+    async def run() -> list[Any]:
+        async with opened(store) as desk:
+            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
+        return [await one for one in asked]
+
+    assert all(found.taken == (True,) for found in asyncio.run(run()))
+    assert store.counts().messages == 20
+
+
+@pytest.mark.parametrize(("error", "status"), [(StateError("full"), 503), (ValueError("x"), 500)])
+def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
+    store: Watched, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    async def run(mend: Callable[[], None]) -> None:
+        async with opened(store) as desk:
+            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(3)]
+            told = await asyncio.gather(*asked, return_exceptions=True)
+            assert [one.status for one in told if isinstance(one, RefusedError)] == [status] * 3
+            mend()
+            assert (await desk.ask(name(1), [said(1, b"x")], after=0)).taken == (True,)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "hand_in", broken)
+        asyncio.run(run(patch.undo))
+
+
+def test_whoever_went_away_does_not_stop_the_others(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            gone, stays = desk.ask(name(1), [said(1, b"x")], after=0), desk.ask(name(2), [said(2, b"x")], after=0)
+            gone.cancel()
+            store.gate.set()
+            await first
+            assert (await stays).taken == (True,)
+
+    asyncio.run(run())
+    assert store.counts().messages == 3

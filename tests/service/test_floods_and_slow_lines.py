@@ -1,0 +1,210 @@
+"""Too many requests, and connections that never get to the point: bounded, and others are served meanwhile."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from time import monotonic, sleep
+
+import pytest
+
+from prirec.contract.wire import Mail
+from prirec.protocols.codec import encode
+from prirec.recommender import connections
+from prirec.recommender.limits import Limits, Rate
+from support.services import OPEN, Served, Site, handed_in, refusal, served
+
+FEW = Rate(0.01, 2)
+HEAD = "POST /v1/mail HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n"
+
+
+@contextmanager
+def connected(service: Served) -> Iterator[ssl.SSLSocket]:
+    plain = socket.create_connection(("127.0.0.1", service.port), timeout=20)
+    with plain, service.site.trust.wrap_socket(plain, server_hostname="localhost") as line:
+        yield line
+
+
+def ended(line: ssl.SSLSocket) -> tuple[bytes, float]:
+    """What still came before the other side closed, and how long that took."""
+    begun, came = monotonic(), b""
+    try:
+        while part := line.recv(10_000):
+            came += part
+    except (ConnectionError, ssl.SSLError):
+        pass
+    return came, monotonic() - begun
+
+
+def test_a_device_that_asks_too_often_is_told_to_wait_and_others_are_not(site: Site) -> None:
+    with served(site, limits=replace(OPEN, device=Rate(0.5, 3))) as service:
+        eve, bob = service.phone(1), service.phone(2)
+        statuses = [eve.post("/v1/mail", encode(Mail())).status_code for _ in range(6)]
+        assert statuses == [200] * 3 + [429] * 3
+        answer = eve.post("/v1/mail", encode(Mail((eve.says(),))))
+        assert refusal(answer) == (429, "TOO_MANY")
+        assert 1 <= int(answer.headers["retry-after"]) <= 2
+        assert bob.mail(bob.says()).refused == ()
+        assert handed_in(service.store) == [bob.says()]
+
+
+def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
+    with served(site, limits=replace(OPEN, device=Rate(0.01, 2))) as service:
+        phone = service.phone()
+        for expected in (200, 200, 429, 429):
+            phone.log_in()
+            assert phone.post("/v1/mail", encode(Mail())).status_code == expected
+
+
+def test_an_address_that_asks_too_often_is_told_to_wait(site: Site) -> None:
+    with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
+        paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/metrics", "/v1/deployment"]
+        assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]
+        assert refusal(service.line.post("/v1/challenges")) == (429, "TOO_MANY")
+        assert refusal(service.line.post("/v1/mail")) == (429, "TOO_MANY")
+        assert service.line.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("limits", [replace(OPEN, enrolment=FEW), replace(OPEN, enrolments=FEW)], ids=["one", "all"])
+def test_few_identities_enrol_at_once_from_one_address_or_all(site: Site, limits: Limits) -> None:
+    with served(site, limits=limits) as service:
+        phones = [service.phone(at, enrolled=False) for at in range(4)]
+        answers = [service.line.post("/v1/devices", content=encode(phone.enrolment())) for phone in phones]
+        assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
+        assert len(service.store.people()) == 2
+
+
+def test_forged_enrolments_use_up_nobodys_turn(site: Site) -> None:
+    with served(site, limits=replace(OPEN, enrolments=Rate(0.01, 1))) as service:
+        mallory, bob = service.phone(1, enrolled=False), service.phone(2, enrolled=False)
+        forged = encode(bob.enrolment()).replace(bob.name, mallory.name)
+        assert [service.line.post("/v1/devices", content=forged).status_code for _ in range(5)] == [401] * 5
+        bob.enrol()
+
+
+def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
+    with served(site, limits=replace(OPEN, device_bytes=Rate(1.0, 1000))) as service:
+        phone = service.phone()
+        size = len(phone.says())
+        answers = [phone.post("/v1/mail", encode(Mail((phone.says(mark=at),)))).status_code for at in range(20)]
+        taken = 1000 // size
+        assert answers[:taken] == [200] * taken
+        assert answers[taken + 1 :] == [429] * (19 - taken)
+        assert phone.mail().letters == ()  # letters are still fetched
+
+
+def test_where_too_many_wait_the_next_is_answered_at_once(site: Site) -> None:
+    with served(site, limits=replace(OPEN, polls=1)) as service, ThreadPoolExecutor() as pool:
+        one, other = service.phone(1), service.phone(2)
+        one.log_in()
+        other.log_in()
+        first = pool.submit(one.mail, wait=2)
+        while "prirec_waiting_polls 1.0" not in service.line.get("/metrics").text:
+            sleep(0.01)
+        begun = monotonic()
+        other.mail(wait=20)
+        assert monotonic() - begun < 10
+        assert not first.done() or first.result().letters == ()
+
+
+def test_bodies_under_way_share_one_room(site: Site) -> None:
+    def status() -> int:
+        return phone.post("/v1/mail", encode(Mail((bytes(2000),)))).status_code
+
+    with served(site, limits=replace(OPEN, under_way=50_000)) as service:
+        phone, statuses = service.phone(), list[int]()
+        phone.log_in()
+        while 429 not in statuses and len(statuses) < 8:
+            with connected(service) as slow:
+                slow.sendall(HEAD.format(phone.token, 60_000).encode() + bytes(49_000))
+                sleep(0.1 * 2 ** len(statuses))  # until it is there: nobody sees that from outside
+                statuses.append(status())
+        assert statuses[-1] == 429
+        until = monotonic() + 10
+        while status() != 200:  # who went away has given it back
+            assert monotonic() < until
+
+
+def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
+    phone = service.phone()
+    body = encode(Mail((phone.says(),)))
+    phone.log_in()
+    for cut in (0, 1, len(body) // 2, len(body) - 1):
+        with connected(service) as line:
+            line.sendall(HEAD.format(phone.token, len(body)).encode() + body[:cut])
+    assert phone.mail(phone.says(mark=1)).refused == ()
+    assert handed_in(service.store) == [phone.says(mark=1)]
+
+
+def test_a_head_that_does_not_end_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    for said in (b"", b"GET /v1/deployment HTTP/1.1\r\nhost: local"):
+        with connected(service) as line:
+            line.sendall(said)
+            came, seconds = ended(line)
+        assert came == b""
+        assert seconds < 10
+
+
+def test_a_second_head_on_a_connection_is_not_waited_for_either(
+    service: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    with connected(service) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert b"200" in line.recv(10_000)
+        line.sendall(b"GET /healthz HTTP/1.1\r\nho")
+        assert ended(line)[1] < 10
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    phone = service.phone()
+    phone.log_in()
+    with connected(service) as line:
+        line.sendall(HEAD.format(phone.token, 100).encode() + b"\x94")
+        assert ended(line)[1] < 10
+    with ThreadPoolExecutor() as pool:  # the time to wait for letters is another one
+        answer = pool.submit(phone.mail, wait=2)
+        assert answer.result().letters == ()
+
+
+def test_a_head_without_end_is_cut_off(lasting: Served) -> None:
+    with connected(lasting) as line:
+        with suppress(ConnectionError, ssl.SSLError):
+            line.sendall(b"GET /healthz HTTP/1.1\r\n")
+            for at in range(100):
+                line.sendall(b"x-filler-%d: %b\r\n" % (at, b"x" * 1000))
+        came, seconds = ended(line)
+    assert came == b"" or came.startswith(b"HTTP/1.1 400 ")
+    assert seconds < connections.HEAD_SECONDS / 2
+    assert lasting.line.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x16\x03\x01" * 50,
+        b"GET / HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        b"POST /v1/mail HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/mail HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+        b"POST /v1/mail HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+        b"GET /v1/log?after=\xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET /v1/deployment HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET http://elsewhere/ HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
+        b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_harms_nobody(lasting: Served, said: bytes) -> None:
+    with connected(lasting) as line:
+        line.settimeout(0.3)
+        line.sendall(said)
+        try:
+            came = line.recv(10_000)
+        except (TimeoutError, ConnectionError, ssl.SSLError):
+            came = b""
+    assert b" 500 " not in came[:20]
+    assert lasting.line.get("/healthz").status_code == 200

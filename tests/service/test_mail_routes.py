@@ -1,0 +1,200 @@
+"""Mail over the wire: messages are durable before they are acknowledged, letters come as soon as they are there."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from time import monotonic, sleep
+
+import pytest
+
+from prirec.contract.documents import Line, Mean, written
+from prirec.contract.wire import MOST_LETTERS, Done, Mail, Post
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import VERSION, Masked
+from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
+from support.stores import IDENTITY, ONE, of, signed
+
+
+def test_a_message_that_was_taken_is_in_the_store(service: Served) -> None:
+    phone = service.phone()
+    message = phone.says()
+    post = phone.mail(message)
+    assert (post.letters, post.refused) == ((), ())
+    assert handed_in(service.store) == [message]
+
+
+def test_the_same_message_again_is_one_and_another_is_kept_too(service: Served) -> None:
+    phone = service.phone()
+    for mark in (0, 0, 1):
+        assert phone.mail(phone.says(mark=mark)).refused == ()
+    assert handed_in(service.store) == [phone.says(mark=0), phone.says(mark=1)]
+
+
+def test_letters_are_the_receivers_alone_and_come_until_they_are_acknowledged(service: Served) -> None:
+    one, other = service.phone(1), service.phone(2)
+    service.store.deliver([(one.name, of(), b"first"), (other.name, of(), b"other"), (one.name, of(), b"second")])
+    letters = one.mail().letters
+    assert [letter.body for letter in letters] == [b"first", b"second"]
+    assert [letter.body for letter in one.mail(after=letters[0].number).letters] == [b"second"]
+    assert one.mail(after=letters[1].number).letters == ()
+    assert [letter.body for letter in other.mail().letters] == [b"other"]
+
+
+def test_letters_that_have_arrived_are_thrown_away(service: Served) -> None:
+    phone = service.phone()
+    service.store.deliver([(phone.name, of(), b"first"), (phone.name, of(), b"second")])
+    first, second = phone.mail().letters
+    phone.mail(after=first.number)
+    until = monotonic() + 10
+    while service.store.counts().letters != 1 and monotonic() < until:
+        sleep(0.05)
+    assert service.store.letters(phone.name, 0, 10) == [second]
+    phone.mail(phone.says(), after=second.number)  # what is handed in takes it along
+    assert service.store.counts().letters == 0
+
+
+def test_a_full_mailbox_comes_in_pieces(service: Served) -> None:
+    phone = service.phone()
+    service.store.deliver([(phone.name, of(), b"%d" % at) for at in range(MOST_LETTERS + 3)])
+    first = phone.mail().letters
+    rest = phone.mail(after=first[-1].number).letters
+    assert [int(letter.body) for letter in first + rest] == list(range(MOST_LETTERS + 3))
+
+
+def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> None:
+    phone = service.phone()
+    assert phone.mail().entries == 0
+    document = written(Mean(0, bytes(8)))
+    service.store.advance(
+        progress=b"", documents=[document], entries=signed(service.store.head(), ("model", document[0]))
+    )
+    service.store.deliver([(phone.name, of(), b"about it")])
+    post = phone.mail()
+    assert ([letter.body for letter in post.letters], post.entries) == ([b"about it"], 1)
+
+
+def waiting(phone: Phone, pool: ThreadPoolExecutor, *, seconds: int = 20) -> "Future[Post]":
+    """A poll that is under way, once the service has it."""
+    answer = pool.submit(phone.mail, wait=seconds)
+    until = monotonic() + 10
+    while "prirec_waiting_polls 0.0" in phone.line.get("/metrics").text and monotonic() < until:
+        sleep(0.01)
+    return answer
+
+
+def test_who_waits_gets_a_letter_that_another_process_delivers(service: Served) -> None:
+    phone = service.phone()
+    with ThreadPoolExecutor() as pool:
+        answer, begun = waiting(phone, pool), monotonic()
+        service.store.deliver([(phone.name, of(), b"hello")])
+        assert [letter.body for letter in answer.result().letters] == [b"hello"]
+    assert monotonic() - begun < 5
+
+
+def test_who_waits_for_nothing_is_answered_when_the_time_is_over(service: Served) -> None:
+    phone, begun = service.phone(), monotonic()
+    phone.log_in()
+    post = phone.mail(wait=1)
+    assert (post.letters, post.refused) == ((), ())
+    assert 1.0 <= monotonic() - begun < 10
+
+
+def test_a_letter_for_somebody_else_wakes_nobody(service: Served) -> None:
+    phone, other = service.phone(1), service.phone(2)
+    with ThreadPoolExecutor() as pool:
+        answer = waiting(phone, pool, seconds=1)
+        service.store.deliver([(other.name, of(), b"other")])
+        assert answer.result().letters == ()
+
+
+def test_a_newer_poll_releases_the_older(service: Served) -> None:
+    phone = service.phone()
+    with ThreadPoolExecutor() as pool:
+        older, begun = waiting(phone, pool), monotonic()
+        newer = pool.submit(phone.mail, wait=20)
+        assert older.result(timeout=10).letters == ()
+        assert monotonic() - begun < 10
+        service.store.deliver([(phone.name, of(), b"hello")])
+        assert [letter.body for letter in newer.result().letters] == [b"hello"]
+
+
+def test_handing_in_meanwhile_does_not_disturb_who_waits(service: Served) -> None:
+    phone = service.phone()
+    with ThreadPoolExecutor() as pool:
+        answer = waiting(phone, pool)
+        assert phone.mail(phone.says()).refused == ()
+        assert not answer.done()
+        service.store.deliver([(phone.name, of(), b"hello")])
+        assert len(answer.result().letters) == 1
+
+
+def test_who_waits_keeps_no_room_from_others(site: Site) -> None:
+    large = bytes(200_000)
+    with served(site, limits=replace(OPEN, under_way=300_000)) as service, ThreadPoolExecutor() as pool:
+        one, other = service.phone(1), service.phone(2)
+        message = encode(Masked(VERSION, of(), one.name, IDENTITY.public, large, bytes(64)))
+        answer = pool.submit(one.mail, message, wait=20)
+        while service.store.counts().messages == 0:
+            sleep(0.01)
+        assert other.post("/v1/mail", encode(Mail((large,)))).status_code == 200
+        assert not answer.done()
+        service.store.deliver([(one.name, of(), b"hello")])
+        assert len(answer.result().letters) == 1
+
+
+def test_a_message_that_was_refused_is_told_of_at_once(service: Served) -> None:
+    phone, begun = service.phone(), monotonic()
+    post = phone.mail(phone.says(to=of(2)), wait=20)
+    assert [why.partition(":")[0] for why in post.refused] == ["ORDER"]
+    assert monotonic() - begun < 10
+
+
+def test_a_round_that_is_over_takes_no_messages(service: Served) -> None:
+    phone = service.phone()
+    service.store.write(Persist(of(), Stage.BURNT, ONE))
+    assert phone.mail(phone.says()).refused == ("ORDER: message 0 is for a round that is not open",)
+    assert handed_in(service.store) == []
+
+
+def test_what_is_wrong_with_one_message_does_not_keep_the_others_out(service: Served) -> None:
+    phone = service.phone()
+    good_ones = [phone.says(mark=1), phone.says(mark=2)]
+    post = phone.mail(good_ones[0], b"garbage", phone.says(to=of(7)), good_ones[1], phone.says(receiver=phone.name))
+    assert post.refused == (
+        "DECODE: message 1 is not exactly one message of this version",
+        "ORDER: message 2 is for a round that is not open",
+        "ORDER: message 4 is not for the recommender",
+    )
+    assert handed_in(service.store) == good_ones
+
+
+def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None:
+    phones = [service.phone(at) for at in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        posts = list(pool.map(lambda phone: phone.mail(*(phone.says(mark=mark) for mark in range(8))), phones))
+    assert all(post.refused == () for post in posts)
+    assert sorted(handed_in(service.store)) == sorted(phone.says(mark=mark) for phone in phones for mark in range(8))
+
+
+def test_enrolling_again_is_the_same_and_may_change_the_cell(service: Served) -> None:
+    phone = service.phone()
+    for cell in (0, 0, 599686042433355775):
+        phone.enrol(cell=cell)
+        assert service.store.people() == [Line(phone.name, cell)]
+
+
+def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> None:
+    phone = service.phone()
+    service.store.deliver([(phone.name, of(), b"hello")])
+    good(Done, phone.post("/v1/devices/leave", encode(Mail())))
+    assert service.store.people() == []
+    assert service.store.counts().letters == 0
+    again = phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))
+    assert refusal(again) == (401, "AUTH")
+
+
+@pytest.mark.parametrize("body", [b"", encode(Mail((b"x",))), b"garbage"])
+def test_leaving_takes_nothing_along(service: Served, body: bytes) -> None:
+    phone = service.phone()
+    assert refusal(phone.post("/v1/devices/leave", body)) == (400, "DECODE")
+    assert len(service.store.people()) == 1

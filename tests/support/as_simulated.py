@@ -1,0 +1,88 @@
+"""What engines/local comes to with the noise that the devices of a deployment drew, and with nobody lost."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import Charter, Edition, read
+from prirec.engines import local
+from prirec.engines.noise import Where
+from prirec.engines.state import State, start
+from prirec.evaluate.counting import noisy_sums
+from prirec.features.popularity import Popularity
+from prirec.features.samples import Samples, assemble
+from prirec.privacy.post_processing import POPULARITY, own_part
+from prirec.privacy.posterior import prior_of
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.protocols import noise
+from prirec.protocols.secure_sum import member
+from prirec.recommender import progress as rules
+from prirec.recommender.catalogue import Catalogue
+from support.deployment import Deployment, Entropy
+
+
+def campaign_of(deployment: Deployment) -> Campaign:
+    """As the store knows it when it is over."""
+    held = deployment.store.progress()
+    assert held is not None
+    progress = rules.read(held)
+    charter = read(Charter, deployment.store.document(progress.charter), name=progress.charter)
+    return Campaign.of(charter, read(Edition, deployment.store.document(progress.edition), name=progress.edition))
+
+
+def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
+    """As a simulation would have them, with the popularity that the deployment released."""
+    assert campaign.edition is not None
+    fetch = deployment.store.document
+    popular = Catalogue.read(campaign.edition.manifest, fetch, campaign=campaign).known.counted
+    own = noisy_sums(deployment.prepared, deployment.settings).own  # whatever the noise
+    release = NoisySums(popular.sums, popular.sigma, own)
+    prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
+    columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
+    counts = Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
+    prepared = deployment.prepared
+    return assemble(
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts
+    )  # fmt: skip
+
+
+def simulated(
+    samples: Samples, campaign: Campaign, drawn: Mapping[str, Entropy], monkeypatch: pytest.MonkeyPatch
+) -> State:
+    """All rounds of the campaign by the fast engine, with the devices' own shares in the place of simulated noise."""
+    settings, cohort = campaign.settings, local.cohort_numbers(samples, campaign.settings)
+
+    def shares(wanted: int, count: int, *, rostered: int, where: Where, **rest: object) -> np.ndarray:
+        kind, t = str(where[0]), int(where[1])
+        at = 1 + 2 * t - (kind == "linear")  # a device draws for visits, then in each round to mix and to learn
+        terms = _terms(campaign, samples, kind)
+        members = [i for i in range(len(samples.ids)) if kind == "interaction" or cohort[i] == where[2]]
+        assert len(members) == rostered
+        total = np.zeros(count, dtype=np.uint64)
+        for i in members:
+            total += noise.drawn(terms, rostered, seed=member.noise_seed(drawn[samples.ids[i]].drawn[at])).astype(
+                np.uint64
+            )
+        return total
+
+    monkeypatch.setattr(local, "simulated_noise", shares)
+    state, engine = start(samples, settings), local.engine(samples, settings)
+    for _ in range(settings.iterations):
+        engine.advance(state)
+    return state
+
+
+def _terms(campaign: Campaign, samples: Samples, kind: str) -> noise.Terms:
+    V = np.zeros((samples.features, campaign.settings.model.dimension))
+    if kind == "interaction":
+        return campaign.interaction(0, V=V).terms
+    return campaign.mixing(1, 0, V=V, centre=np.zeros(samples.features + 1)).terms
+
+
+def models_of(deployment: Deployment, samples: Samples, campaign: Campaign) -> np.ndarray:
+    """W as the devices hold it, in the samples' order."""
+    held = [deployment.people[name].model(campaign.name) for name in samples.ids]
+    assert all(one is not None and one.iteration == campaign.settings.iterations for one in held)
+    return np.stack([one.linear for one in held if one is not None])

@@ -1,0 +1,107 @@
+"""One campaign on a small city, once as a simulation has it and once as the recommender publishes it."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+
+from prirec.contract.campaign import Campaign, person_id
+from prirec.contract.catalogue import Known
+from prirec.contract.documents import Charter, Edition, Line
+from prirec.contract.regions import read_regions
+from prirec.data.dataset import Dataset
+from prirec.engines.circles import cells_of
+from prirec.evaluate.collection import those_left
+from prirec.evaluate.counting import noisy_sums
+from prirec.evaluate.experiment import Setup, set_up
+from prirec.features.planning import plan
+from prirec.features.popularity import Popularity
+from prirec.privacy.budget import planned
+from prirec.privacy.plan import Kind
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.recommender.catalogue import Catalogue, regions
+from prirec.recommender.editions import Issued, charter, edition
+from prirec.settings import Settings
+from prirec.types import RingArray
+from support.cities import SMALL_PRIVATE, change
+
+DEPLOYMENT, RECOMMENDER = b"\7" * 16, b"\1" * 32
+
+
+@dataclass(frozen=True)
+class Staged:
+    setup: Setup  # the simulation
+    release: NoisySums  # its sum of visits, with what each person added
+    lines: tuple[Line, ...]
+    static: Catalogue
+    chartered: Issued[Charter]
+    edited: Issued[Edition]
+
+    @cached_property
+    def campaign(self) -> Campaign:
+        return Campaign.of(self.chartered.document, self.edited.document)
+
+    @cached_property
+    def campaign_without_edition(self) -> Campaign:
+        return Campaign.of(self.chartered.document)
+
+    @cached_property
+    def bodies(self) -> dict[bytes, bytes]:
+        return dict([*self.chartered.documents, *self.edited.documents])
+
+    def known(self, cells: tuple[int, ...] | None = None) -> Known:
+        """As a device reads it from documents."""
+        manifest = self.edited.catalogue.manifest
+        return read_regions(manifest, self.bodies.__getitem__, campaign=self.campaign, cells=cells)
+
+
+def named(city: Dataset) -> Dataset:
+    """People called as their devices are."""
+    ids = tuple(person_id(sha256(one.encode()).digest()) for one in city.people.ids)
+    return replace(city, people=replace(city.people, ids=ids))
+
+
+def in_the_ring(release: NoisySums, settings: Settings, *, people: int) -> RingArray:
+    """The simulation's sum as a collector would have opened it."""
+    norm = planned(settings, people=people, pois=len(release.sums)).release(Kind.POPULARITY).norm
+    whole = release.sums * 2.0**norm.fraction_bits
+    assert (whole == np.rint(whole)).all()
+    return whole.astype(np.int64).view(np.uint64)
+
+
+def lines_of(setup: Setup, settings: Settings) -> tuple[Line, ...]:
+    """The roster, as if everyone had named the cell of their home; by name, which is no order of the city's."""
+    cells = cells_of(setup.samples.home, len(setup.samples.ids), settings).tolist()
+    lines = (Line(bytes.fromhex(one), cell) for one, cell in zip(setup.samples.ids, cells, strict=True))
+    return tuple(sorted(lines, key=lambda line: line.name))
+
+
+def begun(city: Dataset, settings: Settings, lines: tuple[Line, ...], *, resolution: int = 5) -> Issued[Charter]:
+    encoding = plan(city, Popularity(), settings.features)
+    return charter(
+        regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,
+        recommender=RECOMMENDER, settings=settings, encoding=encoding,
+    )  # fmt: skip
+
+
+def staged(
+    city: Dataset, settings: Settings = SMALL_PRIVATE, *, resolution: int = 5, dropout: float = 0.0
+) -> Staged:  # fmt: skip
+    """The simulation loses some people on the way to the sum, if told so; the settings of a deployment say nothing
+    about that."""
+    city, people = named(city), len(city.people)
+    losing = change(settings, participation={"dropout": dropout})
+    setup = set_up(city, losing)
+    release = noisy_sums(setup.prepared, losing)
+    lines = lines_of(setup, settings)
+    chartered = begun(city, settings, lines, resolution=resolution)
+    edited = edition(
+        Campaign.of(chartered.document), chartered.catalogue, lines,
+        opened=in_the_ring(release, losing, people=people), survivors=survivors_of(setup, losing), rostered=people,
+    )  # fmt: skip
+    return Staged(setup, release, lines, chartered.catalogue, chartered, edited)
+
+
+def survivors_of(setup: Setup, settings: Settings) -> int:
+    return those_left(setup.prepared, settings)[1]

@@ -1,0 +1,115 @@
+"""Private values that nothing else looks like, in every form in which they could get out; and a search for them."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RUN = 5
+LEAST = 8  # bytes of a pattern: chance does not make one in a few hundred megabytes
+
+
+def forms(value: bytes) -> set[bytes]:
+    """As it is, in hexadecimal, and in base64 wherever it begins in a longer text: the characters that its neighbours
+    have no part in."""
+    found = {value, value.hex().encode(), value.hex().upper().encode()}
+    for shift in range(3):
+        coded = b64encode(bytes(shift) + value)[-(-8 * shift // 6) : 8 * (shift + len(value)) // 6]
+        found |= {coded, coded.replace(b"+", b"-").replace(b"/", b"_")}
+    return found
+
+
+def of_text(text: str) -> set[bytes]:
+    return forms(text.encode()) | {text.encode("utf-16-le"), text.encode("utf-16-be")}
+
+
+def of_number(value: float) -> set[bytes]:
+    """Eight bytes either way round, and its digits."""
+    raw, digits = np.float64(value), forms(f"{float(value)!r}"[:LEAST].encode())
+    return forms(raw.astype("<f8").tobytes()) | forms(raw.astype(">f8").tobytes()) | digits
+
+
+def of_moment(time: int) -> set[bytes]:
+    both = {time.to_bytes(8, order) for order in ("little", "big")}
+    return set().union(*map(forms, both)) | forms(str(time).encode())
+
+
+def of_pair(one: float, other: float) -> set[bytes]:
+    """Two numbers side by side in single precision, as features are kept."""
+    pair = np.array([one, other])
+    return forms(pair.astype("<f4").tobytes()) | forms(pair.astype(">f4").tobytes())
+
+
+def of_reals(values: NDArray[np.float64]) -> set[bytes]:
+    """Each entry of a model that is anything, either way round."""
+    some = values[values != 0]
+    words = [some.astype(order).view("V8").tolist() for order in ("<f8", ">f8")]
+    return set().union(*(forms(bytes(word)) for each in words for word in each))
+
+
+def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
+    """Five elements in a row that are not all 0: a single small one is like many other things."""
+    found: set[bytes] = set()
+    for order in ("<u8", ">u8"):
+        runs = np.lib.stride_tricks.sliding_window_view(vector.astype(order), _RUN)
+        wide = (bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1)])
+        found |= set().union(*(forms(run) for run in wide if len(set(run)) > 2))
+    return found
+
+
+@dataclass
+class Canaries:
+    """By what they are, all patterns."""
+
+    patterns: dict[bytes, str] = field(default_factory=dict)
+    _heads: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    _by_head: dict[int, list[bytes]] = field(default_factory=dict)
+
+    def add(self, what: str, patterns: Iterable[bytes]) -> None:
+        for pattern in patterns:
+            if len(pattern) < LEAST or len(set(pattern)) < 3:
+                raise AssertionError(f"{what}: a pattern that many things look like")
+            if pattern not in self.patterns:
+                self.patterns[pattern] = what
+                self._by_head.setdefault(int.from_bytes(pattern[:LEAST], "little"), []).append(pattern)
+
+    def found(self, data: bytes) -> set[str]:
+        """What of them is in these bytes. Every window of eight bytes is looked up; what begins alike is compared."""
+        seen: set[str] = set()
+        if len(self._heads) != len(self._by_head):
+            self._heads = np.array(sorted(self._by_head), dtype=np.uint64)
+        for shift in range(min(LEAST, max(len(data) - LEAST + 1, 0))):
+            windows = np.frombuffer(data, dtype="<u8", offset=shift, count=(len(data) - shift) // LEAST)
+            at = np.minimum(np.searchsorted(self._heads, windows), len(self._heads) - 1)
+            for hit in np.flatnonzero(self._heads[at] == windows).tolist():
+                begins = shift + hit * LEAST
+                alike = self._by_head[int(windows[hit])]
+                seen |= {self.patterns[one] for one in alike if data.startswith(one, begins)}
+        return seen
+
+
+@dataclass
+class Tap:
+    """Hears every channel. `own` are canaries that only devices must not say: place ids are public in a catalogue."""
+
+    everywhere: Canaries = field(default_factory=Canaries)
+    own: Canaries = field(default_factory=Canaries)
+    leaks: set[tuple[str, str]] = field(default_factory=set)  # channel, and what
+    heard: dict[str, int] = field(default_factory=dict)  # bytes by channel
+
+    def hear(self, channel: str, data: bytes, *, published: bool = False) -> None:
+        self.heard[channel] = self.heard.get(channel, 0) + len(data)
+        found = self.everywhere.found(data) | (set() if published else self.own.found(data))
+        self.leaks |= {(channel, what) for what in found}
+
+
+def flat(row: Iterable[object]) -> bytes:
+    """A row of a table as bytes, its values beside one another as text and as they are."""
+    parts = [one if isinstance(one, bytes) else str(one).encode() for one in row]
+    return b"\0".join(parts)
+
+
+def described(headers: Mapping[str, str]) -> bytes:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items()).encode()

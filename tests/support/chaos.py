@@ -1,0 +1,238 @@
+"""A small deployment in bad weather: real devices, a real conductor and a real store in one process, where anything
+dies at any moment and messages arrive as they like; and witnesses who work out what must come of it."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prirec import settings_check
+from prirec.device.agent import DAY, Agent
+from prirec.device.ledger import PaidStore
+from prirec.device.person import Person
+from prirec.errors import StateError
+from prirec.privacy import noise_share
+from prirec.privacy.ledger import Budget
+from prirec.protocols import meeting
+from prirec.protocols.actions import Stage
+from prirec.recommender import progress as rules
+from prirec.recommender.beginning import begin, found
+from prirec.recommender.conductor import Conductor
+from prirec.recommender.gathering import Pace
+from prirec.settings import Settings
+from support import deployment
+from support.bad_line import Air, BadLine
+from support.cities import SMALL_PRIVATE, change, small_city
+from support.deployment import NOW, Entropy, deployed
+from support.doubles import Double
+from support.mishaps import CALM, STORM, KilledError, Luck, MortalDeviceStore, MortalStore, Weather
+from support.recomputed import Recomputed
+from support.witness import ViolationError, Witness
+
+FEW = 5  # the floor in these tests: protocols know none, and policy's would take a city
+PACE = Pace(coming=5.0, step=3.0)  # in turns
+
+
+def low_floor(patch: pytest.MonkeyPatch) -> None:
+    """Floors are policy: checked by settings and by devices. Here they are as low as a small round needs."""
+    for module in (settings_check, meeting, noise_share):
+        patch.setattr(module, "HARD_FLOOR", FEW)
+
+
+def few_people(*, iterations: int, cohort: int = 8) -> Settings:
+    return change(
+        SMALL_PRIVATE, floor=FEW, iterations=iterations, neighbours={"size": cohort}, sums={"lost": 0.4},
+        privacy={"epsilon_per_user": 3.0}, model={"dimension": 2}, features={"words": 3, "buckets": 2},
+    )  # fmt: skip
+
+
+@dataclass
+class Body:
+    """A device's process: it comes and goes; its file and its line stay."""
+
+    path: Path
+    line: BadLine
+    double: Double
+    lives: int = 0
+    agent: Agent | None = None
+    store: MortalDeviceStore | None = None
+    sleeps_until: int = 0
+
+
+def _usual_budget(at: int) -> Budget:
+    """Everyone can pay for everything, but for one, who soon cannot."""
+    return Budget(epsilon=200.0 if at else 1.0)
+
+
+def _years_off(luck: Luck) -> Callable[[], float]:
+    """The clock of one life of a device."""
+    when = NOW + DAY * int(luck.rng.integers(-4000, 4000))
+    return lambda: when
+
+
+@dataclass
+class Plan:
+    """What is special about a deployment."""
+
+    conductor: Callable[..., Conductor] = Conductor
+    device_store: type[MortalDeviceStore] = MortalDeviceStore
+    budget: Callable[[int], Budget] = _usual_budget  # by device
+    clock: Callable[[Luck], Callable[[], float]] = _years_off
+
+
+class Chaos:
+    """One deployment, turn by turn."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, *, people: int, seed: int, patch: pytest.MonkeyPatch,
+        plan: Plan | None = None,
+    ) -> None:  # fmt: skip
+        low_floor(patch)
+        self.settings, self.plan, self.now = settings, plan or Plan(), 0
+        self.luck = Luck(np.random.default_rng(seed))
+        self.witness = Witness()
+        self.witness.watch(patch)
+        patch.setattr(deployment, "found", partial(found, entropy=Entropy(b"founding %d" % seed)))
+        made = deployed(small_city(people=people, places=20, records=8 * people, seed=seed), settings, folder)
+        self.store, self.mortal = made.store, self._mortal(made.store)
+        self.public, self.air = Recomputed(self.store, self.witness), Air()
+        self.bodies = [self._body(folder / f"device-{at}", at, person) for at, person in enumerate(made.people.values())]
+        self.conductor: Conductor | None = None
+        self.ghosts: list[Conductor] = []
+        self.drawn = 0
+
+    def _mortal(self, store: Any) -> MortalStore:
+        mortal = MortalStore(store._database)
+        mortal.luck = self.luck
+        return mortal
+
+    def _body(self, path: Path, at: int, person: Person) -> Body:
+        person.store.close()
+        double = Double.beside(path, budget=self.plan.budget(at), public=self.public)
+        line = BadLine(self.store, double.name, luck=self.luck, air=self.air, tap=self.witness.heard)
+        return Body(path, line, double)
+
+    async def run(self, *, rounds: int, weather: Weather = STORM) -> None:
+        """Campaigns one after another until so many rounds are behind; then everybody comes to rest."""
+        while len(self.store.people()) < len(self.bodies):
+            await self.turn()
+        self.luck.weather = weather
+        for _ in range(400 * (rounds + 10)):
+            if not self.under_way:
+                if self.public.rounds >= rounds:
+                    return await self._rest()
+                begin(self.store, self.settings)
+            await self.turn()
+        raise ViolationError("the campaign does not end")
+
+    async def _rest(self) -> None:
+        self.luck.weather = CALM
+        for _ in range(12):
+            await self.turn()
+        self._account()
+
+    @property
+    def under_way(self) -> bool:
+        held = self.store.progress()
+        return held is not None and rules.read(held).phase not in ("over", "failed")
+
+    async def turn(self) -> None:
+        """Everyone does something, in whatever order."""
+        self.now += 1
+        self._conduct()
+        self._haunt()
+        self.public.follow()
+        for body in self.luck.shuffled(self.bodies):
+            if body.sleeps_until <= self.now and not self.luck.hits("asleep"):
+                await self._step(body)
+
+    # the recommender
+
+    def _conduct(self) -> None:
+        """As conductor.conduct does, with the moments that a process can die at."""
+        try:
+            if self.conductor is None:
+                self.conductor = self._new_conductor()
+                self.conductor.take_over()
+            elif self.luck.hits("taken_over"):
+                self.ghosts.append(self.conductor)
+                self.conductor = self._new_conductor()
+                self.conductor.take_over()
+            else:
+                self.conductor.tick()
+        except (KilledError, StateError):
+            if self.conductor is not None and self.luck.rng.random() < 0.3:
+                self.ghosts.append(self.conductor)
+            self.conductor = None
+
+    def _new_conductor(self) -> Conductor:
+        self.drawn += 1
+        holder = self.drawn.to_bytes(16, "big")
+        if not self.store.lease(holder, 0.0):  # it runs out at once: whoever wants it next has it
+            raise ViolationError("a lease that ran out cannot be taken")
+        return self.plan.conductor(
+            self.mortal, holder=holder, pace=PACE, clock=lambda: float(self.now), entropy=Entropy(b"server" + holder)
+        )
+
+    def _haunt(self) -> None:
+        """Whoever lost the lease without noticing goes on, and nothing comes of it."""
+        if not self.ghosts or self.conductor is None:
+            return
+        before, calm = self._written(), self.luck.weather
+        self.luck.weather = CALM
+        try:
+            self.luck.one_of(self.ghosts).tick()
+        except StateError:
+            self.ghosts.clear()
+        self.luck.weather = calm
+        if self._written() != before:
+            raise ViolationError("a conductor that lost its lease has written something")
+
+    def _written(self) -> tuple[object, ...]:
+        letters = self.store.receivers_since(0)[0]
+        return self.store.progress(), self.store.head(), self.store.rounds(5), letters
+
+    # devices
+
+    async def _step(self, body: Body) -> None:
+        try:
+            if body.agent is None:
+                body.agent = self._born(body)
+            await body.agent.step(wait=0)
+        except (KilledError, StateError):  # a full disk ends the agent, and it is started again
+            if body.store is not None:
+                body.store.close()
+            body.agent = body.store = None
+            body.sleeps_until = self.now + int(self.luck.rng.integers(1, 8))
+        body.double.look()
+
+    def _born(self, body: Body) -> Agent:
+        body.lives += 1
+        body.store = self.plan.device_store.open(body.path)
+        body.store.luck = self.luck
+        paid = PaidStore(body.store, body.double.budget)
+        entropy = Entropy(body.double.name + body.lives.to_bytes(4, "big"))
+        return Agent(Person(body.store), paid, body.line, clock=self.plan.clock(self.luck), entropy=entropy)  # type: ignore[arg-type]
+
+    # at the end
+
+    def _account(self) -> None:
+        """Everybody is up to date, all accounts are in order, and no round is left open."""
+        self.public.follow()
+        if self.store.open_rounds():
+            raise ViolationError("a round is neither opened nor burnt")
+        head = self.store.head()
+        for body in self.bodies:
+            member = None if body.agent is None else body.agent.person.membership()
+            if member is None or member.head != head:
+                raise ViolationError("a device does not know the log to its end")
+            body.double.account(self.witness.vectors_of)
+
+    def ends(self) -> Counter[Stage]:
+        """How the rounds of the recommender's journal ended."""
+        return Counter(one.stage for one in self.store.rounds(100_000))

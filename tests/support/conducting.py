@@ -1,0 +1,32 @@
+"""Stand-ins for a conductor, where what is tested is the service beside it; they can be sent to another process."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from prirec.protocols.codec import decode
+from prirec.recommender.store import Store
+
+
+def echo(store: Store, stop: Event, *, wake: Callable[[], None], folder: Path) -> None:
+    """Whoever holds the lease answers each message with a letter that names its process."""
+    holder, heard = os.urandom(16), 0
+    (folder / f"conductor-{os.getpid()}").touch()
+    while not stop.wait(0.02):
+        if not store.lease(holder, 1.0):
+            continue
+        came = store.incoming(heard, 100)
+        letters = [
+            (message.sender, message.round, b"%d" % os.getpid()) for message in (decode(body) for _, body in came)
+        ]
+        if letters:
+            store.deliver(letters)
+            heard = came[-1][0]
+            wake()
+    store.release(holder)
+    (folder / f"ended-{os.getpid()}").touch()
+
+
+def failing(store: Store, stop: Event, *, wake: Callable[[], None]) -> None:
+    raise ValueError("canary-41aa")

@@ -1,0 +1,183 @@
+"""A small city, once as a simulation sees it and once as public documents and people's own devices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from prirec.contract.campaign import Campaign, person_id
+from prirec.contract.catalogue import Known, Popular
+from prirec.contract.documents import Charter, Edition, address
+from prirec.contract.regions import read_regions
+from prirec.data.dataset import Category, Column, Dataset, Numbers, Visits
+from prirec.data.recipe import Prepared, prepare
+from prirec.device.membership import Membership
+from prirec.device.person import Person
+from prirec.device.store import Store
+from prirec.device.visits import Visit
+from prirec.engines.randomness import generator
+from prirec.evaluate.collection import public_features
+from prirec.evaluate.counting import noisy_sums
+from prirec.evaluate.experiment import Setup, recipe
+from prirec.features.encoding import Encoding
+from prirec.features.planning import plan
+from prirec.features.popularity import Popularity
+from prirec.features.samples import assemble
+from prirec.features.told import Value
+from prirec.privacy.post_processing import POPULARITY, Shrunk, own_part, shrunk
+from prirec.privacy.posterior import Gamma, Gaussian
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.protocols.codec import encode
+from prirec.recommender.catalogue import Catalogue, regions
+from prirec.settings import Settings
+from prirec.settings_file import dump
+from prirec.sharing.keys import SigningKey
+from support.cities import SMALL_PRIVATE, small_city
+
+DEPLOYMENT = b"\7" * 16
+RECOMMENDER = SigningKey(b"\1" * 32).public
+SEED = 4242
+
+
+def secret_of(row: int) -> bytes:
+    return sha256(b"device %d" % row).digest()
+
+
+def membership(row: int = 0, *, cell: int = 0) -> Membership:
+    return Membership(DEPLOYMENT, "https://recommender.example", RECOMMENDER, "a town", cell, secret_of(row))
+
+
+@dataclass(frozen=True)
+class Town:
+    """Both sides of one campaign whose sum of visits is open: a set-up for the engines, with the edition's seed, and
+    what devices know."""
+
+    setup: Setup
+    release: NoisySums  # only a simulation has everyone's own part of it
+    campaign: Campaign
+    catalogue: Catalogue
+
+    @property
+    def known(self) -> Known:
+        """Everything downloaded."""
+        return self.catalogue.known
+
+    @property
+    def edition(self) -> Edition:
+        assert self.campaign.edition is not None
+        return self.campaign.edition
+
+    def known_in(self, cells: Sequence[int]) -> Known:
+        """As a device reads it from documents, for some regions."""
+        return read_regions(self.catalogue.manifest, self._bodies.__getitem__, campaign=self.campaign, cells=cells)
+
+    @cached_property
+    def _bodies(self) -> dict[bytes, bytes]:
+        static = regions(self.setup.prepared.dataset.places, self.setup.encoding)
+        return dict([*static.documents, *self.catalogue.documents])
+
+    def row(self, i: int) -> int:
+        """Where the samples' i-th person stands in the city."""
+        return self.setup.prepared.dataset.people.ids.index(self.setup.samples.ids[i])
+
+    def person(self, i: int, folder: Path, *, cell: int = 0) -> Person:
+        """The samples' i-th person on a device of its own, with the training records."""
+        row, data = self.row(i), self.setup.prepared.dataset
+        person = Person(Store.open(folder / f"device-{i}"))
+        person.join(membership(row, cell=cell))
+        person.set_profile({name: told(column, row) for name, column in data.people.columns.items()})
+        if data.people.location is not None and not np.isnan(data.people.location[row]).any():
+            person.set_home((float(data.people.location[row, 0]), float(data.people.location[row, 1])))
+        person.set_labelled(so=data.labelled)
+        person.record_visits(visits_of(self.setup.prepared.train, row, data.places.ids))
+        return person
+
+
+def told(column: Column, row: int) -> Value | None:
+    """What a table says in one row, as a person would tell it."""
+    if isinstance(column, Numbers):
+        return None if np.isnan(column.values[row]) else float(column.values[row])
+    if isinstance(column, Category):
+        return None if column.codes[row] < 0 else column.words[column.codes[row]]
+    return tuple(column.words[code] for code in column.codes[column.offsets[row] : column.offsets[row + 1]])
+
+
+def visits_of(visits: Visits, row: int, places: Sequence[str]) -> list[Visit]:
+    found = []
+    for at in np.flatnonzero(visits.person == row).tolist():
+        said = {name: value for name, column in visits.context.items() if (value := told(column, at)) is not None}
+        time = None if visits.time is None else int(visits.time[at])
+        found.append(Visit(places[visits.place[at]], time, int(visits.label[at]), said, f"record {at}"))
+    return found
+
+
+def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Town:
+    """By the parts that simulation and recommender share, with the noise of a simulation in the sum of visits."""
+    city = named(city if city is not None else small_city(people=60, places=40, records=500))
+    prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
+    release = noisy_sums(prepared, settings)
+    found = shrunk(
+        release, location=prepared.dataset.places.location, features=public_features(prepared, settings)
+    )  # fmt: skip
+    own = {POPULARITY: own_part(release, found.prior, found.columns[POPULARITY], found.weight)}
+    counts = Popularity(found.columns, own if settings.features.own_left_out else {})
+    encoding = plan(prepared.dataset, counts, settings.features)
+    samples = assemble(
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts
+    )  # fmt: skip
+    setup = Setup(msgspec.structs.replace(settings, seed=SEED), prepared, counts, encoding, samples)
+    static = regions(prepared.dataset.places, encoding)
+    catalogue = static.with_counts(_popular(release, found, encoding))
+    charter = _charter(prepared, settings, encoding, manifest=static.name)
+    return Town(setup, release, Campaign.of(charter, _edition(charter, catalogue, encoding)), catalogue)
+
+
+def named(city: Dataset) -> Dataset:
+    """People called as their devices are."""
+    ids = tuple(person_id(SigningKey(secret_of(row)).public) for row in range(len(city.people)))
+    return replace(city, people=replace(city.people, ids=ids))
+
+
+def _popular(release: NoisySums, found: Shrunk, encoding: Encoding) -> Popular:
+    names, prior = tuple(block.column for block in encoding.popularity), found.prior
+    assert isinstance(prior, Gamma | Gaussian)
+    return Popular(
+        names=names,
+        released=np.stack([found.columns[name] for name in names], axis=1),
+        sums=release.sums,
+        predicted=prior.predicted,
+        weight=found.weight,
+        sigma=release.sigma,
+        shape=prior.shape if isinstance(prior, Gamma) else 0.0,
+    )
+
+
+def _charter(prepared: Prepared, settings: Settings, encoding: Encoding, *, manifest: bytes) -> Charter:
+    return Charter(
+        version=1,
+        deployment=DEPLOYMENT,
+        campaign=3,
+        recommender=RECOMMENDER,
+        settings=dump(settings),
+        encoding=msgspec.structs.replace(encoding, popularity=()).to_json(),
+        people=bytes(32),
+        many=len(prepared.dataset.people),
+        manifest=manifest,
+        places=len(prepared.dataset.places),
+    )
+
+
+def _edition(charter: Charter, catalogue: Catalogue, encoding: Encoding) -> Edition:
+    return Edition(
+        charter=address(encode(charter)),
+        encoding=encoding.to_json(),
+        manifest=catalogue.name,
+        shape=catalogue.known.counted.shape,
+        sigma=catalogue.known.counted.sigma,
+        seed=SEED,
+        cohorts=1,
+    )

@@ -1,0 +1,83 @@
+"""A deployment whose devices reach their recommender over HTTPS: a real service with TLS on loopback."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from prirec.device.agent import Agent, Patience
+from prirec.device.client import Client, carrier, trusting
+from prirec.device.ledger import PaidStore
+from prirec.privacy.ledger import Budget
+from prirec.recommender import progress as rules
+from prirec.recommender import tls
+from prirec.recommender.beginning import begin
+from prirec.recommender.conductor import conduct
+from prirec.recommender.gathering import Pace
+from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.serving import Worker, running
+from support.deployment import NOW, Deployment, Entropy
+
+MANY = Rate(1e6, 1_000_000)
+OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
+
+
+@dataclass(frozen=True)
+class Address:
+    url: str
+    authority: bytes  # PEM
+
+
+@contextmanager
+def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits = OPEN) -> Iterator[Address]:
+    """The service of a deployment, with a conductor, in threads of this process."""
+    now = datetime.now(UTC)
+    authority = tls.authority("a town", now=now)
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    tls.server(authority, hosts=["localhost", "127.0.0.1"], now=now).write(certificate, key)
+    worker = Worker(str(folder / "recommender"), certificate, key, partial(conduct, pace=pace), limits)
+    with running(worker) as port:
+        yield Address(f"https://localhost:{port}", authority.certificate)
+
+
+async def take_part(deployment: Deployment, at: Address, *, seconds: float = 300.0) -> Mapping[str, Entropy]:
+    """Everyone enrols, a campaign is begun and gone through; what each device drew."""
+    drawn = {name: Entropy(bytes.fromhex(name)) for name in deployment.people}
+    stop = asyncio.Event()
+    trust = trusting(at.authority)
+    async with AsyncExitStack() as lines:
+        agents = []
+        for name, entropy in drawn.items():
+            line = await lines.enter_async_context(carrier(at.url, trust=trust))
+            agents.append(_agent(deployment, name, line, entropy))
+        for agent in agents:
+            assert await agent.step(wait=0), agent.problem
+        begin(deployment.store, deployment.settings)
+        working = asyncio.gather(*(agent.run(stop) for agent in agents))
+        try:
+            async with asyncio.timeout(seconds):
+                while phase(deployment) not in ("over", "failed"):
+                    await asyncio.sleep(0.05)
+        finally:
+            stop.set()
+            await working
+        for agent in agents:
+            await agent.step(wait=0)  # the publication
+    return drawn
+
+
+def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
+    person = deployment.people[name]
+    member = person.membership()
+    client = Client(line, identity=member.identity, deployment=member.deployment)
+    patience = Patience(wait=2, first=0.1)
+    paid = PaidStore(person.store, Budget())
+    return Agent(person, paid, client, patience=patience, clock=lambda: NOW, entropy=entropy)
+
+
+def phase(deployment: Deployment) -> str:
+    held = deployment.store.progress()
+    return "" if held is None else rules.read(held).phase

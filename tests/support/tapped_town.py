@@ -1,0 +1,214 @@
+"""A deployment in which every private value is a canary, with a tap on all that leaves a device or comes to the
+recommender: requests and answers as bytes, what it can open of sealed messages, its store, its log."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from prirec.data.dataset import Category, Dataset, Numbers
+from prirec.device import taking_part
+from prirec.device.agent import Agent
+from prirec.device.client import HEADERS, Client
+from prirec.device.ledger import PaidStore
+from prirec.device.person import Person
+from prirec.privacy.ledger import Budget
+from prirec.protocols import noise
+from prirec.protocols.actions import Action
+from prirec.protocols.messages import AnyMessage, Roster
+from prirec.protocols.secure_sum import member
+from prirec.protocols.secure_sum.collector import Collector
+from prirec.protocols.secure_sum.member import Member
+from prirec.recommender import conductor as conducting
+from prirec.recommender import logs
+from prirec.recommender.beginning import begin
+from prirec.recommender.conductor import Conductor
+from prirec.recommender.gathering import Pace
+from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.logs import Lines
+from prirec.recommender.service import app
+from prirec.recommender.store import Store
+from prirec.settings import Settings
+from support.canaries import Tap, described, flat, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
+from support.cities import small_city
+from support.deployment import NOW, Deployment, Entropy, deployed
+
+OFTEN = Rate(1e6, 1_000_000)
+OPEN = Limits(device=OFTEN, address=OFTEN, enrolment=OFTEN, enrolments=OFTEN)
+PUBLIC_TABLES = ("documents", "log")
+
+
+def planted(people: int, tap: Tap) -> Dataset:
+    """A small city whose people, homes, visits and moments are canaries. Its places are public, as ids go."""
+    city, rng = small_city(people=people, places=20, records=8 * people), np.random.default_rng(99)
+
+    def word(what: str) -> str:
+        return f"canary-{what}-{rng.bytes(6).hex()}"
+
+    who = {
+        "shoe": Numbers(rng.uniform(20.0, 50.0, people)),
+        "rent": Numbers(rng.uniform(400.0, 4000.0, people)),
+        "illness": Category(np.arange(people, dtype=np.int32), tuple(word("illness") for _ in range(people))),
+    }
+    home = city.people.location + rng.uniform(-1e-3, 1e-3, (people, 2))
+    moods = Category(np.arange(len(city.visits), dtype=np.int32), tuple(word("mood") for _ in range(len(city.visits))))
+    visits = replace(city.visits, context={"mood": moods}, time=rng.integers(1_500_000_000, 1_800_000_000, len(city.visits)))
+    for i in range(people):
+        tap.everywhere.add("profile", of_number(who["shoe"].values[i]) | of_number(who["rent"].values[i]))
+        tap.everywhere.add("profile", of_pair(who["shoe"].values[i], who["rent"].values[i]))
+        tap.everywhere.add("profile", of_text(who["illness"].words[i]))
+        tap.everywhere.add("home", of_number(home[i, 0]) | of_number(home[i, 1]) | of_pair(*home[i]))
+    for at in range(len(visits)):
+        tap.everywhere.add("visits", of_text(moods.words[at]) | of_moment(int(visits.time[at])))
+    ids = tuple(word("place") for _ in city.places.ids)
+    tap.own.add("places", set().union(*map(of_text, ids)))
+    return replace(
+        city, people=replace(city.people, columns=who, location=home), places=replace(city.places, ids=ids),
+        visits=visits,
+    )  # fmt: skip
+
+
+class PlantedMember(Member):
+    """What it adds, its share of the noise and its secrets are canaries from the moment that they exist."""
+
+    def __init__(self, tap: Tap, *task: Any, value: np.ndarray, entropy: bytes, **rest: Any) -> None:
+        super().__init__(*task, value=value, entropy=entropy, **rest)
+        self.tap, self.vector, self.draws_from = tap, value.copy(), member.noise_seed(entropy)
+        tap.everywhere.add("vectors", of_ring(value))
+        tap.everywhere.add("secrets", set().union(*(forms(entropy[at : at + 32]) for at in range(0, len(entropy), 32))))
+
+    def handle(self, message: AnyMessage) -> list[Action]:
+        if isinstance(message, Roster):
+            share = noise.drawn(self.task.terms, message.size, seed=self.draws_from)
+            self.tap.everywhere.add("vectors", of_ring(share) | of_ring(self.vector + share))
+        return super().handle(message)
+
+
+class TappedCollector(Collector):
+    """Whatever it can open."""
+
+    def __init__(self, tap: Tap, *task: Any, **rest: Any) -> None:
+        super().__init__(*task, **rest)
+        self.tap = tap
+
+    def unsealed(self, *box: Any) -> bytes:
+        content = super().unsealed(*box)
+        self.tap.hear("opened boxes", content)
+        return content
+
+
+class Line(httpx.AsyncBaseTransport):
+    """The service in this process, as HTTP: every byte of questions and answers is heard."""
+
+    def __init__(self, service: Any, tap: Tap) -> None:
+        self._service, self._tap = httpx.ASGITransport(app=service), tap
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        asked = f"{request.method} {request.url}\n".encode() + described(request.headers) + await request.aread()
+        self._tap.hear("requests", asked)
+        answer = await self._service.handle_async_request(request)
+        body = await answer.aread()
+        self._tap.hear("answers", described(answer.headers) + body, published=True)
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=httpx.ByteStream(body))
+
+
+class Ear(logging.Handler):
+    """Everything that anybody logs, as this program writes it out and as it stands."""
+
+    def __init__(self, tap: Tap) -> None:
+        super().__init__(logging.DEBUG)
+        self._tap, self._lines = tap, Lines()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tap.hear("log", f"{self._lines.format(record)}\n{record.getMessage()}\n{record.__dict__}".encode())
+
+
+class TappedTown:
+    """The deployment."""
+
+    def __init__(self, folder: Path, settings: Settings, *, people: int, patch: pytest.MonkeyPatch) -> None:
+        self.tap, self.folder, self.settings = Tap(), folder, settings
+        patch.setattr(taking_part, "Member", partial(PlantedMember, self.tap))
+        patch.setattr(conducting, "Collector", partial(TappedCollector, self.tap))
+        self.town: Deployment = deployed(planted(people, self.tap), settings, folder)
+        self.store: Store = self.town.store
+        for person in self.town.people.values():
+            self.tap.everywhere.add("secrets", forms(_member(person).secret))
+
+    @asynccontextmanager
+    async def online(self, *, code: str = "") -> AsyncIterator[list[Agent]]:
+        """A service, and an agent for each device on a line to it. `code` is what they say when they enrol."""
+        service = app(self.store, limits=OPEN)
+        ear, root = Ear(self.tap), logging.getLogger()
+        root.addHandler(ear)
+        level, own = root.level, logging.getLogger("prirec.recommender")
+        root.setLevel(logging.DEBUG)
+        own.setLevel(logging.DEBUG)
+        try:
+            async with service.router.lifespan_context(service):
+                line = httpx.AsyncClient(base_url="https://town", transport=Line(service, self.tap), headers=HEADERS)
+                async with line:
+                    yield [self._agent(name, line, code=code) for name in self.town.people]
+        finally:
+            root.removeHandler(ear)
+            root.setLevel(level)
+            own.setLevel(logging.NOTSET)
+
+    def _agent(self, name: str, line: httpx.AsyncClient, *, code: str) -> Agent:
+        person = self.town.people[name]
+        mine = _member(person)
+        client = Client(line, identity=mine.identity, deployment=mine.deployment)
+        paid, entropy = PaidStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
+        return Agent(person, paid, client, clock=lambda: NOW, entropy=entropy, code=code)
+
+    async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:
+        """From enrolment to publication, or until that is enough; everything is looked at after every tick."""
+        for agent in agents:
+            await agent.step(wait=0)
+        begin(self.store, self.settings)
+        conductor = Conductor(
+            self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=logs.told
+        )
+        for _ in range(500):
+            moved = conductor.tick()
+            self.look()
+            if enough() or not (moved or conductor.gatherings):
+                break
+            for agent in agents:
+                await agent.step(wait=0)
+            self._plant_models()
+        for agent in agents:
+            await agent.step(wait=0)
+        self.look(thoroughly=True)
+
+    def look(self, *, thoroughly: bool = False) -> None:
+        """All rows of what is not public; thoroughly, all rows and the files as they are on the disk."""
+        with self.store._database.reading() as rows:
+            for (table,) in rows.all("SELECT name FROM sqlite_master WHERE type = 'table'"):
+                public = table in PUBLIC_TABLES
+                if thoroughly or not public:
+                    for row in rows.all(f"SELECT * FROM {table}"):
+                        self.tap.hear(f"table {table}", flat(row), published=public)
+        if thoroughly:
+            for file in self.folder.glob("recommender*"):
+                self.tap.hear("files", file.read_bytes(), published=True)
+
+    def _plant_models(self) -> None:
+        """W of every device as it is now."""
+        for person in self.town.people.values():
+            with person.store.reading() as rows:
+                for (linear,) in rows.execute("SELECT linear FROM models"):
+                    self.tap.everywhere.add("models", of_reals(np.frombuffer(linear, dtype="<f8")))
+
+
+def _member(person: Person):  # type: ignore[no-untyped-def]
+    member = person.membership()
+    assert member is not None
+    return member
