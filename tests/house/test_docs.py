@@ -23,15 +23,10 @@ from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.seen import SEEN
 from prirec.settings import PRIVATE, Section, preset
-from support.pages import ROOT, page_writer
+from support.pages import ON_STAGE, ROOT, commands, page_writer
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-WITH_COMMANDS = [page for page in PAGES if "```sh\n" in page.read_text(encoding="utf-8")]
-
-
-def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+WITH_COMMANDS = [page for page in PAGES if page not in ON_STAGE and "```sh\n" in page.read_text(encoding="utf-8")]
 
 
 @pytest.fixture

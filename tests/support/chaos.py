@@ -104,7 +104,8 @@ class Chaos:
         self.bodies = [self._body(folder / f"device-{at}", at, person) for at, person in enumerate(made.people.values())]
         self.conductor: Conductor | None = None
         self.ghosts: list[Conductor] = []
-        self.drawn = 0
+        self.leases = 0
+        self.ended: list[str] = []  # why agents and conductors ended; a death gives no reason
 
     def _mortal(self, store: Any) -> MortalStore:
         mortal = MortalStore(store._database)
@@ -117,18 +118,23 @@ class Chaos:
         line = BadLine(self.store, double.name, luck=self.luck, air=self.air, tap=self.witness.heard)
         return Body(path, line, double)
 
-    async def run(self, *, rounds: int, weather: Weather = STORM) -> None:
-        """Campaigns one after another until so many rounds are behind; then everybody comes to rest."""
+    async def run(self, *, rounds: int, weather: Weather = STORM, turns: int = 400) -> None:
+        """Campaigns one after another until so many rounds are behind, with so many turns for each of them at the most;
+        then everybody comes to rest."""
         while len(self.store.people()) < len(self.bodies):
             await self.turn()
         self.luck.weather = weather
-        for _ in range(400 * (rounds + 10)):
+        for _ in range(turns * (rounds + 10)):
             if not self.under_way:
                 if self.public.rounds >= rounds:
                     return await self._rest()
-                begin(self.store, self.settings)
+                self.begin()
             await self.turn()
         raise ViolationError("the campaign does not end")
+
+    def begin(self) -> None:
+        """The next campaign."""
+        begin(self.store, self.settings)
 
     async def _rest(self) -> None:
         self.luck.weather = CALM
@@ -165,14 +171,15 @@ class Chaos:
                 self.conductor.take_over()
             else:
                 self.conductor.tick()
-        except (KilledError, StateError):
+        except (KilledError, StateError) as end:
+            self.ended.append(str(end))
             if self.conductor is not None and self.luck.rng.random() < 0.3:
                 self.ghosts.append(self.conductor)
             self.conductor = None
 
     def _new_conductor(self) -> Conductor:
-        self.drawn += 1
-        holder = self.drawn.to_bytes(16, "big")
+        self.leases += 1
+        holder = self.leases.to_bytes(16, "big")
         if not self.store.lease(holder, 0.0):  # it runs out at once: whoever wants it next has it
             raise ViolationError("a lease that ran out cannot be taken")
         return self.plan.conductor(
@@ -202,16 +209,18 @@ class Chaos:
     async def _step(self, body: Body) -> None:
         try:
             if body.agent is None:
-                body.agent = self._born(body)
+                body.agent = self.born(body)
             await body.agent.step(wait=0)
-        except (KilledError, StateError):  # a full disk ends the agent, and it is started again
+        except (KilledError, StateError) as end:  # a full disk ends the agent, and it is started again
+            self.ended.append(str(end))
             if body.store is not None:
                 body.store.close()
             body.agent = body.store = None
             body.sleeps_until = self.now + int(self.luck.rng.integers(1, 8))
         body.double.look()
 
-    def _born(self, body: Body) -> Agent:
+    def born(self, body: Body) -> Agent:
+        """The device's next life, on its file."""
         body.lives += 1
         body.store = self.plan.device_store.open(body.path)
         body.store.luck = self.luck

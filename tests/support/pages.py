@@ -1,6 +1,7 @@
-"""Programs that write pages, and the figures that were measured for them."""
+"""Programs that write pages, the figures that were measured for them, and the commands on them."""
 
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,13 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ON_STAGE = [ROOT / "docs" / "how-to" / page for page in ("deployment.md", "operator.md")]  # in a town, by its own test
+
+
+def commands(page: Path) -> list[str]:
+    """What a reader would type."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
 
 
 def page_writer(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:

@@ -139,6 +139,7 @@ class TappedTown:
         patch.setattr(conducting, "Collector", partial(TappedCollector, self.tap))
         self.town: Deployment = deployed(planted(people, self.tap), settings, folder)
         self.store: Store = self.town.store
+        self.models: set[bytes] = set()  # all that devices ever held
         for person in self.town.people.values():
             self.tap.everywhere.add("secrets", forms(_member(person).secret))
 
@@ -205,7 +206,9 @@ class TappedTown:
         for person in self.town.people.values():
             with person.store.reading() as rows:
                 for (linear,) in rows.execute("SELECT linear FROM models"):
-                    self.tap.everywhere.add("models", of_reals(np.frombuffer(linear, dtype="<f8")))
+                    if linear not in self.models:
+                        self.models.add(linear)
+                        self.tap.everywhere.add("models", of_reals(np.frombuffer(linear, dtype="<f8")))
 
 
 def _member(person: Person):  # type: ignore[no-untyped-def]

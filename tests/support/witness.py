@@ -32,7 +32,7 @@ class Witness:
     added: dict[bytes, RingArray] = field(default_factory=dict)  # by masked message: the vector and the noise under it
     masked: dict[tuple[bytes, Round], bytes] = field(default_factory=dict)  # on the wire, by device and round
     opened: dict[Round, tuple[RingArray, int]] = field(default_factory=dict)  # the sum, and of how many
-    _said: dict[tuple[bytes, Round, str], bytes] = field(default_factory=dict)
+    said: dict[tuple[bytes, Round, str], bytes] = field(default_factory=dict)  # by device, round and step
     _numbers: dict[tuple[bytes, str, int], bytes] = field(default_factory=dict)
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ class Witness:
     def heard(self, name: bytes, body: bytes) -> None:
         """A device hands something in: the same again must be the same, and each number takes one vector, ever."""
         message = decode(body)
-        if self._said.setdefault((name, message.round, step(type(message))), body) != body:
+        if self.said.setdefault((name, message.round, step(type(message))), body) != body:
             raise ViolationError(f"a device says two different things at '{step(type(message))}' of one round")
         if isinstance(message, Masked):
             self.masked[name, message.round] = body

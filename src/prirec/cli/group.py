@@ -13,6 +13,14 @@ from prirec.cli.output import printable
 from prirec.errors import PrirecError, StateError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
+    """Commands under one name; alone, it shows its help."""
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=words, epilog=epilog, context_settings=HELP
+    )  # fmt: skip
 
 
 class Commands(TyperGroup):

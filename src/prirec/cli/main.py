@@ -6,22 +6,23 @@ import typer
 
 from prirec import __version__
 from prirec.cli import (
+    city,
     data_describe,
     data_import,
     data_make,
     demo,
+    device,
     evaluate,
     privacy_forecast,
     privacy_ledger,
     privacy_plan,
     recommend,
+    recommender,
     settings,
     train,
 )
-from prirec.cli.group import Commands
+from prirec.cli.group import HELP, Commands, subgroup
 from prirec.cli.options import examples
-
-HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def _version(value: bool) -> None:  # noqa: FBT001  # called with one argument by position
@@ -36,7 +37,7 @@ def program(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Recommend nearby places without collecting anyone's data. This program simulates it on one machine."""
+    """Recommend nearby places without collecting anyone's data: simulated on one machine, or by real devices."""
 
 
 def build() -> typer.Typer:
@@ -52,12 +53,7 @@ def build() -> typer.Typer:
     )
     app.callback()(program)
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    data = typer.Typer(
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        help="Make, import and describe data folders.",
-        context_settings=HELP,
-    )
+    data = subgroup("Make, import and describe data folders.")
     data.command("make", epilog=data_make.EPILOG)(data_make.make)
     data.command("import", epilog=data_import.EPILOG)(data_import.import_data)
     data.command("describe", epilog=data_describe.EPILOG)(data_describe.describe)
@@ -66,17 +62,17 @@ def build() -> typer.Typer:
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
     app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
     app.command("settings", epilog=settings.EPILOG)(settings.settings)
-    privacy = typer.Typer(
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        help="What each person is promised, and what was spent of it.",
-        context_settings=HELP,
+    privacy = subgroup(
+        "What each person is promised, and what was spent of it.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),
     )
     privacy.command("plan", epilog=privacy_plan.EPILOG)(privacy_plan.plan)
     privacy.command("forecast", epilog=privacy_forecast.EPILOG)(privacy_forecast.forecast)
     privacy.command("ledger", epilog=privacy_ledger.EPILOG)(privacy_ledger.ledger)
     app.add_typer(privacy, name="privacy")
+    app.add_typer(recommender.build(), name="recommender")
+    app.add_typer(device.build(), name="device")
+    app.add_typer(city.build(), name="city")
     return app
 
 

@@ -53,7 +53,7 @@ class Agent:
             person, paid, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
         )
         self._sleep, self._code = sleep, code
-        self._outgoing = self.rounds.handed_in_before(self.view)
+        self._outgoing = self.rounds.handed_in_before()
         self._after, self._failures = 0, 0
         self.problem: PrirecError | None = None  # why the recommender was not reached last
 
@@ -99,7 +99,8 @@ class Agent:
             self.view = await catch_up(self.person, self.client)
             self.rounds.forget_past(self.view)
         for letter in post.letters:
-            self._outgoing += self.rounds.receive(letter.body, self.view)
+            said = self.rounds.receive(letter.body, self.view)
+            self._outgoing += [one for one in said if one not in self._outgoing]  # a letter may come twice
             self._after = letter.number
 
 

@@ -51,7 +51,8 @@ class Contribution:
 
 def contribution(of: Round, view: View, person: Person) -> Contribution:
     """What this device would add to a round that it was invited to. PeerError if it is not one of its rounds."""
-    refuse_past(of, view)
+    if not is_current(of, view):
+        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
     campaign, model = view.campaign, view.model
     if campaign is None or view.position is None:
         raise PeerError(Fault.ORDER, "this device has no part in that campaign")
@@ -63,17 +64,12 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
 def is_current(of: Round, view: View) -> bool:
     """Whether the log is at this round. Devices mix first, and learn once mixing is over."""
     campaign, model = view.campaign, view.model
-    if campaign is None or of.deployment != view.member.deployment:
+    if campaign is None or view.over or of.deployment != view.member.deployment:
         return False
     if model is None:
         return campaign.edition is None and (of.kind, campaign.iteration(of.number)) == ("popularity", 0)
     kind = "interaction" if model.mixed else "linear"
     return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
-
-
-def refuse_past(of: Round, view: View) -> None:
-    if not is_current(of, view):
-        raise PeerError(Fault.ORDER, "this device's log is not at that round")
 
 
 def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:

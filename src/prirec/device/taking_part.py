@@ -10,7 +10,7 @@ anew. A round that the log has left behind is over: nothing more is masked, paid
 from collections.abc import Callable, Iterable
 from os import urandom
 
-from prirec.device.contributing import Contribution, contribution, is_current, refuse_past
+from prirec.device.contributing import Contribution, contribution, is_current
 from prirec.device.ledger import PaidStore, Price
 from prirec.device.person import Person
 from prirec.device.view import View
@@ -40,7 +40,6 @@ class Rounds:
         """One letter. What does not belong to a round of this device is forgotten."""
         try:
             message = decode(body)
-            refuse_past(message.round, view)
             if isinstance(message, Invitation):
                 self._enter(message.round, view)
             if message.round not in self._parties:
@@ -50,12 +49,13 @@ class Rounds:
             self.declined = refusal
             return []
 
-    def handed_in_before(self, view: View) -> list[bytes]:
+    def handed_in_before(self) -> list[bytes]:
         """What an earlier life masked, and may not have got through with."""
-        return [payload for payload in self._person.store.pending() if is_current(decode(payload).round, view)]
+        return self._person.store.pending()
 
     def forget_past(self, view: View) -> None:
-        """Keys of rounds that are over are dropped, and so are their vectors: they arrived, or never will."""
+        """When the log has gone on: keys of rounds that are over are dropped, and so are vectors that were masked for
+        them. They arrived, or never will."""
         for of in [of for of in self._parties if not is_current(of, view)]:
             del self._parties[of]
         for of in (decode(payload).round for payload in self._person.store.pending()):
@@ -95,8 +95,8 @@ class Rounds:
         mine = self._parties[of][1]
         try:
             if persist.stage is Stage.MASKED:
-                price = Price(mine.what, mine.cost)
-                self._paid.write(persist, day=self._day(), price=price, together=mine.settle)
+                price, settle = Price(mine.what, mine.cost), None if self._has_masked(of) else mine.settle
+                self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
         except PrirecError as refusal:
@@ -104,3 +104,8 @@ class Rounds:
             if isinstance(refusal, PolicyError):
                 mine.alone(self._person)
             raise
+
+    def _has_masked(self, of: Round) -> bool:
+        """Then this is the same once more, and what follows on the device has followed."""
+        held = self._person.store.entry(of)
+        return held is not None and held.round == of and held.masked

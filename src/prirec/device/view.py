@@ -125,6 +125,12 @@ class View:
             raise PeerError(Fault.PARAMS_MISMATCH, "the model is another edition's")
         return model
 
+    @cached_property
+    def over(self) -> bool:
+        """Whether what the campaign learnt is published: then there is no round left in it."""
+        published = self.standing.get("publication")
+        return published is not None and self.shelf.read(Publication, published).edition == self.standing.get("edition")
+
     @property
     def mean_name(self) -> bytes | None:
         """Of the document with the own cohort's mean."""

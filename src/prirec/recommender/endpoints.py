@@ -159,7 +159,7 @@ class Endpoints:
             handed, after, wait = self._sorter.sorted(asked.messages, sender=name), asked.after, asked.wait
             del asked  # nothing of it is kept here while the device waits
             if wait:
-                found, refused = await self._waited(name, handed, hold, after=after, wait=wait)
+                found, refused = await self._waited(name, handed, hold=hold, after=after, wait=wait)
             else:
                 found = await self.desk.ask(name, handed.items, after=after)
                 refused = self._refused(handed, found)
@@ -168,7 +168,7 @@ class Endpoints:
         return packed(Post(found.letters, found.entries, refused), headers=PRIVATE)
 
     async def _waited(
-        self, name: bytes, handed: Sorted, hold: Hold, *, after: int, wait: int
+        self, name: bytes, handed: Sorted, *, hold: Hold, after: int, wait: int
     ) -> tuple[Found, tuple[str, ...]]:
         with self.desk.waiting(name, seconds=wait) as poll:
             found = await self.desk.ask(name, handed.items, after=after)

@@ -57,7 +57,12 @@ class Worker:
     def __call__(self) -> FastAPI:
         store = Store.open(self.store_url)
         try:
-            return app(store, limits=self.limits, code=self.code, alongside=partial(_alongside, store, self.conduct))
+            return app(
+                store,
+                limits=self.limits,
+                code=self.code,
+                alongside=partial(_alongside, store=store, conduct=self.conduct),
+            )
         except BaseException:
             store.close()
             raise
@@ -152,10 +157,11 @@ def _allow_many_connections() -> None:
 
 
 @contextmanager
-def _alongside(store: Store, conduct: Conduct | None, at: Endpoints) -> Iterator[None]:
+def _alongside(at: Endpoints, *, store: Store, conduct: Conduct | None) -> Iterator[None]:
     """A conductor in a thread of its own, and at the end the store is closed."""
     stop = Event()
-    conducting = Thread(target=_conducting, args=(store, conduct, stop, at), name="conductor", daemon=True)
+    given = {"conduct": conduct, "store": store, "stop": stop}
+    conducting = Thread(target=_conducting, args=(at,), kwargs=given, name="conductor", daemon=True)
     if conduct is not None:
         conducting.start()
     try:
@@ -167,7 +173,7 @@ def _alongside(store: Store, conduct: Conduct | None, at: Endpoints) -> Iterator
         store.close()
 
 
-def _conducting(store: Store, conduct: Conduct, stop: Event, at: Endpoints) -> None:
+def _conducting(at: Endpoints, *, conduct: Conduct, store: Store, stop: Event) -> None:
     while not stop.is_set():
         try:
             conduct(store, stop, wake=at.desk.wake)

@@ -1,0 +1,46 @@
+"""The recommender of a city in a process of its own: python -m prirec.rehearsal.server_child"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from prirec.recommender import logs
+from prirec.recommender.conductor import conduct
+from prirec.recommender.gathering import Pace
+from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.serving import Worker, serve
+from prirec.rehearsal import lifeline
+
+MANY = Rate(10_000.0, 1_000_000)  # a whole city comes from one address
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What the rehearsal hands over."""
+
+    store: str
+    certificate: str
+    key: str
+    port: int
+    workers: int
+    coming: float  # seconds, see recommender.gathering.Pace
+    step: float
+
+
+def main() -> None:
+    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    lifeline.hold()
+    lifeline.allow_many_files()
+    worker = Worker(
+        task.store,
+        certificate=Path(task.certificate),
+        key=Path(task.key),
+        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=logs.told),
+        limits=Limits(address=MANY, enrolment=MANY, enrolments=MANY),
+    )
+    serve(worker, host="127.0.0.1", port=task.port, workers=task.workers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,363 @@
+"""prirec device in a deployment that runs: a phone joins, takes part, recommends offline, and is forgotten.
+
+One campaign serves all tests; the phone and the service are processes of their own."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+import pytest
+
+from prirec.data.dataset import Dataset
+from prirec.device.api import Device
+from support import shell
+from support.running_town import PRIREC, Others, Running, running, serving, write_town
+from support.shell import call, told
+
+pytestmark = pytest.mark.xdist_group("a town with a phone")
+WENT = (0, 1, 2)  # the phone's person was at these places
+CANARY = "zanzibar-canary"
+NOWHERE = "https://localhost:9"
+
+
+@dataclass(frozen=True)
+class Town:
+    data: Dataset
+    folder: Path
+    url: str
+    phone: Path  # after the campaign
+    said: Running  # what `prirec device run` said in it
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "town.db"
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "town.db.tls" / "authority.pem"
+
+    def init(self, file: Path, *words: object, url: str | None = None):
+        return call("device", "init", file, "--url", url or self.url, "--authority", self.authority, *words)
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Town]:
+    memory = Path("/dev/shm")  # noqa: S108
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        folder, phone = Path(made), Path(made) / "phone.db"
+        data = write_town(folder / "town")
+        assert call("recommender", "init", folder / "town.db", "--title", "Our town").exit_code == 0
+        assert call("recommender", "publish", folder / "town.db", folder / "town").exit_code == 0
+        others = Others(data, folder / "others", store=folder / "town.db")
+        with serving(folder) as url:
+            begun = Town(data, folder, url, phone, Running(None))
+            assert begun.init(phone, "--home", home(data)).exit_code == 0
+            assert call("device", "profile", phone, "age=31", f"nickname={CANARY}").exit_code == 0
+            for at in WENT:
+                assert (
+                    call("device", "visit", phone, data.places.ids[at], "--time", f"2024-05-0{at + 1}").exit_code == 0
+                )
+            others.enrol(url, authority=begun.authority.read_bytes())
+            yield Town(data, folder, url, phone, campaign(begun, others))
+
+
+def campaign(town: Town, others: Others) -> Running:
+    """Begun by the operator, with the phone's agent in the background."""
+    with running(PRIREC, "device", "run", town.phone, cwd=town.folder) as agent:
+        agent.heard("read the log")
+        begun = told("recommender", "rounds", "begin", town.store, "--set", "floor=50", "--iterations", 1)
+        assert (begun["people"], begun["rounds"], begun["terms"][0]["epsilon"]) == (61, 1, pytest.approx(1, rel=1e-3))
+        others.take_part(authority=town.authority.read_bytes())
+        assert agent.end(by=signal.SIGINT) == 0
+    with running(PRIREC, "device", "run", town.phone, "--seconds", 8, cwd=town.folder) as again:
+        again.heard("a new model is here")
+        again.heard("stopped")
+        assert again.process.wait(timeout=60) == 0
+    agent.lines += again.lines
+    return agent
+
+
+def home(data: Dataset) -> str:
+    lat, lon = data.places.location[WENT[0]].tolist()
+    return f"{lat},{lon}"
+
+
+@pytest.fixture
+def phone(town: Town, tmp_path: Path) -> Path:
+    """The phone as it came out of the campaign, to do with as a test likes."""
+    return Path(shutil.copy(town.phone, tmp_path / "phone.db"))
+
+
+def test_the_phone_was_in_every_sum_of_the_campaign(town):
+    sums = told("recommender", "rounds", "list", town.store)
+    assert (sums["phase"], [one["sum"] for one in sums["sums"]]) == ("over", ["visits", "learning"])
+    assert {(one["opened"], one["survivors"], one["rostered"]) for one in sums["sums"]} == {(1, 61, 61)}
+    found = told("recommender", "status", town.store)
+    assert (found["campaign"]["phase"], found["campaign"]["round"], found["people"]) == ("over", 1, 61)
+    assert (found["messages"], found["letters"], found["open_rounds"]) == (0, 0, 0)
+    assert "gradients of V" in call("recommender", "rounds", "list", town.store).stdout
+
+
+def test_the_agent_says_what_it_did_and_nothing_about_the_person(town):
+    said = "".join(town.said.lines)
+    for words in (
+        "a campaign has begun with this device",
+        "added to a sum, masked and with noise, and paid for it: how popular places are",
+        "helped to open a sum: the feature interaction model V",
+        "a new model is here to recommend with",
+        "stopped",
+    ):
+        assert words in said
+    lat, lon = home(town.data).split(",")
+    private = [CANARY, lat[:7], lon[:8], *(town.data.places.ids[at] for at in WENT)]
+    assert not [word for word in private if word in said]
+
+
+def test_status_tells_where_the_device_belongs_and_how_far_it_is(phone):
+    found = told("device", "status", phone)
+    belongs = found.pop("belonging")
+    assert found == {"visits": 3, "described_by": ["age", "nickname"], "home": True}
+    assert (belongs["title"], belongs["enrolled"], belongs["tells_a_cell"]) == ("Our town", True, True)
+    assert (belongs["campaign"], belongs["takes_part"], belongs["learnt"], belongs["rounds"]) == (0, True, 1, 1)
+    assert (belongs["entries"], belongs["can_recommend"], belongs["places"] > 0) == (5, True, True)
+    text = shell.flat(call("device", "status", phone).stdout)
+    assert "0: takes part, 1 of 1 rounds learnt" in text
+    assert CANARY not in text
+
+
+def test_the_ledger_is_told_in_plain_words_against_the_persons_own_budget(phone):
+    found = told("device", "privacy", phone)
+    assert [(item["what"], item["releases"]) for item in found["items"]] == [
+        ("how popular places are", 1), ("the feature interaction model V", 1),
+    ]  # fmt: skip
+    assert found["budget"]["epsilon"] == 1
+    assert 0.5 < found["lifetime"]["epsilon"] <= 1
+    assert found["overspent"] is False
+    assert "budget is epsilon = 1 and delta = 1e-06 per user, for life" in shell.flat(
+        call("device", "privacy", phone).stdout
+    )
+
+
+NO_NETWORK = """
+import socket, sys
+sys.modules["httpx"] = None
+def refused(*_, **__):
+    raise AssertionError("went online")
+socket.socket.connect = socket.getaddrinfo = refused
+from prirec.cli.main import run
+run()
+"""
+
+
+def offline(*words: object) -> "subprocess.CompletedProcess[str]":
+    """The program without a network, and without the extra that goes online."""
+    return subprocess.run(
+        [sys.executable, "-c", NO_NETWORK, *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_recommendations_are_made_offline_and_leave_out_what_was_visited(town, phone):
+    done = offline("device", "recommend", phone, "-k", "5", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert (found["distance_from"], len(found["places"])) == ("home", 5)
+    places = [one["place"] for one in found["places"]]
+    assert not set(places) & {town.data.places.ids[at] for at in WENT}
+    assert [one["probability"] for one in found["places"]] == sorted(
+        (one["probability"] for one in found["places"]), reverse=True
+    )
+    assert all(one["reasons"] and one["about"] for one in found["places"])
+
+
+def test_recommendations_are_a_table_with_reasons_from_where_the_person_is(town, phone):
+    there = ",".join(map(str, town.data.places.location[20].tolist()))
+    done = call("device", "recommend", phone, "--near", there, "--at", "2024-05-04T19:30", "-k", 3, columns=140)
+    assert done.exit_code == 0
+    assert "why (+) and why not (-)" in done.stdout
+    assert "km: from here" in done.stdout
+    near = told_with_notes("device", "recommend", phone, "--near", there, "--radius-km", "0.001", "-k", 3)
+    beyond = sum(one["distance_km"] > 0.001 for one in near["places"])
+    assert beyond >= 2
+    assert near["notes"] == [f"too few new places are within 0.001 km; {beyond} beyond are shown too"]
+
+
+def told_with_notes(*words: object):
+    return json.loads(call(*words, "--json").stdout)
+
+
+@pytest.mark.parametrize(("near", "code"), [("-35.12345,-139.98765", 2), ("139.98765,35.12345", 2), ("here", 2)])
+def test_a_point_that_makes_no_sense_is_refused_and_not_repeated(phone, near, code):
+    done = call("device", "recommend", phone, "--near", near)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert "latitude" in done.stderr
+    assert "12345" not in done.stderr
+
+
+def test_what_does_not_fit_the_deployment_is_refused_while_the_person_is_there(phone):
+    unfit = call("device", "profile", phone, f"age={CANARY}")
+    assert (unfit.exit_code, CANARY in unfit.stderr, "column 'age'" in unfit.stderr) == (3, False, True)
+    assert told("device", "profile", phone)["profile"]["age"] == 31
+    shown = call("device", "profile", phone, "gender=female").stdout
+    assert shell.flat(shown).startswith("name value used")
+    assert "hometown" in shown  # is asked for as well
+    lost = call("device", "visit", phone, "no-such-place")
+    assert (lost.exit_code, lost.stdout) == (0, "recorded 1\n")
+    assert "nothing is learnt there" in lost.stderr
+
+
+def test_a_region_elsewhere_is_downloaded_whole(town, phone):
+    far = ",".join(map(str, town.data.places.location[5].tolist()))
+    done = call("device", "download", phone, "--near", far)
+    assert (done.exit_code, done.stdout.startswith("downloaded ")) == (0, True)
+    assert call("device", "recommend", phone, "--near", far).exit_code == 0
+
+
+def test_an_export_is_everything_but_the_key_and_for_the_owner_alone(town, phone, tmp_path):
+    target = tmp_path / "mine.json"
+    assert call("device", "export", phone, "--out", target).exit_code == 0
+    assert target.stat().st_mode & 0o777 == 0o600
+    found = json.loads(target.read_text(encoding="utf-8"))
+    assert found["profile"]["nickname"] == CANARY
+    assert [one["place"] for one in found["visits"]] == [town.data.places.ids[at] for at in WENT]
+    assert [one["what"] for one in found["spent"]] == ["how popular places are", "the feature interaction model V"]
+    assert len(found["models"][0]["linear"]) > 1
+    with Device.open(phone) as device:
+        assert device.person.membership().secret.hex() not in target.read_text(encoding="utf-8")
+    assert call("device", "export", phone, "--out", target).exit_code == 2
+    assert json.loads(call("device", "export", phone).stdout) == found
+
+
+def joined(town: Town, file: Path) -> Path:
+    assert town.init(file, "--home", home(town.data)).exit_code == 0
+    assert call("device", "profile", file, f"nickname={CANARY}").exit_code == 0
+    assert call("device", "visit", file, f"{CANARY}-place").exit_code == 0
+    return file
+
+
+def people(town: Town) -> int:
+    return int(told("recommender", "status", town.store)["people"])
+
+
+def test_forgetting_asks_first_then_erases_and_leaves(town, tmp_path):
+    before, file = people(town), joined(town, tmp_path / "tablet.db")
+    assert people(town) == before + 1
+    asked = call("device", "forget", file)
+    assert (asked.exit_code, "--yes" in asked.stderr) == (2, True)
+    assert told("device", "status", file)["visits"] == 1
+    done = call("device", "forget", file, "--leave", "--yes")
+    assert (done.exit_code, "has erased it too" in done.stdout, "not refunded" in done.stdout) == (0, True, True)
+    assert people(town) == before
+    assert CANARY.encode() not in file.read_bytes()
+    assert told("device", "status", file) == {"visits": 0, "described_by": [], "home": False, "belonging": None}
+
+
+def test_what_was_spent_stays_spent_when_the_device_joins_again(town, phone):
+    """Of a copy, so the recommender is not told: a copy is not another device."""
+    spent = told("device", "privacy", phone)
+    with Device.open(phone) as device:
+        device.forget()
+    assert town.init(phone, "--home", home(town.data)).exit_code == 0
+    assert told("device", "privacy", phone) == spent
+    assert call("device", "forget", phone, "--leave", "--yes").exit_code == 0
+
+
+def test_a_recommender_that_is_away_keeps_nobody_from_erasing(town, tmp_path):
+    file = joined(town, tmp_path / "tablet.db")
+    moved(file, NOWHERE)
+    insisted = call("device", "forget", file, "--leave", "--yes")
+    assert (insisted.exit_code, told("device", "status", file)["visits"]) == (6, 1)
+    done = call("device", "forget", file, "--yes")
+    assert (done.exit_code, "could not be told" in done.stdout) == (0, True)
+    assert told("device", "status", file)["belonging"] is None
+
+
+def test_a_device_joins_only_whom_it_means(town, tmp_path):
+    file, key = tmp_path / "tablet.db", told("recommender", "status", town.store)["fingerprint"]
+    refusals = {
+        ("--fingerprint", "ab" * 16): (6, "another key than the fingerprint"),
+        ("--fingerprint", key[:8]): (2, "16 to 64"),
+        ("--home", "999.5,1.5"): (2, "--home takes"),
+        ("--epsilon", "0"): (2, "epsilon"),
+    }
+    for words, (code, problem) in refusals.items():
+        done = town.init(file, *words)
+        assert (done.exit_code, problem in done.stderr) == (code, True), done.stderr
+    for url in ("http://localhost:1", "https://", "https://a:b@c", "https://x:99999", "ftp://x", NOWHERE):
+        assert town.init(file, url=url).exit_code == (6 if url == NOWHERE else 2), url
+    untrusted = call("device", "init", file, "--url", town.url)
+    assert (untrusted.exit_code, "certificate" in untrusted.stderr) == (6, True)
+    assert call("device", "init", file, "--url", town.url, "--authority", town.store).exit_code == 2
+    assert told("device", "status", file)["belonging"] is None
+    spaced = ":".join(key[at : at + 2] for at in range(0, 32, 2)).upper()
+    done = town.init(file, "--fingerprint", spaced, "--epsilon", "0.5", "--period-days", "30")
+    assert (done.exit_code, key in done.stdout) == (0, True)
+    budget = told("device", "privacy", file)["budget"]
+    assert (budget["epsilon"], budget["delta"], budget["period_days"]) == (0.5, 1e-6, 30)
+    again = town.init(file)
+    assert (again.exit_code, "belongs to a deployment already" in again.stderr) == (5, True)
+    assert call("device", "forget", file, "--leave", "--yes").exit_code == 0
+
+
+def test_a_restored_copy_goes_on_and_who_has_spent_everything_stays_out(town, phone):
+    """The copy of a store serves at another port; whom the first campaign cost everything enters no sum any more."""
+    copy, files = phone.with_name("copy.db"), town.authority.parent
+    assert call("recommender", "backup", town.store, copy).exit_code == 0
+    keys = ("--certificate", files / "server.pem", "--key", files / "server.key", "--coming", 600)
+    with serving(phone.parent, *keys, store="copy.db") as url:
+        moved(phone, url)
+        assert told("recommender", "rounds", "begin", copy, "--set", "floor=50")["campaign"] == 1
+        with running(PRIREC, "device", "run", phone, cwd=phone.parent) as agent:
+            agent.heard("a campaign has begun with this device")
+            assert "budget does not cover" in agent.heard("stayed out of a sum")
+            assert agent.end() == 0
+    assert told("device", "privacy", phone) == told("device", "privacy", town.phone)
+    assert told("device", "privacy", phone)["items"][0]["more"] == 0
+    assert call("device", "recommend", phone).exit_code == 0  # with the model that it has
+
+
+def moved(file: Path, url: str) -> None:
+    with Device.open(file) as device, device.store.transaction() as rows:
+        rows.execute("UPDATE membership SET url = ?", (url,))
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_the_agent_stops_at_once_however_long_it_would_have_waited(town, phone, by):
+    with running(PRIREC, "device", "run", phone, cwd=town.folder) as agent:
+        agent.heard("running")
+        with pytest.raises(AssertionError, match="nothing said"):
+            agent.heard("stopped", seconds=1.5)  # it waits for letters now
+        begun = monotonic()
+        assert agent.end(by=by) == 0
+        assert monotonic() - begun < 15
+    assert agent.lines[-1].endswith("stopped\n")
+
+
+def test_an_agent_outlives_a_recommender_that_is_away_and_new_keys(tmp_path):
+    """On a port of its own, the service ends, gets new keys and comes back; the phone's session is of the old one."""
+    folder = tmp_path
+    assert call("recommender", "init", folder / "town.db", "--title", "Our town").exit_code == 0
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    serve = (PRIREC, "recommender", "serve", "town.db", "--port", port)
+    init = ("device", "init", folder / "phone.db", "--url", f"https://localhost:{port}")
+    with running(*serve, cwd=folder) as service:
+        service.heard('"serving"')
+        assert call(*init, "--authority", folder / "town.db.tls" / "authority.pem").exit_code == 0
+        with running(PRIREC, "device", "run", "phone.db", cwd=folder) as agent:
+            agent.heard("running")
+            assert service.end() == 0
+            agent.heard("the recommender does not answer")
+            assert call("recommender", "keys", "rotate", folder / "town.db").exit_code == 0
+            with running(*serve, cwd=folder) as again:
+                again.heard('"serving"')
+                agent.heard("the recommender answers again")
+                assert again.end() == 0
+            assert agent.end() == 0

@@ -1,0 +1,247 @@
+"""prirec device without a deployment: what a person tells it, what is refused, and what is never repeated."""
+
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from prirec.device.api import Device
+from support import shell
+
+call, told = partial(shell.call, "device"), partial(shell.told, "device")
+CANARY = "zanzibar-canary"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Of a device that belongs nowhere yet."""
+    with Device.open(tmp_path / "phone.db"):
+        return tmp_path / "phone.db"
+
+
+COMMANDS = [("profile",), ("visit", "x"), ("run",), ("recommend",), ("status",), ("privacy",), ("export",)]
+
+
+@pytest.mark.parametrize(
+    "words", [*COMMANDS, ("forget", "--yes"), ("download", "--near", "1,2")], ids=lambda words: words[0]
+)
+def test_a_file_that_is_not_there_is_not_made_by_looking(tmp_path, words):
+    done = call(words[0], tmp_path / "none.db", *words[1:])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (5, [])
+    assert "prirec device init makes one" in done.stderr
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("not a device\n" * 100)
+    assert call("status", other).exit_code == 5
+    assert other.read_text() == "not a device\n" * 100
+
+
+@pytest.mark.parametrize("words", [("run",), ("recommend",), ("download", "--near", "1,2")], ids=lambda words: words[0])
+def test_a_device_that_belongs_nowhere_says_what_to_do(file, words):
+    done = call(words[0], file, *words[1:])
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert "prirec device init" in done.stderr
+
+
+def test_a_profile_is_numbers_words_and_lists_and_can_be_forgotten(file):
+    assert told("profile", file) == {"profile": {}, "home": None, "asked": None}
+    assert "nothing was told yet" in call("profile", file).stdout
+    words = ("age=31", "job=cook", "likes=tea|music", 'zip="0123"', "--home", "35.5,-139.25")
+    assert call("profile", file, *words).exit_code == 0
+    found = told("profile", file)
+    assert found["profile"] == {"age": 31.0, "job": "cook", "likes": ["tea", "music"], "zip": "0123"}
+    assert found["home"] == [35.5, -139.25]
+    shown = shell.flat(call("profile", file, "--forget", "age", "--forget", "likes", "job=baker").stdout)
+    assert "job baker" in shown
+    assert told("profile", file)["profile"] == {"job": "baker", "zip": "0123"}
+
+
+BAD_PROFILES = {
+    ("age",): 2,
+    ("=31",): 2,
+    ("age=",): 2,
+    ("age=1", "age=2"): 2,
+    ("user=me",): 2,
+    ("age=nan",): 3,
+    ("x" * 501 + "=1",): 2,
+    (f"age={'y' * 501}",): 3,
+    ("--home", f"95.1,{CANARY}"): 2,
+    ("--home", "95.15,12.5"): 2,
+}
+
+
+@pytest.mark.parametrize("words", BAD_PROFILES, ids=lambda words: words[0][:12])
+def test_what_describes_nobody_is_refused_and_nothing_is_kept(file, words):
+    done = call("profile", file, "job=cook", *words)
+    assert (done.exit_code, done.stdout) == (BAD_PROFILES[words], "")
+    assert not [value for value in (CANARY, "95.1", "yyy") if value in done.stderr]
+    assert told("profile", file)["profile"] == {}
+
+
+def test_a_visit_is_now_unless_a_time_is_given(file, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        before = time.time() + 9 * 3600
+        assert call("visit", file, "noodle-bar").stdout == "recorded 1\n"
+        found = told_export(file)["visits"][0]
+        assert (found["place"], found["label"]) == ("noodle-bar", 1)
+        assert before - 2 <= found["time"] <= time.time() + 9 * 3600  # by the clock on the wall, as visits are told
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def told_export(file):
+    import json
+
+    return json.loads(call("export", file).stdout)
+
+
+def test_a_visit_told_twice_is_kept_once_and_another_under_its_name_is_refused(file):
+    words = ("visit", file, "museum", "--time", "2024-05-04T19:30")
+    assert call(*words).stdout == "recorded 1\n"
+    assert call(*words).stdout == "recorded 0; 1 known already\n"
+    assert call(*words, "--ignored").exit_code == 2
+    assert call("visit", file, "bar", "--id", "one", "--time", "2024-05-04").exit_code == 0
+    assert call("visit", file, "park", "--id", "one", "--time", "2024-05-04").exit_code == 2
+    assert [one["place"] for one in told_export(file)["visits"]] == ["bar", "museum"]
+    assert call("visit", file, "--remove", "one").exit_code == 0
+    assert call("visit", file, "--remove", "one").exit_code == 2
+    assert [one["place"] for one in told_export(file)["visits"]] == ["museum"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("a", "--from", "v.csv"),
+        ("a", "--remove", "x"),
+        ("--from", "v.csv", "--ignored"),
+        ("--remove", "x", "--id", "y"),
+    ],
+    ids=str,
+)
+def test_one_thing_is_told_at_a_time(file, words):
+    done = call("visit", file, *words)
+    assert (done.exit_code, told_export(file)["visits"]) == (2, [])
+
+
+def test_many_visits_come_from_a_file_with_their_labels_and_moments(file, tmp_path):
+    table = tmp_path / "visits.csv"
+    table.write_text(
+        "\ufeffpoi,time,label,id,rain,with\n"
+        "bar,2024-05-04T19:30:00+09:00,1,a,0.5,ann|bob\n"
+        "park,1714851000,0,,,\n"
+        '"a, b",,1,,2,ann\n',
+        encoding="utf-8",
+    )
+    assert call("visit", file, "--from", table).stdout == "recorded 3\n"
+    assert call("visit", file, "--from", table).stdout == "recorded 0; 3 known already\n"
+    found = told_export(file)
+    assert found["labelled"] is True
+    by_place = {one["place"]: one for one in found["visits"]}
+    assert by_place["bar"] | {"id": "a"} == {
+        "id": "a", "place": "bar", "time": 1714851000, "label": 1, "context": {"rain": 0.5, "with": ["ann", "bob"]},
+    }  # fmt: skip
+    assert (by_place["park"]["time"], by_place["park"]["label"], by_place["park"]["context"]) == (1714851000, -1, {})
+    assert (by_place["a, b"]["time"], by_place["a, b"]["context"]) == (None, {"rain": 2.0, "with": ["ann"]})
+
+
+BAD_TABLES = {
+    "no poi": (f"place,time\n{CANARY},1\n", "line 1, column 'poi'"),
+    "a user": (f"user,poi\n{CANARY},bar\n", "line 1, column 'user'"),
+    "coordinates": ("poi,lat\nbar,35.123456\n", "line 1, column 'lat'"),
+    "twice": ("poi,x,x\nbar,1,2\n", "line 1"),
+    "no name": ("poi,\nbar,1\n", "line 1"),
+    "bad time": (f"poi,time\nbar,1\nbar,{CANARY}\n", "line 3, column 'time'"),
+    "no such day": ("poi,time\nbar,2024-02-31\n", "line 2, column 'time'"),
+    "bad label": (f"poi,label\nbar,1\nbar,{CANARY}\n", "line 3, column 'label'"),
+    "too few cells": ("poi,time,label\nbar,1,1\nbar,1\n", "line 3"),
+    "too many cells": (f"poi\nbar\nbar,{CANARY}\n", "line 3"),
+    "no place": ("poi,time\nbar,1\n,2\n", "line 3"),
+    "not finite": ("poi,rain\nbar,1\nbar,inf\n", "line 3"),
+    "quotes": (f'poi\n"bar{CANARY}\n', "CSV"),
+    "not text": (b"poi\n\xff\xfe" + CANARY.encode(), "CSV"),
+    "empty": ("", "line 1, column 'poi'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_a_bad_table_is_refused_whole_with_its_line_and_column_and_none_of_its_cells(file, tmp_path, name):
+    content, where = BAD_TABLES[name]
+    table = tmp_path / "visits.csv"
+    table.write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = call("visit", file, "--from", table)
+    assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
+    assert done.stderr.startswith("error: visits.csv")
+    assert where in done.stderr
+    assert not [value for value in (CANARY, "35.123456") if value in done.stderr]
+    assert told_export(file)["visits"] == []
+
+
+def test_a_table_that_is_not_there_is_a_usage_error(file, tmp_path):
+    assert call("visit", file, "--from", tmp_path / "none.csv").exit_code == 2
+
+
+@pytest.mark.parametrize("when", [CANARY, "2024-13-01", "21:47"])
+def test_a_time_that_is_none_is_not_repeated(file, when):
+    done = call("visit", file, "bar", "--time", when)
+    assert (done.exit_code, when in done.stderr) == (2, False)
+
+
+def test_a_device_that_spent_nothing_says_so(file):
+    assert told("privacy", file)["items"] == []
+    assert "Nothing was spent" in call("privacy", file).stdout
+
+
+def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
+    call("profile", file, f"nickname={CANARY}")
+    call("visit", file, CANARY)
+    assert CANARY.encode() in file.read_bytes()
+    done = call("forget", file, "--yes")
+    assert (done.exit_code, "belonged to no deployment" in done.stdout) == (0, True)
+    assert CANARY.encode() not in file.read_bytes()
+
+
+def test_a_full_disk_loses_nothing_and_is_told_in_one_line(file, tmp_path):
+    call("visit", file, "bar", "--time", "2024-05-04")
+    table = tmp_path / "visits.csv"
+    table.write_text("poi\n" + "".join(f"place-{at}\n" for at in range(20_000)))
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000));"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "from prirec.cli.main import run; run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "device", "visit", str(file), "--from", str(table)],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (5, "", 1), done.stderr
+    assert [one["place"] for one in told_export(file)["visits"]] == ["bar"]
+
+
+MISSING = ("httpx", "httpcore", "fastapi", "uvicorn")
+
+
+def without_extras(*words: object) -> "subprocess.CompletedProcess[str]":
+    script = f"import sys; sys.modules.update(dict.fromkeys({MISSING!r})); from prirec.cli.main import run; run()"
+    command = [sys.executable, "-c", script, "device", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_without_the_extra_what_goes_online_names_it_and_all_else_works(file, tmp_path):
+    for words in (
+        ("init", tmp_path / "other.db", "--url", "https://x"), ("run", file), ("download", file, "--near", "1,2"),
+    ):  # fmt: skip
+        done = without_extras(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "pip install 'prirec[device]'" in done.stderr
+    for words in (("visit", file, "bar"), ("profile", file, "age=3"), ("status", file), ("export", file)):
+        assert without_extras(*words).returncode == 0

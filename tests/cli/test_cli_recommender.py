@@ -1,0 +1,326 @@
+"""prirec recommender: what an operator does, and what is refused. The service runs in a process of its own."""
+
+import json
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from cryptography import x509
+
+from prirec.data.writing import write_folder
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.messages import Round
+from prirec.recommender.certificates import Certificates
+from prirec.recommender.store import Incoming, Store
+from prirec.sharing.keys import SigningKey
+from support import shell
+from support.cities import small_city
+from support.postgres import GROUP, postgres
+from support.running_town import PRIREC, running, serving
+
+__all__ = ["postgres"]
+call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
+CODE = {"PRIREC_ENROLMENT_CODE": "sesame-canary"}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    memory = Path("/dev/shm")  # noqa: S108
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def store(folder: Path) -> Path:
+    """Of a deployment that was founded."""
+    assert call("init", folder / "town.db", "--title", "Our town", "--host", "recommender.example").exit_code == 0
+    return folder / "town.db"
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
+    return tmp_path / "city"
+
+
+def secrets_of(store: Path):
+    with Store.open(store) as opened:
+        return opened.founding()
+
+
+def hosts_of(store: Path) -> list[str]:
+    certificate = x509.load_pem_x509_certificate(Certificates.beside(str(store)).certificate.read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
+
+
+def test_init_makes_keys_for_their_owner_alone_and_says_what_devices_are_handed(folder):
+    done = call("init", folder / "town.db", "--title", "Our town", "--host", "recommender.example", columns=200)
+    founding, files = secrets_of(folder / "town.db"), Certificates.beside(str(folder / "town.db"))
+    assert founding.title == "Our town"
+    assert SigningKey(founding.identity).public.hex() in done.stdout
+    assert str(files.authority) in done.stdout
+    assert founding.identity.hex() not in done.stdout
+    secret = [folder / "town.db", files.key, files.folder / "authority.key"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
+    assert stat.S_IMODE(files.folder.stat().st_mode) == 0o700
+    assert hosts_of(folder / "town.db") == ["recommender.example", "localhost", "127.0.0.1", "::1"]
+
+
+def test_a_deployment_is_founded_once_and_keeps_its_keys(store):
+    before = secrets_of(store), {file.name: file.read_bytes() for file in Path(f"{store}.tls").iterdir()}
+    again = call("init", store, "--title", "another")
+    assert (again.exit_code, again.stdout) == (5, "")
+    assert "founded in this store before" in again.stderr
+    assert (secrets_of(store), {file.name: file.read_bytes() for file in Path(f"{store}.tls").iterdir()}) == before
+
+
+@pytest.mark.parametrize("title", ["", "  ", "two\nlines", "x" * 201, "\x1b[2J"])
+def test_a_title_that_no_device_could_show_is_refused_before_anything_is_made(folder, title):
+    done = call("init", folder / "town.db", "--title", title)
+    assert (done.exit_code, list(folder.iterdir())) == (2, [])
+
+
+def test_keys_of_somebody_else_are_not_written_over(folder):
+    (folder / "mine").mkdir()
+    (folder / "mine" / "authority.key").write_text("precious")
+    done = call("init", folder / "town.db", "--title", "Our town", "--certificates", folder / "mine")
+    assert (done.exit_code, (folder / "mine" / "authority.key").read_text()) == (2, "precious")
+    with pytest.raises(Exception, match="no deployment was founded"):
+        secrets_of(folder / "town.db")
+
+
+COMMANDS = [("status",), ("rounds", "list"), ("rounds", "begin"), ("serve",), ("keys", "rotate")]
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, ("publish", ..., "data"), ("backup", ..., "copy.db")], ids=str)
+def test_a_store_that_is_not_there_is_not_made_by_looking(folder, words):
+    store = folder / "none.db"
+    named = [store if word is ... else word for word in (words if ... in words else (*words, ...))]
+    done = call(*named)
+    assert (done.exit_code, list(folder.iterdir())) == (5, [])
+    assert "prirec recommender init makes one" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["mysql://town", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=2"])
+def test_a_database_that_is_none_is_refused_without_its_address(words):
+    done = call("status", words)
+    assert done.exit_code == (2 if words.startswith("mysql") else 5)
+    assert "town" not in done.stderr
+    assert "nobody" not in done.stderr
+
+
+def test_a_catalogue_is_published_without_a_look_at_people(store, city):
+    for file in ("users.csv", "visits.csv"):
+        (city / file).write_text("not,a\ntable")
+    found = told("publish", store, city)
+    assert (found["places"], found["asked"]["of_visits"]) == (15, ["distance from home", "time"])
+    assert set(found["asked"]["of_people"]) == {"age", "friend_count", "gender", "hometown", "spending"}
+    assert (told("status", store)["places"], told("status", store)["entries"]) == (15, 1)
+    text = shell.flat(call("publish", store, city).stdout)
+    assert "published 15 places" in text
+    assert "none of it leaves them" in text
+
+
+def test_settings_that_only_a_simulation_may_have_are_refused(store, city):
+    told("publish", store, city)
+    assert call("publish", store, city, "--set", "features.averages=['price']").exit_code == 4
+    assert call("rounds", "begin", store, "--preset", "rounds").exit_code == 4
+    assert told("status", store)["entries"] == 1
+
+
+def test_too_few_devices_begin_nothing_and_the_floor_is_said(store, city):
+    assert "prirec recommender publish" in call("rounds", "begin", store, "--set", "floor=50").stderr
+    told("publish", store, city)
+    done = call("rounds", "begin", store, "--set", "floor=50")
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert "0 devices have enrolled, and no sum over fewer than 50 people is opened" in done.stderr
+    assert call("rounds", "begin", store, "--set", "floor=2").exit_code == 4
+    assert (told("status", store)["entries"], told("rounds", "list", store)["sums"]) == (1, [])
+    assert "no campaign has begun yet" in call("rounds", "list", store).stdout
+
+
+def test_status_is_one_object_with_the_same_names_whatever_there_is(store):
+    names = "title deployment fingerprint places campaign certificate_until people documents entries rounds"
+    assert told("status", store).keys() == {*names.split(), "open_rounds", "messages", "letters"}
+    shown = call("status", store, columns=200).stdout
+    assert SigningKey(secrets_of(store).identity).public.hex() in shown
+    assert secrets_of(store).identity.hex() not in shown
+    assert "none published yet" in shown
+
+
+def test_a_certificate_near_its_end_is_noted(store):
+    files = Certificates.beside(str(store))
+    files.renew(hosts=[], now=datetime.now(UTC) - timedelta(days=780))
+    noted = call("status", store)
+    assert "certificate ends in 4" in noted.stderr
+    assert "keys rotate" in noted.stderr
+    files.renew(hosts=[], now=datetime.now(UTC))
+    assert call("status", store).stderr == ""
+
+
+def with_mail(store: Path) -> None:
+    """A round that is open, with a message and a letter."""
+    with Store.open(store) as opened:
+        one = Round(opened.founding().deployment, "linear", 1, 0, 0)
+        opened.write(Persist(one, Stage.ENTERED, b"\1" * 32))
+        opened.hand_in([Incoming(one, b"\2" * 32, b"a sealed canary")])
+        opened.deliver([(b"\2" * 32, one, b"another sealed canary")])
+
+
+def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, folder):
+    told("publish", store, city)
+    with_mail(store)
+    copy = folder / "copy.db"
+    with Store.open(store):  # in use, as by a service
+        done = call("backup", store, copy)
+    assert (done.exit_code, "1 entries" in done.stdout) == (0, True)
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert b"sealed canary" not in copy.read_bytes()
+    assert b"sealed canary" in store.read_bytes()
+    assert secrets_of(copy) == secrets_of(store)
+    before, after = told("status", store), told("status", copy)
+    assert (before["messages"], before["letters"], after["messages"], after["letters"]) == (1, 1, 0, 0)
+    same = ("entries", "documents", "people", "open_rounds", "fingerprint")
+    assert [after[name] for name in same] == [before[name] for name in same]
+    assert {file.name for file in folder.iterdir()} == {"town.db", "town.db.tls", "copy.db"}
+
+
+def test_a_backup_is_not_written_over_another_nor_made_of_a_database(store, folder):
+    (folder / "copy.db").write_text("an older copy")
+    assert call("backup", store, folder / "copy.db").exit_code == 2
+    assert (folder / "copy.db").read_text() == "an older copy"
+    refused = call("backup", "postgresql://operator:pass@db/town", folder / "other.db")
+    assert (refused.exit_code, "pg_dump" in refused.stderr, "pass" in refused.stderr) == (2, True, False)
+
+
+def test_rotation_changes_the_sessions_and_the_certificate_and_neither_identity_nor_authority(store):
+    files, before = Certificates.beside(str(store)), secrets_of(store)
+    held = {path: path.read_bytes() for path in (files.key, files.certificate, files.authority)}
+    assert call("keys", "rotate", store).exit_code == 0
+    after = secrets_of(store)
+    assert (after.identity, after.deployment, after.title) == (before.identity, before.deployment, before.title)
+    assert after.token_key != before.token_key
+    assert files.authority.read_bytes() == held[files.authority]
+    assert files.key.read_bytes() != held[files.key]
+    assert hosts_of(store) == ["recommender.example", "localhost", "127.0.0.1", "::1"]
+    issuer = x509.load_pem_x509_certificate(files.authority.read_bytes())
+    x509.load_pem_x509_certificate(files.certificate.read_bytes()).verify_directly_issued_by(issuer)
+    assert stat.S_IMODE(files.key.stat().st_mode) == 0o600
+    assert {file.name for file in files.folder.iterdir()} == {
+        "authority.pem", "authority.key", "server.pem", "server.key"
+    }  # fmt: skip
+
+
+def test_rotation_of_one_leaves_the_other(store):
+    files, before = Certificates.beside(str(store)), secrets_of(store)
+    held = files.certificate.read_bytes()
+    assert call("keys", "rotate", store, "--only", "sessions").exit_code == 0
+    assert (files.certificate.read_bytes() == held, secrets_of(store) == before) == (True, False)
+    before = secrets_of(store)
+    assert call("keys", "rotate", store, "--only", "certificate", "--host", "10.0.0.7").exit_code == 0
+    assert (secrets_of(store), hosts_of(store)) == (before, ["localhost", "10.0.0.7", "127.0.0.1", "::1"])
+    assert call("keys", "rotate", store, "--only", "sessions", "--host", "10.0.0.7").exit_code == 2
+
+
+@GROUP
+def test_a_database_of_postgresql_is_founded_published_and_looked_at_like_a_file(postgres, city, folder):
+    with postgres.lent() as url:
+        words = ("init", url, "--title", "Our town", "--certificates", folder / "tls")
+        assert call(*words).exit_code == 0
+        assert call(*words).exit_code == 5
+        assert told("publish", url, city)["places"] == 15
+        found = told("status", url, "--certificates", folder / "tls")
+        assert (found["title"], found["entries"], found["certificate_until"] is None) == ("Our town", 1, False)
+        assert call("keys", "rotate", url, "--certificates", folder / "tls").exit_code == 0
+        assert call("rounds", "begin", url).exit_code == 4
+
+
+def answer(port: int, authority: Path, *, highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
+    context = ssl.create_default_context(cafile=authority)
+    context.maximum_version = highest
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=60) as line,
+        context.wrap_socket(line, server_hostname="recommender.example") as safe,
+    ):
+        safe.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        return b"".join(iter(lambda: safe.recv(4096), b""))
+
+
+@pytest.mark.parametrize(("workers", "by"), [(1, signal.SIGINT), (2, signal.SIGTERM)])
+def test_the_service_speaks_tls_1_3_only_and_ends_in_good_order(store, folder, workers, by):
+    words = (PRIREC, "recommender", "serve", store, "--port", 0, "--workers", workers)
+    with running(*words, cwd=folder, env=CODE) as service:
+        port = json.loads(service.heard('"serving"'))["port"]
+        authority = Certificates.beside(str(store)).authority
+        assert b'"healthy":true' in answer(port, authority)
+        with pytest.raises(OSError, match=r"(?i)alert|protocol|reset|eof"):
+            answer(port, authority, highest=ssl.TLSVersion.TLSv1_2)
+        assert service.end(by=by) == 0
+    assert all(json.loads(line)["event"] for line in service.lines)
+    assert "sesame-canary" not in "".join(service.lines)
+
+
+def test_what_would_keep_the_service_from_starting_is_told_in_one_line(store, folder, monkeypatch):
+    monkeypatch.setattr("prirec.recommender.serving.Server", None)  # one that starts all the same would not end
+    other = folder / "other"
+    other.mkdir()
+    Certificates(other).make(title="x", hosts=[], now=datetime.now(UTC))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refusals = {
+            ("--certificate", other / "server.pem"): (2, "belong together"),
+            ("--certificate", other / "server.pem", "--key", f"{store}.tls/server.key"): (5, "certificate and its key"),
+            ("--certificate", folder / "no.pem", "--key", folder / "no.key"): (5, "certificate and its key"),
+            ("--enrolment-code", "x" * 101): (2, "1 to 100 characters"),
+            ("--port", port): (2, "cannot be listened on"),
+            ("--workers", "0"): (2, "--workers"),
+        }
+        for words, (code, problem) in refusals.items():
+            done = call("serve", store, *words)
+            assert (done.exit_code, done.stdout) == (code, ""), done.stderr
+            assert problem in done.stderr
+
+
+def test_who_does_not_know_the_enrolment_code_does_not_get_in(store, folder):
+    init = ("device", "init", folder / "phone.db", "--authority", f"{store}.tls/authority.pem", "--url")
+    with serving(folder, env=CODE) as url:
+        refused = shell.call(*init, url, "--code", "wrong-canary")
+        assert (refused.exit_code, refused.stdout) == (6, "")
+        assert refused.stderr.startswith("error: AUTH")
+        assert "canary" not in refused.stderr
+        assert shell.told("device", "status", folder / "phone.db")["belonging"] is None
+        assert shell.call(*init, url, "--code", "sesame-canary").exit_code == 0
+        assert told("status", store)["people"] == 1
+
+
+MISSING = ("fastapi", "uvicorn", "prometheus_client", "psycopg", "httpx", "starlette")
+
+
+def without_extras(*words: object) -> "subprocess.CompletedProcess[str]":
+    """The program as it is installed without extras."""
+    script = f"import sys; sys.modules.update(dict.fromkeys({MISSING!r})); from prirec.cli.main import run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_without_the_extra_the_service_names_it_and_all_else_works(folder, city):
+    store = folder / "town.db"
+    assert without_extras("recommender", "init", store, "--title", "Our town").returncode == 0
+    assert without_extras("recommender", "publish", store, city).returncode == 0
+    for words in (("serve", store), ("status", "postgresql://town")):
+        done = without_extras("recommender", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "pip install 'prirec[recommender]'" in done.stderr
+    assert without_extras("recommender", "status", store).returncode == 0
+    assert "recommender" in without_extras("--help").stdout

