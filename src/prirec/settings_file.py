@@ -13,6 +13,9 @@ from prirec.errors import DataError, UsageError
 from prirec.settings import Section, Settings, preset
 from prirec.settings_check import check
 
+_LONGEST = 65_536
+_NOT_TOML = (ValueError, RecursionError)  # ValueError: a number of thousands of digits as well as what cannot be parsed
+
 
 def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "private") -> Settings:
     """The preset that the file or `base` names, changed by the file, then by `changes` ("model.dimension" -> 8)."""
@@ -24,13 +27,19 @@ def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, 
 
 def loads(text: str) -> Settings:
     """Settings from the text that `dump` wrote."""
-    table = tomllib.loads(text)
+    if len(text) > _LONGEST:
+        raise UsageError(f"settings are at most {_LONGEST} characters of text")
+    try:
+        table = tomllib.loads(text)
+    except _NOT_TOML:
+        raise UsageError("these settings are not TOML") from None
     return check(apply(preset(str(table.get("preset"))), table))
 
 
 def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
     """Settings changed by a nested table."""
     _refuse_unknown(table, settings, "")
+    _refuse_huge(table)
     merged = _merge(msgspec.to_builtins(settings), table)
     try:
         return msgspec.convert(merged, Settings)
@@ -62,7 +71,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:
         raise UsageError(f"the settings file {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except _NOT_TOML as error:
         raise DataError(f"not a TOML file: {error}", file=path) from None
 
 
@@ -93,6 +102,15 @@ def _refuse_unknown(table: Mapping[str, Any], section: Section, prefix: str) -> 
             if not isinstance(value, Mapping):
                 raise UsageError(f"'{prefix}{key}' is a section: write [{prefix}{key}] and its settings below")
             _refuse_unknown(value, inner, f"{prefix}{key}.")
+
+
+def _refuse_huge(table: Mapping[str, Any]) -> None:
+    """A whole number beyond 64 bits means nothing here, and overflows where it meets a float."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            _refuse_huge(value)
+        elif isinstance(value, int) and abs(value) > 2**64:
+            raise UsageError(f"{key}: a whole number has at most 64 bits")
 
 
 def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def test_keys_of_somebody_else_are_not_written_over(folder):
         secrets_of(folder / "town.db")
 
 
-COMMANDS = [("status",), ("rounds", "list"), ("rounds", "begin"), ("serve",), ("keys", "rotate")]
+COMMANDS = [("status",), ("rounds", "list"), ("rounds", "begin"), ("rounds", "end"), ("serve",), ("keys", "rotate")]
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, ("publish", ..., "data"), ("backup", ..., "copy.db")], ids=str)
@@ -147,6 +147,18 @@ def test_too_few_devices_begin_nothing_and_the_floor_is_said(store, city):
     assert call("rounds", "begin", store, "--set", "floor=2").exit_code == 4
     assert (told("status", store)["entries"], told("rounds", "list", store)["sums"]) == (1, [])
     assert "no campaign has begun yet" in call("rounds", "list", store).stdout
+
+
+def test_a_campaign_is_ended_while_one_is_under_way(store, city):
+    told("publish", store, city)
+    assert "nothing to end" in call("rounds", "end", store).stderr
+    with Store.open(store) as opened:
+        for at in range(60):
+            opened.enrol(bytes([at]) * 32, 0, day=0)
+    assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
+    assert "in its phase visits" in call("rounds", "end", store).stdout
+    assert told("rounds", "list", store)["phase"] == "failed"
+    assert call("rounds", "end", store).exit_code == 4
 
 
 def test_status_is_one_object_with_the_same_names_whatever_there_is(store):

@@ -210,12 +210,29 @@ def test_words_where_a_number_belongs_are_refused_by_the_columns_name_alone(here
     assert "4711" not in str(caught.value)
 
 
-def test_an_encoding_that_makes_features_infinite_is_refused(here: Town, person: Person) -> None:
+def steepened(here: Town, scale: float) -> Campaign:
     encoding = here.campaign.encoding
-    steep = msgspec.structs.replace(encoding, person=(Log(column="age", scale=5e-324), *encoding.person[1:]))
-    edition = msgspec.structs.replace(here.edition, encoding=steep.to_json())
-    with pytest.raises(DataError, match="not a finite number"):
-        records_of(person, Campaign.of(here.campaign.charter, edition), here.known)
+    blocks = tuple(Log(column="age", scale=scale) if one.column == "age" else one for one in encoding.person)
+    steep = msgspec.structs.replace(encoding, person=blocks)
+    return Campaign.of(here.campaign.charter, msgspec.structs.replace(here.edition, encoding=steep.to_json()))
+
+
+def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_was_told(
+    here: Town, person: Person
+) -> None:
+    """To stop for some values and not for others would tell which they are."""
+    (linear, V), at = some_models(here), here.campaign.encoding.names().index("age")
+    for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
+        person.set_profile({"age": age})
+        campaign = steepened(here, 1e-9)
+        records = records_of(person, campaign, here.known)
+        assert records.own.person[at] == feature
+        learn(records, campaign, linear=linear, interaction=V, iteration=0)
+
+
+def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_looked_at(here: Town) -> None:
+    with pytest.raises(StateError, match="encoding is damaged"):
+        steepened(here, 5e-324)
 
 
 def test_whatever_is_not_told_is_unknown(here: Town, store: Store) -> None:

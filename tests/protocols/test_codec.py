@@ -11,17 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError
+from prirec.protocols.boxes import OVERHEAD
 from prirec.protocols.codec import LIMIT, bitmap, decode, decode_content, encode, positions
+from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 from prirec.protocols.messages import (
+    Agreements,
     AnyContent,
     AnyMessage,
+    Box,
+    Boxes,
+    Delivery,
     Keys,
+    Listed,
     Message,
     Opened,
     Quiet,
+    Reveal,
     Revealed,
+    Roster,
     Round,
     Secrets,
+    Share,
+    Signed,
+    Survivors,
     Vector,
     step,
 )
@@ -275,6 +287,48 @@ def test_values_outside_their_bounds_are_refused(field: str, value: Any) -> None
     message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
     with pytest.raises(PeerError, match="DECODE"):
         decode(encode(msgspec.structs.replace(message, **{field: value})))
+
+
+NEAR = MOST_NEIGHBOURS + 1  # a member and its neighbours
+BOX, SIGNED, SHARE = Box(2**24, bytes(256)), Signed(2**24, bytes(64)), Share(2**31 - 1, bytes(36))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "longest"),
+    [
+        (Boxes, "boxes", (BOX,) * NEAR),
+        (Delivery, "boxes", (BOX,) * NEAR),
+        (Delivery, "signatures", (SIGNED,) * NEAR),
+        (Delivery, "sharing", bytes(MOST_DEVICES // 8)),
+        (Survivors, "survivors", bytes(MOST_DEVICES // 8)),
+        (Survivors, "signatures", (SIGNED,) * NEAR),
+        (Agreements, "signatures", (SIGNED,) * NEAR),
+        (Roster, "listed", (Listed(2**24, *[bytes(32)] * 4, bytes(64)),) * NEAR),
+        (Roster, "proof", (bytes(32),) * 24 * NEAR),
+    ],
+)
+def test_lists_are_as_long_as_the_largest_mask_graph_calls_for_and_no_longer(
+    kind: type[Message], field: str, longest: Any
+) -> None:
+    fields = msgspec.inspect.type_info(kind).fields[4:]  # type: ignore[attr-defined]
+    plain = kind(1, Round(bytes(16), "k", 1), bytes(32), bytes(32), *(sample(one.type, size=0) for one in fields))
+    good = msgspec.structs.replace(plain, **{field: longest})
+    assert decode(encode(good)) == good
+    with pytest.raises(PeerError, match="DECODE"):
+        decode(encode(msgspec.structs.replace(plain, **{field: longest + longest[:1]})))
+
+
+def test_what_members_seal_fits_with_little_room_to_spare() -> None:
+    secrets = len(encode(Secrets(bytes(36), bytes(36), bytes(32)))) + OVERHEAD
+    assert 128 < secrets <= 256
+    revealed = len(encode(Revealed((SHARE,) * (NEAR - 1), (SHARE,)))) + OVERHEAD
+    head = (1, Round(bytes(16), "k", 1), bytes(32), bytes(32))
+    assert decode(encode(Reveal(*head, bytes(revealed))))
+    with pytest.raises(PeerError, match="DECODE"):
+        decode(encode(Reveal(*head, bytes(revealed + 64))))
+    for large in (Boxes(*head, bytes(64), (Box(1, bytes(257)),)), Boxes(*head, bytes(64), (Box(0, b""),) * 10**6)):
+        with pytest.raises(PeerError, match="DECODE"):
+            decode(encode(large))
 
 
 def test_what_is_over_the_limit_is_not_even_read() -> None:

@@ -1,14 +1,19 @@
 """What an operator begins, beside a service that goes on meanwhile. On a file and on PostgreSQL."""
 
+from contextlib import suppress
+
 import pytest
 
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.planning import plan
 from prirec.features.popularity import Popularity
-from prirec.recommender.beginning import begin, found, publish, refuse_second, rotate_sessions
+from prirec.protocols.codec import encode
+from prirec.recommender import progress as rules
+from prirec.recommender.beginning import begin, end, found, publish, refuse_second, rotate_sessions
+from prirec.recommender.conductor import Conductor
 from prirec.recommender.publishing import Source
 from prirec.recommender.standing import campaign, standing
-from prirec.recommender.store import Store
+from prirec.recommender.store import OvertakenError, Store
 from prirec.settings import PRIVATE, Features
 from support.cities import SMALL_PRIVATE, small_city
 from support.stores import name
@@ -17,6 +22,15 @@ from support.stores import name
 def source() -> Source:
     town = small_city(people=20, places=15, records=60)
     return Source(town.places, plan(town, Popularity(), Features()))
+
+
+def ready(store: Store, *, people: int) -> None:
+    """For a campaign."""
+    with suppress(StateError):
+        found(store, title="Our town")
+    publish(store, source())
+    for at in range(1, people + 1):
+        store.enrol(name(at), 0, day=0)
 
 
 def test_a_deployment_is_founded_once(store):
@@ -44,15 +58,82 @@ def test_the_key_of_sessions_changes_and_who_the_recommender_is_stays(store):
 def test_publishing_does_not_set_back_a_campaign_that_moves_on_meanwhile(store, monkeypatch):
     found(store, title="Our town")
     store.advance(progress=b"before")
-    head = Store.head
+    advance = Store.advance
 
-    def moving(self):
-        store.advance(progress=b"after")
-        return head(self)
+    def moving(self, **parts):
+        advance(self, progress=b"after")
+        advance(self, **parts)
 
-    monkeypatch.setattr(Store, "head", moving)
+    monkeypatch.setattr(Store, "advance", moving)
     publish(store, source())
     assert store.progress() == b"after"
+
+
+def test_what_was_published_meanwhile_stands_before_what_is_published_then(store, monkeypatch):
+    found(store, title="Our town")
+    advance, once = Store.advance, [1]
+
+    def overtaken(self, **parts):
+        if once:
+            once.clear()
+            publish(store, source())
+        advance(self, **parts)
+
+    monkeypatch.setattr(Store, "advance", overtaken)
+    publish(store, source())
+    assert [one.entry.subject for one in store.entries(0)] == ["catalogue", "catalogue"]
+
+
+def test_of_two_who_begin_a_campaign_at_once_one_does(store, monkeypatch):
+    ready(store, people=60)
+    advance, once = Store.advance, [1]
+
+    def overtaken(self, **parts):
+        if once:
+            once.clear()
+            begin(store, SMALL_PRIVATE)
+        advance(self, **parts)
+
+    monkeypatch.setattr(Store, "advance", overtaken)
+    with pytest.raises(OvertakenError):
+        begin(store, SMALL_PRIVATE)
+    assert [one.entry.subject for one in store.entries(0)] == ["catalogue", "charter"]
+
+
+def test_a_campaign_in_which_nobody_may_be_lost_is_not_begun(store):
+    ready(store, people=50)
+    with pytest.raises(PolicyError, match=r"from 63 devices on 20% of them may be"):
+        begin(store, SMALL_PRIVATE)
+    store.enrol(name(51), 0, day=0)
+    begin(store, SMALL_PRIVATE)
+
+
+def test_a_campaign_is_ended_with_all_that_is_open_and_another_may_begin(store):
+    found(store, title="Our town")
+    with pytest.raises(PolicyError, match="nothing to end"):
+        end(store)
+    ready(store, people=60)
+    begin(store, SMALL_PRIVATE)
+    conductor = Conductor(store)
+    conductor.tick()
+    assert len(store.open_rounds()) == 1
+    assert end(store).phase == "visits"
+    assert (campaign(store).phase, store.open_rounds(), store.counts().letters) == ("failed", [], 0)
+    with pytest.raises(OvertakenError):
+        conductor.tick()
+    with pytest.raises(PolicyError, match="nothing to end"):
+        end(store)
+    assert begin(store, SMALL_PRIVATE).campaign == 1
+
+
+def test_rounds_of_a_campaign_that_was_ended_when_they_began_are_burnt(store):
+    ready(store, people=60)
+    begin(store, SMALL_PRIVATE)
+    before = store.progress()
+    Conductor(store).tick()
+    store.advance(progress=encode(rules.failed(rules.read(before))))
+    Conductor(store).take_over()
+    assert (store.open_rounds(), campaign(store).phase) == ([], "failed")
 
 
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
@@ -71,10 +152,7 @@ def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
 
 
 def test_standing_tells_how_far_a_campaign_is(store):
-    found(store, title="Our town")
-    publish(store, source())
-    for at in range(1, 61):
-        store.enrol(name(at), 0, day=0)
+    ready(store, people=60)
     charter = begin(store, SMALL_PRIVATE)
     found_now = standing(store)
     assert (found_now.places, found_now.counts.people, found_now.counts.entries) == (15, 60, 2)

@@ -10,7 +10,7 @@ from prirec.contract.campaign import Campaign
 from prirec.contract.catalogue import Known
 from prirec.contract.documents import Counts, Edition, Manifest, Part, Parts, Places, RegionLine, octets, read, written
 from prirec.contract.regions import read_regions
-from prirec.errors import Fault, PeerError
+from prirec.errors import Fault, PeerError, StateError
 from prirec.features.blocks import Log, Words
 from prirec.features.encoding import from_json
 from prirec.recommender.publishing import publication
@@ -179,9 +179,10 @@ def test_an_edition_adds_popularity_to_the_encoding_and_nothing_else(changes):
 
 
 def test_popularity_that_no_feature_can_hold_is_refused():
-    popularity = tuple(replaced(block, scale=0.0) for block in ENCODING.popularity)
-    with pytest.raises(PeerError, match="not finite"), np.errstate(all="ignore"):
-        under(encoding=replaced(ENCODING, popularity=popularity).to_json())
+    for scale, refusal in ((0.0, StateError), (1e-9, PeerError)):  # as it is read, and for what comes of it
+        popularity = tuple(replaced(block, scale=scale) for block in ENCODING.popularity)
+        with pytest.raises(refusal, match="damaged" if scale == 0 else "larger than any that could be meant"):
+            under(encoding=replaced(ENCODING, popularity=popularity).to_json())
 
 
 def test_an_edition_as_issued_is_read():

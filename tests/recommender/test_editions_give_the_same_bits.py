@@ -41,7 +41,7 @@ CITIES = {
     "no coordinates": lambda: staged(without_coordinates(CITY)),
     "context columns": lambda: staged(with_moods(CITY, np.random.default_rng(1))),
     "idle people": lambda: staged(with_idle_people(CITY)),
-    "fine regions": lambda: staged(CITY, resolution=8),
+    "fine regions": lambda: staged(CITY, resolution=6),
     "drowned": lambda: staged(CITY, change(SMALL_PRIVATE, privacy={"epsilon_per_user": 0.05})),
     "loud": lambda: staged(CITY, change(SMALL_PRIVATE, privacy={"epsilon_per_user": 20.0})),
     "the plan's own cohorts": lambda: staged(CITY, change(SMALL_PRIVATE, neighbours={"size": 0})),

@@ -22,7 +22,7 @@ from support.cities import same_bits, small_city, without_coordinates
 CITY = small_city(people=150, places=60, records=900)
 CITIES = {
     "usual": lambda: staged(CITY),
-    "fine regions": lambda: staged(CITY, resolution=8),
+    "fine regions": lambda: staged(CITY, resolution=6),
     "no coordinates": lambda: staged(without_coordinates(CITY)),
 }
 

@@ -36,6 +36,12 @@ def test_to_renew_is_to_hold_it_from_now_on(store: Store) -> None:
     assert store.lease(SECOND, 60)
 
 
+def test_a_lease_from_before_the_clock_was_set_back_binds_nobody(store: Store) -> None:
+    assert store.lease(FIRST, 86_400)  # as if the clock had been a day ahead
+    assert store.lease(SECOND, 15)
+    assert not store.lease(FIRST, 15)
+
+
 def test_a_lease_is_given_back_by_its_holder_alone(store: Store) -> None:
     assert store.lease(FIRST, 60)
     store.release(SECOND)

@@ -6,6 +6,7 @@ from prirec.contract.wire import Letter
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.recommender import store_mail
 from prirec.recommender.store import Incoming, Store
 from prirec.recommender.store_mail import MOST_SAID
 from support.stores import ONE, enter, name, of, said
@@ -74,6 +75,18 @@ def test_nobody_can_fill_the_store_with_different_messages(store: Store) -> None
     store.hand_in([said(1, bytes([at])) for at in range(10, 100)])
     store.hand_in([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
     assert bodies(store) == [*(bytes([at]) for at in range(MOST_SAID)), b"somebody else", b"elsewhere"]
+
+
+def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_mail, "MOST_BYTES", 100)
+    enter(store, of())
+    sizes = [40, 50, 20, 300, 90, 10, 1]
+    store.hand_in([said(at, bytes(size)) for at, size in enumerate(sizes)])
+    looked, after = list[list[int]](), 0
+    while came := store.incoming(after, 2):
+        looked.append([len(body) for _, body in came])
+        after = came[-1][0]
+    assert looked == [[40, 50], [20], [300], [90, 10], [1]]
 
 
 def test_what_is_handed_in_in_vain_costs_no_number_and_nothing_is_nothing(store: Store) -> None:

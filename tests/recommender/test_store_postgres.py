@@ -1,5 +1,7 @@
 """What is PostgreSQL's own: a schema beside others, connections that are lost, writers that hang, and no password."""
 
+import os
+import resource
 import sys
 import traceback
 
@@ -103,6 +105,39 @@ def test_a_server_that_was_started_anew_is_not_noticed(url: str) -> None:
             cut_off(url)
             store.advance(progress=b"", persists=[Persist(one, Stage.BURNT, ONE) for one in store.open_rounds()])
             run(url, "DELETE FROM prirec.rounds")
+
+
+def test_a_process_with_thousands_of_open_files_uses_it_as_before(url: str) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with Store.open(url) as store:
+            assert store._database._idle[0]._connection.fileno() > 1023  # or nothing was tested
+            assert store.lease(b"holder", 60)
+            assert store.head().length == 0
+            assert len(store._database._idle) == 1
+    finally:
+        for one in taken:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_written_stays(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(self: database_postgres.PostgresRows) -> bool:
+        raise OSError
+
+    with Store.open(url) as store:
+        monkeypatch.setattr(database_postgres, "_heard", unknown)
+        store._database.close()
+        store._database._closed = False
+        assert store.lease(b"holder", 60)
+        assert not store._database._idle
+        monkeypatch.undo()
+        assert not store.lease(b"another", 60)
 
 
 def test_a_connection_that_is_lost_in_a_write_undoes_it_and_the_next_one_works(url: str) -> None:

@@ -188,7 +188,7 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
         async with opened(store) as desk:
             with desk.waiting(name(1), seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
-                waiting = asyncio.create_task(desk.letters(name(1), after=0, poll=poll))
+                waiting = asyncio.create_task(desk.letters(name(1), after=0, entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
                 await asyncio.to_thread(desk.wake)
@@ -209,7 +209,7 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 store.deliver([(name(1), of(), b"hello")])
                 await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
-                found = await asyncio.wait_for(desk.letters(name(1), after=0, poll=poll), 10)
+                found = await asyncio.wait_for(desk.letters(name(1), after=0, entries=0, poll=poll), 10)
             assert len(found.letters) == 1
 
     asyncio.run(run())
@@ -219,7 +219,7 @@ def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_mo
     async def run() -> None:
         async with opened(store) as desk:
             with desk.waiting(name(1), seconds=1000) as poll:
-                waiting = asyncio.create_task(desk.letters(name(1), after=0, poll=poll))
+                waiting = asyncio.create_task(desk.letters(name(1), after=0, entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 desk.release()
                 assert (await asyncio.wait_for(waiting, 10)).letters == ()

@@ -109,24 +109,6 @@ def test_where_too_many_wait_the_next_is_answered_at_once(site: Site) -> None:
         assert not first.done() or first.result().letters == ()
 
 
-def test_bodies_under_way_share_one_room(site: Site) -> None:
-    def status() -> int:
-        return phone.post("/v1/mail", encode(Mail((bytes(2000),)))).status_code
-
-    with served(site, limits=replace(OPEN, under_way=50_000)) as service:
-        phone, statuses = service.phone(), list[int]()
-        phone.log_in()
-        while 429 not in statuses and len(statuses) < 8:
-            with connected(service) as slow:
-                slow.sendall(HEAD.format(phone.token, 60_000).encode() + bytes(49_000))
-                sleep(0.1 * 2 ** len(statuses))  # until it is there: nobody sees that from outside
-                statuses.append(status())
-        assert statuses[-1] == 429
-        until = monotonic() + 10
-        while status() != 200:  # who went away has given it back
-            assert monotonic() < until
-
-
 def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
     phone = service.phone()
     body = encode(Mail((phone.says(),)))

@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from h3.api import basic_int as h3
 
-from prirec.contract.wire import MOST_MESSAGES, SMALL, Mail, SignedClaim
+from prirec.contract.wire import FINEST_CELL, MOST_MESSAGES, SMALL, Mail, SignedClaim
 from prirec.errors import StateError
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Invitation, Keys, Round, Terms
@@ -97,6 +98,25 @@ def test_without_the_operators_code_nobody_enrols(site: Site) -> None:
         assert service.store.people() == []
         phone.enrol(code="märz 17")
         assert len(service.store.people()) == 1
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        1,
+        12345,
+        2**63 - 1,
+        h3.latlng_to_cell(48.1, 11.5, FINEST_CELL + 1),
+        h3.latlng_to_cell(48.1, 11.5, FINEST_CELL) | 1 << 62,
+        h3.origin_to_directed_edges(h3.latlng_to_cell(48.1, 11.5, FINEST_CELL))[0],
+    ],
+)
+def test_a_cell_that_is_none_or_too_fine_is_told_in_vain(service: Served, cell: int) -> None:
+    phone = service.phone(enrolled=False)
+    assert refusal(service.line.post("/v1/devices", content=encode(phone.enrolment(cell=cell)))) == (400, "DECODE")
+    assert service.store.people() == []
+    phone.enrol(cell=h3.latlng_to_cell(48.1, 11.5, FINEST_CELL))
+    assert len(service.store.people()) == 1
 
 
 def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:

@@ -1,5 +1,7 @@
 """Rates, room and what is kept at hand: exact, and bounded in memory."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.recommender.answers import RefusedError
 from prirec.recommender.kept import Kept
-from prirec.recommender.limits import Buckets, Hold, Rate, Room, neighbourhood
+from prirec.recommender.limits import Buckets, Hold, Rate, Room, Turns, neighbourhood
 from support.patience import PATIENT
 
 
@@ -93,7 +95,7 @@ def test_a_rate_that_lets_nothing_through_is_none(per_second: float, burst: int)
 
 def test_bodies_share_one_room_and_give_it_back() -> None:
     room = Room(100)
-    one, other = Hold(room), Hold(room)
+    one, other = Hold(room, b"one"), Hold(room, b"other")
     one.take(60)
     one.take(20)
     with pytest.raises(RefusedError, match="TOO_MANY"):
@@ -104,6 +106,39 @@ def test_bodies_share_one_room_and_give_it_back() -> None:
     assert room.taken == 20
     other.give_back()
     assert room.taken == 0
+
+
+def test_a_device_holds_room_for_one_body_and_what_is_refused_takes_nobodys_place() -> None:
+    room = Room(100)
+    one, again = Hold(room, b"eve"), Hold(room, b"eve")
+    one.take(1)
+    with pytest.raises(RefusedError, match="TOO_MANY"):
+        again.take(1)
+    again.give_back()
+    one.take(1)
+    with pytest.raises(RefusedError, match="TOO_MANY"):
+        Hold(room, b"eve").take(1)
+    one.give_back()
+    again.take(1)
+
+
+def test_so_many_of_an_address_have_their_turn_and_the_next_one_follows() -> None:
+    async def run() -> None:
+        turns = Turns(2)
+        first, second = await turns.take("a"), await turns.take("a")
+        third, gone = asyncio.create_task(turns.take("a")), asyncio.create_task(turns.take("a"))
+        other = await turns.take("b")
+        assert not third.done()
+        await asyncio.sleep(0)
+        gone.cancel()
+        first()
+        last = await asyncio.wait_for(third, 10)
+        assert gone.cancelled()
+        for over in (second, other, last):
+            over()
+        assert len(turns) == 0
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(
@@ -129,5 +164,5 @@ def test_documents_at_hand_are_those_asked_for_last_and_no_more_than_fit() -> No
     assert [name for name in "abcde" if kept.get(name) is not None] == ["a", "c", "d", "e"]
     kept.put("large", bytes(26))
     assert kept.get("large") is None
-    kept.put("a", bytes(25))
+    assert kept.put("a", b"\0" * 25) is kept.get("a")  # those who asked at once share one
     assert [name for name in "abcde" if kept.get(name) is not None] == ["a", "c", "d", "e"]

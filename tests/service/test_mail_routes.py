@@ -11,6 +11,7 @@ from prirec.contract.wire import MOST_LETTERS, Done, Mail, Post
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
+from prirec.recommender.store_mail import MOST_SAID
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
 
@@ -89,6 +90,18 @@ def test_who_waits_gets_a_letter_that_another_process_delivers(service: Served) 
         service.store.deliver([(phone.name, of(), b"hello")])
         assert [letter.body for letter in answer.result().letters] == [b"hello"]
     assert monotonic() - begun < 5
+
+
+def test_who_waits_hears_at_once_that_the_log_has_grown(service: Served) -> None:
+    phone, begun = service.phone(), monotonic()
+    with ThreadPoolExecutor() as pool:
+        answer = waiting(phone, pool)
+        document = written(Mean(0, bytes(8)))
+        entries = signed(service.store.head(), ("model", document[0]))
+        service.store.advance(progress=b"", documents=[document], entries=entries)
+        post = answer.result()
+    assert (post.letters, post.entries) == ((), 1)
+    assert monotonic() - begun < 10
 
 
 def test_who_waits_for_nothing_is_answered_when_the_time_is_over(service: Served) -> None:
@@ -171,9 +184,11 @@ def test_what_is_wrong_with_one_message_does_not_keep_the_others_out(service: Se
 def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None:
     phones = [service.phone(at) for at in range(16)]
     with ThreadPoolExecutor(16) as pool:
-        posts = list(pool.map(lambda phone: phone.mail(*(phone.says(mark=mark) for mark in range(8))), phones))
+        posts = list(pool.map(lambda phone: phone.mail(*(phone.says(mark=mark) for mark in range(MOST_SAID))), phones))
     assert all(post.refused == () for post in posts)
-    assert sorted(handed_in(service.store)) == sorted(phone.says(mark=mark) for phone in phones for mark in range(8))
+    assert sorted(handed_in(service.store)) == sorted(
+        phone.says(mark=mark) for phone in phones for mark in range(MOST_SAID)
+    )
 
 
 def test_enrolling_again_is_the_same_and_may_change_the_cell(service: Served) -> None:

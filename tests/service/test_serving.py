@@ -3,10 +3,12 @@
 import os
 import signal
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import monotonic, sleep
 
 import pytest
@@ -47,6 +49,19 @@ def test_a_conductor_that_fails_begins_again_and_the_service_goes_on(
     assert float(page.partition("\nprirec_conductor_failures_total ")[2].split()[0]) >= 2
     assert "the conductor failed" in caplog.text
     assert "canary-41aa" not in caplog.text
+
+
+def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
+    def troubled(store: object, stop: Event, *, wake: object, failed: Callable[[], None]) -> None:
+        failed()
+        failed()
+        stop.wait()
+
+    with served(site, conduct=troubled) as service:
+        until = monotonic() + 10
+        while "prirec_conductor_failures_total 2.0" not in (page := service.line.get("/metrics").text):
+            assert monotonic() < until, page
+            sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -65,7 +65,7 @@ class Canaries:
 
     patterns: dict[bytes, str] = field(default_factory=dict)
     _heads: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    _by_head: dict[int, list[bytes]] = field(default_factory=dict)
+    _by_head: dict[int, list[tuple[bytes, int]]] = field(default_factory=dict)  # and where in the pattern that is
 
     def add(self, what: str, patterns: Iterable[bytes]) -> None:
         for pattern in patterns:
@@ -73,10 +73,12 @@ class Canaries:
                 raise AssertionError(f"{what}: a pattern that many things look like")
             if pattern not in self.patterns:
                 self.patterns[pattern] = what
-                self._by_head.setdefault(int.from_bytes(pattern[:LEAST], "little"), []).append(pattern)
+                at = max(range(len(pattern) - LEAST + 1), key=lambda k: len(set(pattern[k : k + LEAST])))
+                head = int.from_bytes(pattern[at : at + LEAST], "little")  # what is least like anything else
+                self._by_head.setdefault(head, []).append((pattern, at))
 
     def found(self, data: bytes) -> set[str]:
-        """What of them is in these bytes. Every window of eight bytes is looked up; what begins alike is compared."""
+        """What of them is in these bytes. Every window of eight bytes is looked up; what is alike there is compared."""
         seen: set[str] = set()
         if len(self._heads) != len(self._by_head):
             self._heads = np.array(sorted(self._by_head), dtype=np.uint64)
@@ -84,9 +86,8 @@ class Canaries:
             windows = np.frombuffer(data, dtype="<u8", offset=shift, count=(len(data) - shift) // LEAST)
             at = np.minimum(np.searchsorted(self._heads, windows), len(self._heads) - 1)
             for hit in np.flatnonzero(self._heads[at] == windows).tolist():
-                begins = shift + hit * LEAST
-                alike = self._by_head[int(windows[hit])]
-                seen |= {self.patterns[one] for one in alike if data.startswith(one, begins)}
+                alike, here = self._by_head[int(windows[hit])], shift + hit * LEAST
+                seen |= {self.patterns[one] for one, at in alike if at <= here and data.startswith(one, here - at)}
         return seen
 
 

@@ -20,6 +20,7 @@ from prirec.privacy import noise_share
 from prirec.privacy.ledger import Budget
 from prirec.protocols import meeting
 from prirec.protocols.actions import Stage
+from prirec.recommender import conductor as conducting
 from prirec.recommender import progress as rules
 from prirec.recommender.beginning import begin, found
 from prirec.recommender.conductor import Conductor
@@ -101,7 +102,9 @@ class Chaos:
         made = deployed(small_city(people=people, places=20, records=8 * people, seed=seed), settings, folder)
         self.store, self.mortal = made.store, self._mortal(made.store)
         self.public, self.air = Recomputed(self.store, self.witness), Air()
-        self.bodies = [self._body(folder / f"device-{at}", at, person) for at, person in enumerate(made.people.values())]
+        self.bodies = [
+            self._body(folder / f"device-{at}", at, person) for at, person in enumerate(made.people.values())
+        ]
         self.conductor: Conductor | None = None
         self.ghosts: list[Conductor] = []
         self.leases = 0
@@ -162,20 +165,24 @@ class Chaos:
     def _conduct(self) -> None:
         """As conductor.conduct does, with the moments that a process can die at."""
         try:
-            if self.conductor is None:
-                self.conductor = self._new_conductor()
-                self.conductor.take_over()
-            elif self.luck.hits("taken_over"):
-                self.ghosts.append(self.conductor)
-                self.conductor = self._new_conductor()
-                self.conductor.take_over()
+            if self.conductor is None or self.luck.hits("taken_over"):
+                self.ghosts += [] if self.conductor is None else [self.conductor]
+                self.conductor = None
+                self.conductor = self._taken_over()
             else:
                 self.conductor.tick()
         except (KilledError, StateError) as end:
             self.ended.append(str(end))
+            if isinstance(end, StateError) and conducting._passes(end):
+                return  # it tries again
             if self.conductor is not None and self.luck.rng.random() < 0.3:
                 self.ghosts.append(self.conductor)
             self.conductor = None
+
+    def _taken_over(self) -> Conductor:
+        conductor = self._new_conductor()
+        conductor.take_over()
+        return conductor
 
     def _new_conductor(self) -> Conductor:
         self.leases += 1

@@ -9,7 +9,9 @@ from prirec.protocols.codec import decode
 from prirec.recommender.store import Store
 
 
-def echo(store: Store, stop: Event, *, wake: Callable[[], None], folder: Path) -> None:
+def echo(
+    store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None], folder: Path
+) -> None:  # fmt: skip
     """Whoever holds the lease answers each message with a letter that names its process."""
     holder, heard = os.urandom(16), 0
     (folder / f"conductor-{os.getpid()}").touch()
@@ -28,5 +30,5 @@ def echo(store: Store, stop: Event, *, wake: Callable[[], None], folder: Path) -
     (folder / f"ended-{os.getpid()}").touch()
 
 
-def failing(store: Store, stop: Event, *, wake: Callable[[], None]) -> None:
+def failing(store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None]) -> None:
     raise ValueError("canary-41aa")

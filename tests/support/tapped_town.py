@@ -59,7 +59,9 @@ def planted(people: int, tap: Tap) -> Dataset:
     }
     home = city.people.location + rng.uniform(-1e-3, 1e-3, (people, 2))
     moods = Category(np.arange(len(city.visits), dtype=np.int32), tuple(word("mood") for _ in range(len(city.visits))))
-    visits = replace(city.visits, context={"mood": moods}, time=rng.integers(1_500_000_000, 1_800_000_000, len(city.visits)))
+    visits = replace(
+        city.visits, context={"mood": moods}, time=rng.integers(1_500_000_000, 1_800_000_000, len(city.visits))
+    )
     for i in range(people):
         tap.everywhere.add("profile", of_number(who["shoe"].values[i]) | of_number(who["rent"].values[i]))
         tap.everywhere.add("profile", of_pair(who["shoe"].values[i], who["rent"].values[i]))

@@ -29,6 +29,7 @@ def build() -> typer.Typer:
     rounds = subgroup("Campaigns and their sums.", epilog=recommender_rounds.EPILOG)
     rounds.command("begin", epilog=recommender_rounds.EPILOG_BEGIN)(recommender_rounds.begin)
     rounds.command("list", epilog=recommender_rounds.EPILOG_LIST)(recommender_rounds.listing)
+    rounds.command("end", epilog=recommender_rounds.EPILOG_END)(recommender_rounds.end)
     made.add_typer(rounds, name="rounds")
     made.command("status", epilog=recommender_status.EPILOG)(recommender_status.status)
     made.command("backup", epilog=recommender_keeping.EPILOG_BACKUP)(recommender_keeping.backup)

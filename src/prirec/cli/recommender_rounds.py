@@ -1,4 +1,4 @@
-"""prirec recommender rounds: begin a campaign, and see what its sums came to."""
+"""prirec recommender rounds: begin a campaign, see what its sums came to, and end one that does not go on."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ EPILOG_BEGIN = examples(
     "prirec recommender rounds begin town.db --settings campaign.toml --set iterations=10",
 )
 EPILOG_LIST = examples("prirec recommender rounds list town.db", "prirec recommender rounds list town.db --json")
+EPILOG_END = examples("prirec recommender rounds end town.db")
 SUMS = {"visits": "visits", "mixing": "linear models", "learning": "gradients of V"}
 
 
@@ -68,6 +69,18 @@ def _show_begun(charter: "Charter", *, json: bool) -> None:
     typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {charter.places:,} places")
     typer.echo(f"a sum of visits, then {settings.iterations:,} rounds; no sum of fewer than {settings.floor} is opened")
     typer.echo(f"who takes part in everything pays {promise(price, plan.delta)}")
+
+
+def end(store: StoreName) -> None:
+    """End a campaign that does not go on.
+
+    Sums that are open are given up and nothing is published, so the model before stays in force. Devices that have
+    masked a vector have paid for it; they come to the next campaign by themselves."""
+    from prirec.recommender.beginning import end as stop
+
+    with opened(store) as held:
+        ended = stop(held)
+    typer.echo(f"the campaign was ended in its phase {ended.phase}; nothing is published of it")
 
 
 def listing(store: StoreName, *, json: Json = False) -> None:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from prirec.contract.documents import Charter, Edition, Line, address
+from prirec.contract.sound import refuse_unsound
 from prirec.engines.circles import cohorts_of
 from prirec.engines.codes import Code, Codes, codes_for
 from prirec.errors import PolicyError
@@ -31,6 +32,7 @@ from prirec.settings_file import loads
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 
+LEAST_CORRUPT = 0.05  # of a roster: masks and noise are never sized for fewer, whatever a recommender says
 SPAN = 2**16  # numbers that a campaign has for its rounds: they go on over all campaigns of a deployment
 
 
@@ -50,6 +52,8 @@ def deployable(settings: Settings) -> Settings:
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
+        f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
+        "against them": settings.sums.corrupt < LEAST_CORRUPT,
     }
     for problem, is_so in wrong.items():
         if is_so:
@@ -69,11 +73,12 @@ class Campaign:
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
         settings = deployable(loads(charter.settings))
+        encoding = from_json(charter.encoding if edition is None else edition.encoding)
+        refuse_unsound(charter, edition, settings, encoding)
         if edition is None:
             return cls(charter, settings)
         seeded = msgspec.structs.replace(settings, seed=edition.seed)
-        wide = len(from_json(edition.encoding).names())
-        codes = codes_for(seeded, people=charter.many, places=charter.places, features=wide)
+        codes = codes_for(seeded, people=charter.many, places=charter.places, features=len(encoding.names()))
         return cls(charter, seeded, edition, codes)
 
     @property
@@ -138,7 +143,15 @@ class Campaign:
             code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
         )  # fmt: skip
-        return Task(of, self.charter.recommender, terms, model_hash(*held) if held else self.name)
+        return Task(of, self.charter.recommender, terms, self._held(*held))
+
+    def _held(self, *models: RealArray) -> bytes:
+        """What members sign that they hold: the charter, and once there is an edition that, V and a cohort's centre.
+        Both name all that they stand on, so nobody is told another roster, encoding, seed or catalogue."""
+        if self.edition is None:
+            return self.name
+        edition = address(encode(self.edition))
+        return sha256(b"prirec held" + self.name + edition + model_hash(*models)).digest()
 
 
 def cohorts_by(lines: Sequence[Line], settings: Settings) -> IndexArray:

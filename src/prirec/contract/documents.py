@@ -108,7 +108,7 @@ class RegionLine(Part, frozen=True):
 class Manifest(Part, frozen=True, tag="prirec manifest"):
     """The catalogue by region: whole regions are downloaded, so that a request tells the region and nothing finer."""
 
-    resolution: Annotated[int, Meta(ge=0, le=9)]
+    resolution: Annotated[int, Meta(ge=0, le=6)]  # wire.FINEST_CELL: no finer than a device tells
     regions: tuple[RegionLine, ...]  # ascending by cell
 
 

@@ -15,6 +15,7 @@ from h3.api import basic_int as h3
 from prirec.contract.campaign import Campaign
 from prirec.contract.catalogue import Known, Popular, joined
 from prirec.contract.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, array, read
+from prirec.contract.sound import COUNTED, LARGEST, is_within
 from prirec.errors import Fault, PeerError
 from prirec.features.encoding import Encoding
 from prirec.graph.cohorts import NO_CELL
@@ -27,8 +28,12 @@ _Kind = TypeVar("_Kind", Places, Counts, Parts)
 
 def wanted(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
     """The documents that these regions are made of, to be downloaded; of all regions, if none are named."""
-    documents = ((line.places, line.counts, line.parts) for line in _lines(manifest, cells))
-    return tuple(name for names in documents for name in names if name)
+    return tuple(name for line in _lines(manifest, cells) for name in parts_of(line))
+
+
+def parts_of(line: RegionLine) -> tuple[bytes, ...]:
+    """The documents of one region, as many as there are by now."""
+    return tuple(name for name in (line.places, line.counts, line.parts) if name)
 
 
 def read_regions(
@@ -41,7 +46,7 @@ def read_regions(
     whole = joined([reader.nothing(), *(reader.region(line) for line in _lines(manifest, cells))])
     _refuse_repeated(whole, many=campaign.charter.places)
     if whole.popular is not None:
-        _refuse_infinite(whole.catalogue(reader.encoding))
+        _refuse_large(whole.catalogue(reader.encoding))
     return whole
 
 
@@ -101,7 +106,7 @@ class _Reader:
             raise _misfit("not each place has an id and words that can be shown")
         if not (np.isnan(location).all(axis=1) | (np.abs(location) <= (90.0, 180.0)).all(axis=1)).all():
             raise _misfit("a place is not on the globe")
-        _refuse_infinite(features)
+        _refuse_large(features)
         rows = array(places.rows, np.int32, (n,))
         region = np.zeros(n, dtype=np.int32)
         return Known(cells, places.ids, places.words, rows, location, features, region, popular, part)
@@ -112,14 +117,15 @@ class _Reader:
         sums, predicted, weight = (
             array(values, np.float64, (n,)) for values in (counts.sums, counts.predicted, counts.weight)
         )
-        _refuse_infinite(released, sums, predicted, weight)
+        _refuse_large(released, sums, predicted, most=COUNTED)
+        _refuse_large(weight)
         if edition.shape > 0 and not (predicted > 0).all():
             raise _misfit("a place is predicted to have nobody, or fewer")
         return Popular(names, released, sums, predicted, weight, edition.sigma, edition.shape)
 
     def _part(self, parts: Parts, n: int) -> PlacePart:
         pull, square = array(parts.pull, np.float64, (n, self.dimension)), array(parts.square, np.float64, (n,))
-        _refuse_infinite(pull, square)
+        _refuse_large(pull, square, most=np.finfo(np.float64).max)  # products: finite is all that they must be
         return PlacePart(pull, square)
 
 
@@ -156,13 +162,13 @@ def _refuse_other_encoding(encoding: Encoding, chartered: Encoding) -> None:
 
 
 def _refuse_odd_prior(edition: Edition) -> None:
-    if not (0 < edition.sigma < np.inf and edition.shape >= 0):  # false for NaN as well
+    if not (0 < edition.sigma <= COUNTED and edition.shape >= 0):  # false for NaN as well
         raise _misfit("nobody could leave an own part out of this popularity")
 
 
-def _refuse_infinite(*arrays: np.ndarray) -> None:
-    if not all(np.isfinite(values).all() for values in arrays):
-        raise _misfit("a number is not finite")
+def _refuse_large(*arrays: np.ndarray, most: float = LARGEST) -> None:
+    if not all(is_within(values, most) for values in arrays):
+        raise _misfit("a number is not finite, or larger than any that could be meant")
 
 
 def _misfit(problem: str) -> PeerError:

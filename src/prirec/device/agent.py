@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import urandom
 from time import time
 
-from prirec.contract.wire import MOST_MESSAGES, Post
+from prirec.contract.wire import MOST_MESSAGES, Letter, Post
 from prirec.device.client import AwayError, Client
 from prirec.device.following import catch_up
 from prirec.device.ledger import PaidStore
@@ -16,7 +16,6 @@ from prirec.device.membership import save_enrolled
 from prirec.device.person import Person
 from prirec.device.taking_part import Rounds
 from prirec.device.view import View
-from prirec.errors import PrirecError
 
 DAY = 86_400
 
@@ -29,10 +28,11 @@ class Patience:
     first: float = 1.0
     longest: float = 300.0
 
-    def pause(self, failures: int, *, luck: float) -> float:
+    def pause(self, failures: int, *, luck: float, wished: float = 0.0) -> float:
         """Doubles with each failure, between half and the whole of it as luck has it: devices do not come back as
-        one."""
-        return min(self.longest, self.first * 2.0 ** min(failures - 1, 30)) * (0.5 + 0.5 * luck)
+        one. Not before the recommender wishes, unless it wishes for longer than the longest."""
+        own = min(self.longest, self.first * 2.0 ** min(failures - 1, 30)) * (0.5 + 0.5 * luck)
+        return max(own, min(wished, self.longest))
 
 
 def _luck() -> float:
@@ -55,7 +55,9 @@ class Agent:
         self._sleep, self._code = sleep, code
         self._outgoing = self.rounds.handed_in_before()
         self._after, self._failures = 0, 0
-        self.problem: PrirecError | None = None  # why the recommender was not reached last
+        self.problem: AwayError | None = None  # why the recommender was not reached last
+        self.forgotten = 0  # letters that led to an error nobody foresaw
+        self.unforeseen: Exception | None = None  # the last of them
 
     async def run(self, stop: asyncio.Event, *, after: Callable[[], None] = lambda: None) -> None:
         """Until it is stopped. `after` is called after each step. A refusal that no waiting mends is raised."""
@@ -63,7 +65,8 @@ class Agent:
             answered = await self.step(wait=0 if self._failures else None)  # who was away is not made to wait
             after()
             if not answered and self._failures:
-                pause = self.patience.pause(self._failures, luck=_luck())
+                wished = 0.0 if self.problem is None else self.problem.after
+                pause = self.patience.pause(self._failures, luck=_luck(), wished=wished)
                 await _first(self._sleep(pause), stop.wait())
 
     async def step(self, *, wait: int | None = None) -> bool:
@@ -99,9 +102,17 @@ class Agent:
             self.view = await catch_up(self.person, self.client)
             self.rounds.forget_past(self.view)
         for letter in post.letters:
-            said = self.rounds.receive(letter.body, self.view)
+            self._after = letter.number  # first, so that one which cannot be answered does not come for ever
+            said = self._answered(letter)
             self._outgoing += [one for one in said if one not in self._outgoing]  # a letter may come twice
-            self._after = letter.number
+
+    def _answered(self, letter: Letter) -> list[bytes]:
+        """A letter is a stranger's work: whatever it leads to, it is forgotten and counted, and the agent goes on."""
+        try:
+            return self.rounds.receive(letter.body, self.view)
+        except Exception as problem:  # what ends the process, and only that, is let through
+            self.forgotten, self.unforeseen = self.forgotten + 1, problem
+            return []
 
 
 async def _first(*waits: Awaitable[object]) -> None:

@@ -192,27 +192,26 @@ class Device:
 
         member = View.of(self.person).member
         believed = trusting(member.authority) if trust is None else trust
-        async with carrier(member.url, trust=believed) as line:
-            client = Client(line, identity=member.identity, deployment=member.deployment)
+        async with carrier(member.url, trust=believed) as public, carrier(member.url, trust=believed) as named:
+            client = Client(public, named, identity=member.identity, deployment=member.deployment)
             yield Agent(self.person, self.paid(), client, patience=patience, clock=self._clock, code=code)
 
     def download(self, *, near: Point) -> None:
-        """The regions around a point as well: the recommender sees which regions, and nothing finer."""
+        """The regions around a point as well. They follow from the coarse cell that the point is in: nothing finer can
+        be told from what is asked for."""
         asyncio.run(self._download(*checked_point(*near)))
 
     async def _download(self, lat: float, lon: float) -> None:
         from prirec.device.following import catch_up
+        from prirec.device.joining import cell_of
         from prirec.device.view import save_region
-        from prirec.graph.matching import cells_near
 
         async with self.online() as agent:
             view = await catch_up(self.person, agent.client)
             if view.campaign is None:
                 raise StateError("nothing has been published yet")
-            manifest = view.manifest(view.campaign)
             with self.store.transaction() as rows:
-                for cell in cells_near(lat, lon, 0.0, manifest.resolution):
-                    save_region(rows, cell)
+                save_region(rows, cell_of((lat, lon)))
             await catch_up(self.person, agent.client)
 
     def leave(self) -> None:

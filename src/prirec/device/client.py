@@ -4,9 +4,11 @@ Requests for public documents carry no name, no cookie and the same headers from
 the same requests, byte for byte.
 """
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
 from typing import TypeVar
 
 import httpx
@@ -20,7 +22,8 @@ from prirec.protocols.messages import Part
 from prirec.sharing.keys import SigningKey
 
 LIMIT = documents.LIMIT + 2**20  # bytes of an answer
-PATIENCE = 10.0  # seconds for an answer beyond what was asked to wait
+PATIENCE = 10.0  # seconds without a byte, beyond what was asked to wait
+WHOLE = 300.0  # seconds for a whole answer
 HEADERS = {"accept": wire.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
 _Kind = TypeVar("_Kind", bound=Part)
@@ -36,12 +39,20 @@ class AwayError(ProtocolError):
 
 
 class Client:
-    """One device's line to its recommender. A session is opened when it is needed, and again when it has run out."""
+    """One device's line to its recommender. A session is opened when it is needed, and again when it has run out.
+
+    What is public is asked for on a connection of its own, so that nothing but the address ties it to the name."""
 
     def __init__(
-        self, carrier: httpx.AsyncClient, *, identity: SigningKey | None = None, deployment: bytes = b""
+        self,
+        public: httpx.AsyncClient,
+        named: httpx.AsyncClient | None = None,
+        *,
+        identity: SigningKey | None = None,
+        deployment: bytes = b"",
     ) -> None:
-        self._carrier, self._identity, self._deployment = carrier, identity, deployment
+        self._public, self._named_line = public, named if named is not None else public
+        self._identity, self._deployment = identity, deployment
         self._token = ""
 
     async def hello(self) -> wire.Hello:
@@ -95,16 +106,22 @@ class Client:
         return self._identity
 
     async def _get(self, path: str) -> bytes:
-        return await self._ask("GET", path, wait=0.0)
+        return await self._ask(self._public, "GET", path, wait=0.0)
 
     async def _post(self, path: str, content: Part | None, *, token: str = "", wait: float = 0.0) -> bytes:
         headers = {"content-type": wire.MEDIA} | ({"authorization": f"{wire.BEARER} {token}"} if token else {})
         return await self._ask(
-            "POST", path, wait=wait, headers=headers, content=b"" if content is None else encode(content)
+            self._named_line,
+            "POST",
+            path,
+            wait=wait,
+            headers=headers,
+            content=b"" if content is None else encode(content),
         )
 
     async def _ask(
         self,
+        on: httpx.AsyncClient,
         method: str,
         path: str,
         *,
@@ -112,12 +129,14 @@ class Client:
         headers: dict[str, str] | None = None,
         content: bytes | None = None,
     ) -> bytes:
+        moment = httpx.Timeout(PATIENCE + wait)
         try:
-            async with self._carrier.stream(
-                method, path, headers=headers, content=content, timeout=httpx.Timeout(PATIENCE + wait)
-            ) as answer:
+            async with (
+                asyncio.timeout(WHOLE + wait),
+                on.stream(method, path, headers=headers, content=content, timeout=moment) as answer,
+            ):
                 body = await _bounded(answer)
-        except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as problem:
             raise AwayError(f"the recommender cannot be reached ({type(problem).__name__})") from None
         return _checked(answer, body)
 
@@ -161,4 +180,6 @@ def carrier(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
     """One device's connections to one recommender. What devices of one process may share is the trust: connections in
     one pool would be looked through, all of them, at every request."""
     limits = httpx.Limits(max_connections=2, max_keepalive_connections=2, keepalive_expiry=60.0)
-    return httpx.AsyncClient(base_url=url, verify=trust, headers=HEADERS, limits=limits, trust_env=False)
+    line = httpx.AsyncClient(base_url=url, verify=trust, headers=HEADERS, limits=limits, trust_env=False)
+    line.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # none is kept: it would be a name
+    return line

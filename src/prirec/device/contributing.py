@@ -1,15 +1,23 @@
-"""What a device adds to each kind of sum, and what it costs: worked out from the signed log and its own data alone."""
+"""What a device adds to each kind of sum, and what it costs: worked out from the signed log and its own data alone.
+
+Which round it is and what it costs follow from public documents, and are refused where these are wrong. What is added
+follows from the person's records too, and whatever goes wrong there is not told: not even by silence, since whoever
+writes the documents could choose them so that some records fail and others do not, and ask for free. The device then
+adds zeros, at the full price, and its model stays as it was.
+"""
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from prirec.contract.campaign import Campaign
 from prirec.contract.documents import Model, array
-from prirec.device.learning import learn, mixing_vector, start, visited_places, visits_vector
-from prirec.device.models import Kept, save_given, save_model
+from prirec.contract.sound import MOST_ATTEMPTS, is_within
+from prirec.device.learning import Learnt, learn, mixing_vector, start, visited_places, visits_vector
+from prirec.device.models import Kept, Visited, save_given, save_model
 from prirec.device.person import Person
 from prirec.device.records import records_of
 from prirec.device.view import View
@@ -27,6 +35,8 @@ WHAT = {
     "interaction": "the feature interaction model V",
 }
 
+_Made = TypeVar("_Made")
+
 
 def _nothing(rows: sqlite3.Connection) -> None:
     """Nothing follows on the device."""
@@ -41,6 +51,7 @@ class Contribution:
     what: str
     cost: Spent
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
+    empty: Exception | None = field(default=None, repr=False)  # why it is nothing but zeros, for the person's eyes
 
     def alone(self, person: Person) -> None:
         """What the device does with it if it may not be sent: it has learnt for itself."""
@@ -57,53 +68,75 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
     if campaign is None or view.position is None:
         raise PeerError(Fault.ORDER, "this device has no part in that campaign")
     if model is None:
-        return _visits(of, view, campaign, person)
-    return (_mixing if of.kind == "linear" else _learning)(of, view, campaign, model, person)
+        made = _visits(of, view, campaign, person)
+    else:
+        made = (_mixing if of.kind == "linear" else _learning)(of, view, campaign, model, person)
+    return replace(made, task=replace(made.task, allowed=view.allowed(of.kind)))
 
 
 def is_current(of: Round, view: View) -> bool:
-    """Whether the log is at this round. Devices mix first, and learn once mixing is over."""
+    """Whether the log is at this round, and the charter has it. Devices mix first, and learn once mixing is over."""
     campaign, model = view.campaign, view.model
-    if campaign is None or view.over or of.deployment != view.member.deployment:
+    if campaign is None or view.over or of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
         return False
     if model is None:
         return campaign.edition is None and (of.kind, campaign.iteration(of.number)) == ("popularity", 0)
+    if model.iteration >= campaign.settings.iterations or not (model.mixed or campaign.mixes(model.iteration)):
+        return False
     kind = "interaction" if model.mixed else "linear"
     return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
 
 
 def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:
-    task = _same(campaign.popularity(attempt=of.attempt), of)
-    visited, name = visited_places(person, campaign, view.known), campaign.name
-    return _priced(task, visits_vector(visited, campaign), campaign, lambda rows: save_given(rows, name, visited))
+    task, name = _same(campaign.popularity(attempt=of.attempt), of), campaign.name
+    nowhere = Visited(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    visited, why = _worked_out(lambda: visited_places(person, campaign, view.known), instead=nowhere)
+    return _priced(
+        task, visits_vector(visited, campaign), campaign, lambda rows: save_given(rows, name, visited), why
+    )  # fmt: skip
 
 
 def _mixing(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
-    V, centre = _interaction(model, campaign), _centre(view)
+    V, centre, held = _interaction(model, campaign), _centre(view), person.model(campaign.name)
     task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
-    value = mixing_vector(campaign, _linear(person, campaign), centre=centre)
-    return _priced(_same(task, of), value, campaign, _nothing)
+    value, why = _worked_out(
+        lambda: mixing_vector(campaign, _linear(held, campaign), centre=centre),
+        instead=campaign.rounds.linear.ring.zeros(len(centre)),
+    )
+    return _priced(_same(task, of), value, campaign, _nothing, why)
 
 
 def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
     V, t, cohort = _interaction(model, campaign), model.iteration, view.cohort
-    opened = positions(model.opened, size=len(model.means))
-    task = _same(campaign.interaction(t, V=V, attempt=of.attempt), of)
-    learnt = learn(
-        records_of(person, campaign, view.known),
-        campaign,
-        linear=_linear(person, campaign),
-        interaction=V,
-        iteration=t,
-        mean=_centre(view) if cohort in opened else None,
+    opened = cohort in positions(model.opened, size=len(model.means))
+    mean = _centre(view) if opened else None
+    task, held = _same(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
+    zeros = campaign.rounds.interaction.ring.zeros(V.size)
+    if held is not None and held.iteration > t:  # in an attempt before this one: nobody learns from a round twice
+        return _priced(task, zeros, campaign, _nothing)
+    linear = _linear(held, campaign)
+    learnt, why = _worked_out(
+        lambda: learn(
+            records_of(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
+        ),
+        instead=Learnt(linear, zeros, 0.0),
     )
-    kept = Kept(campaign.name, t + 1, learnt.linear, view.mean_name or b"" if cohort in opened else b"")
-    return _priced(task, learnt.contribution, campaign, lambda rows: save_model(rows, kept))
+    took = (view.mean_name or b"") if opened and why is None else b""
+    kept = Kept(campaign.name, t + 1, learnt.linear, took)
+    return _priced(task, learnt.contribution, campaign, lambda rows: save_model(rows, kept), why)
 
 
-def _linear(person: Person, campaign: Campaign) -> RealArray:
+def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
+    """What comes of the person's records; where nothing does, what stands for it, and why. Anything is caught, since
+    any kind of failure would tell something; what is refused for the public part alone was refused before."""
+    try:
+        return work(), None
+    except Exception as problem:
+        return instead, problem.with_traceback(None)  # which would keep the records in memory
+
+
+def _linear(held: Kept | None, campaign: Campaign) -> RealArray:
     """W_i as it is; in a campaign's first round 0 for everyone."""
-    held = person.model(campaign.name)
     return start(campaign) if held is None else held.linear
 
 
@@ -114,24 +147,25 @@ def _same(task: Task, of: Round) -> Task:
 
 
 def _priced(
-    task: Task, value: RingArray, campaign: Campaign, settle: Callable[[sqlite3.Connection], None]
-) -> Contribution:
+    task: Task, value: RingArray, campaign: Campaign, settle: Callable[[sqlite3.Connection], None],
+    empty: Exception | None = None,
+) -> Contribution:  # fmt: skip
     kind = task.round.kind
-    return Contribution(task, value, WHAT[kind], noise.cost(task.terms, norm=campaign.norm(kind)), settle)
+    return Contribution(task, value, WHAT[kind], noise.cost(task.terms, norm=campaign.norm(kind)), settle, empty)
 
 
 def _interaction(model: Model, campaign: Campaign) -> RealArray:
     wide = len(campaign.encoding.names())
-    return _finite(array(model.interaction, np.float64, (wide, campaign.settings.model.dimension)))
+    return _bounded(array(model.interaction, np.float64, (wide, campaign.settings.model.dimension)))
 
 
 def _centre(view: View) -> RealArray:
     if view.mean is None or view.campaign is None:
         raise PeerError(Fault.ORDER, "this device has no cohort in that campaign")
-    return _finite(array(view.mean.values, np.float64, (len(view.campaign.encoding.names()) + 1,)))
+    return _bounded(array(view.mean.values, np.float64, (len(view.campaign.encoding.names()) + 1,)))
 
 
-def _finite(values: RealArray) -> RealArray:
-    if not np.isfinite(values).all():
-        raise PeerError(Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers")
+def _bounded(values: RealArray) -> RealArray:
+    if not is_within(values):
+        raise PeerError(Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use")
     return values

@@ -2,18 +2,19 @@
 keeps both in one transaction. Whole regions are fetched, so a request tells no more than the region."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from prirec.contract.documents import Charter, Edition, Manifest, Publication, address
-from prirec.contract.log import SignedEntry
+from prirec.contract.documents import Charter, Edition, Manifest, Model, Publication, address
+from prirec.contract.log import MOST, SignedEntry
 from prirec.contract.regions import wanted
 from prirec.device.membership import save_head
 from prirec.device.models import drop_models
 from prirec.device.person import Person
 from prirec.device.shelf import prune_documents, save_documents
 from prirec.device.view import View, save_standing
-from prirec.errors import Fault, PeerError
+from prirec.errors import Fault, PeerError, ProtocolError
 
 SUBJECTS = ("charter", "edition", "model", "publication")
 _BELOW = {"charter": ("edition", "model"), "edition": ("model",)}  # what a new one puts out of force
@@ -30,16 +31,18 @@ class Source(Protocol):
 async def catch_up(person: Person, source: Source) -> View:
     """The view with everything that the log says by now."""
     view = View.of(person)
-    head, standing, moved = view.member.head, dict(view.standing), False
-    while entries := await source.log(head.length):
+    head, standing, more = view.member.head, dict(view.standing), True
+    while more:
+        entries = await source.log(head.length)
         head = head.after(entries, deployment=view.member.deployment, recommender=view.member.recommender)
         for one in entries:
             _follow(standing, one)
-        moved = True
-    if not moved:
+        more = len(entries) >= MOST  # a page that is not full is the last
+    if head == view.member.head:
         return await _complete(view, source)
-    view = replace(view, standing=standing, member=replace(view.member, head=head))
+    before, view = view, replace(view, standing=standing, member=replace(view.member, head=head))
     keeping = await _fetch_all(view, source)
+    _refuse_going_back(before, view)
     with person.store.transaction() as rows:
         save_documents(rows, view.shelf.fresh.values())
         prune_documents(rows, keeping=keeping)
@@ -48,6 +51,21 @@ async def catch_up(person: Person, source: Source) -> View:
         save_head(rows, head)
     view.shelf.fresh.clear()
     return view
+
+
+def _refuse_going_back(before: View, now: View) -> None:
+    """Campaigns follow one another, and so do the rounds of one."""
+    if before.campaign is None or now.campaign is None:
+        return
+    a, b = before.campaign.charter, now.campaign.charter
+    if a != b and b.campaign <= a.campaign:
+        raise PeerError(Fault.EQUIVOCATION, "a campaign has the number of an earlier one")
+    if a == b and before.model is not None and now.model is not None and _at(now.model) < _at(before.model):
+        raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+
+
+def _at(model: Model) -> tuple[int, bool]:
+    return model.iteration, model.mixed
 
 
 async def _complete(view: View, source: Source) -> View:
@@ -61,7 +79,10 @@ async def _complete(view: View, source: Source) -> View:
 
 
 def _follow(standing: dict[str, bytes], one: SignedEntry) -> None:
+    """PeerError where the story is told twice: a charter has one edition, so that cohorts are drawn once."""
     subject = one.entry.subject
+    if subject == "edition" and ("edition" in standing or "charter" not in standing):
+        raise PeerError(Fault.EQUIVOCATION, "a campaign has a second edition, or an edition no campaign")
     for gone in _BELOW.get(subject, ()):
         standing.pop(gone, None)
     if subject in SUBJECTS:
@@ -108,9 +129,14 @@ async def _publication(view: View, source: Source, needed: set[bytes]) -> None:
 async def _regions(view: View, source: Source, manifest: bytes, needed: set[bytes]) -> None:
     await _fetch(view, source, [manifest])
     known = view.shelf.read(Manifest, manifest)
-    parts = wanted(known, view.cells(known))
-    needed |= {manifest, *parts}
+    own = view.cells(known)
+    parts = wanted(known, own)
     await _fetch(view, source, parts)
+    asked = wanted(known, view.asked(known) - own) if own is not None else ()
+    needed |= {manifest, *parts, *asked}
+    for name in asked:
+        with suppress(ProtocolError):  # whoever fails here would tell where it was
+            await _fetch(view, source, [name])
 
 
 async def _fetch(view: View, source: Source, names: Iterable[bytes]) -> None:

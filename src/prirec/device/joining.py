@@ -10,18 +10,17 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from prirec.contract.wire import Hello
+from prirec.contract.wire import FINEST_CELL, Hello
 from prirec.device.client import AwayError, Client, carrier, trusting
 from prirec.device.membership import Membership, save_enrolled
 from prirec.device.person import Person, Point
 from prirec.errors import Fault, PeerError, StateError, UsageError
 from prirec.graph.cohorts import coarse_cells
 
-COARSE = 6  # the h3 resolution of the cell that a device tells: about 36 km²
 ENOUGH = 16  # digits of a fingerprint: nobody makes another key that begins with them
 
 
-def cell_of(home: Point | None, *, resolution: int = COARSE) -> int:
+def cell_of(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
     """The coarse cell that a device tells of a home; 0 where it tells none."""
     if home is None:
         return 0

@@ -107,6 +107,8 @@ def _moved(
     gradient, order = np.empty(K * D), _order(records, settings, iteration)
     rates = Rates(settings.linear.alpha, settings.model.lambda_w, clip)
     lost = local_step(w, shared, records.own, order, rates, work(K, D), gradient)  # (d)
+    if not np.isfinite(w).all():
+        raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
     return w, gradient, lost / max(len(order), 1)
 
 

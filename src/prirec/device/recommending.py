@@ -6,17 +6,16 @@ import numpy as np
 
 from prirec.contract.campaign import Campaign
 from prirec.contract.catalogue import Known
-from prirec.contract.documents import Publication, address, array
+from prirec.contract.documents import Publication
+from prirec.contract.published import read_publication
 from prirec.device.learning import learn_alone
 from prirec.device.person import Person
 from prirec.device.records import belonging, home_of, positions_of, records_of
 from prirec.engines.starts import Starts
-from prirec.errors import Fault, PeerError, StateError, UsageError
+from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns
 from prirec.features.told import columns_of
 from prirec.geography import haversine_km
-from prirec.graph.cohorts import NO_CELL
-from prirec.protocols.codec import encode
 from prirec.protocols.guide import Asker, Guide, Moment
 from prirec.protocols.reasons import Reason
 from prirec.types import RealArray
@@ -49,22 +48,15 @@ class Published:
 
 def published(publication: Publication, campaign: Campaign, known: Known) -> Published:
     """Ready to recommend. PeerError if what was published does not fit together."""
-    if campaign.edition is None or publication.edition != address(encode(campaign.edition)):
-        raise PeerError(Fault.PARAMS_MISMATCH, "a publication belongs to another edition")
-    D, K = len(campaign.encoding.names()), campaign.settings.model.dimension
-    V = array(publication.interaction, np.float64, (D, K))
-    cells = np.array([start.cell for start in publication.starts], dtype=np.uint64)
-    models = array(b"".join(start.model for start in publication.starts), np.float64, (len(cells), D + 1))
-    if not len(cells) or cells[0] != NO_CELL or not (np.isfinite(V).all() and np.isfinite(models).all()):
-        raise PeerError(Fault.DECODE, "a publication has a number that is not finite, or no start for everyone")
+    model = read_publication(publication, campaign=campaign)
     guide = Guide.of(
         campaign.encoding,
-        interaction=V,
+        interaction=model.interaction,
         places=known.catalogue(campaign.encoding),
         location=known.location,
         part=known.part,
     )
-    return Published(campaign, known, V, Starts(cells, models), guide)
+    return Published(campaign, known, model.interaction, model.starts, guide)
 
 
 def recommend(

@@ -16,6 +16,7 @@ from prirec.device.unvisited import unvisited
 from prirec.device.visits import Visit
 from prirec.engines.circles import shares_of_mean
 from prirec.errors import DataError, StateError
+from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
 from prirec.features.home import homes
 from prirec.features.popularity import OwnCounts
@@ -54,15 +55,15 @@ class _Rows:
         return Visits(np.zeros(len(self.place), dtype=np.int32), self.place, self.label)
 
 
-@np.errstate(all="ignore")  # what overflows under an odd encoding is refused below
+@np.errstate(all="ignore")  # what overflows under an odd encoding is cut below
 def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
     """Under an edition. StateError for a device that belongs to no deployment."""
     me, encoding, visits = belonging(person), campaign.encoding, person.visits()
     told = _rows(visits, known)
     rows = told if person.labelled() else _with_negatives(told, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
-    mine = encode_columns(encoding.person, columns_of(encoding.person, [person.profile()]), 1)[0]
-    context = _context(rows, known, encoding, home, _own(person.given(campaign.name), campaign, known))
+    mine = _cut(encode_columns(encoding.person, columns_of(encoding.person, [person.profile()]), 1)[0])
+    context = _cut(_context(rows, known, encoding, home, _own(person.given(campaign.name), campaign, known)))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
     used, place = np.unique(rows.place, return_inverse=True)
@@ -74,6 +75,12 @@ def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
         unknown=len(visits) - len(told.place),
         features=mine.size + known.features.shape[1] + context.shape[1],
     )
+
+
+def _cut(features: FeatureArray) -> FeatureArray:
+    """What a private value comes to under an encoding that is steeper than any honest one is no reason to stop: whoever
+    wrote the encoding would learn of the value by the silence."""
+    return np.clip(features, -LARGEST, LARGEST)
 
 
 def belonging(person: Person) -> Membership:

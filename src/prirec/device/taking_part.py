@@ -3,6 +3,7 @@
 It enters a round when it is invited to exactly the one that it has worked out by itself from the signed log, and its
 ledger has enough left. What it adds is settled together with the pads: the journal's MASKED, the charge, and what
 follows on the device (the moved linear model, or what was added to the sum of visits) are one transaction.
+Whether it enters, and what it sends, never depends on what the person's records are (contributing.py).
 A life that ends takes its keys with it: the next one hands in again what was masked, bit for bit, and begins no round
 anew. A round that the log has left behind is over: nothing more is masked, paid for or handed in for it.
 """
@@ -35,6 +36,7 @@ class Rounds:
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
         self._parties: dict[Round, tuple[Member, Contribution]] = {}
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
+        self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
     def receive(self, body: bytes, view: View) -> list[bytes]:
         """One letter. What does not belong to a round of this device is forgotten."""
@@ -69,6 +71,7 @@ class Rounds:
         if of in self._parties or (held is not None and held.round == of):
             return
         mine = contribution(of, view, self._person)
+        self.empty = mine.empty or self.empty
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
             mine.alone(self._person)
             raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")

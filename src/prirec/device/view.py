@@ -2,9 +2,9 @@
 where the device itself stands in it, and that is worked out here and never asked for."""
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from h3.api import basic_int as h3
 from prirec.contract.campaign import Campaign, cohorts_by
 from prirec.contract.catalogue import Known
 from prirec.contract.documents import Charter, Edition, Line, Manifest, Mean, Model, People, Publication, read
-from prirec.contract.regions import read_regions, refuse_other_places
+from prirec.contract.regions import parts_of, read_regions, refuse_other_places
 from prirec.device.membership import Membership
 from prirec.device.person import Person
 from prirec.errors import Fault, PeerError, StateError
@@ -33,7 +33,10 @@ class Shelf:
     fresh: dict[bytes, bytes] = field(default_factory=dict, repr=False)
 
     def has(self, name: bytes) -> bool:
-        return name in self.fresh or self.person.document(name) is not None
+        if name in self.fresh:
+            return True
+        with self.person.store.reading() as rows:  # bodies can be long, and are not wanted here
+            return rows.execute("SELECT 1 FROM documents WHERE name = ?", (name,)).fetchone() is not None
 
     def body(self, name: bytes) -> bytes:
         found = self.fresh.get(name) or self.person.document(name)
@@ -56,7 +59,7 @@ def save_standing(rows: sqlite3.Connection, standing: Mapping[str, bytes]) -> No
 
 
 def held_regions(rows: sqlite3.Connection) -> set[int]:
-    """Those that the person asked for, beside those around the own cell."""
+    """The coarse cells whose surroundings the person asked for, beside those of the own cell."""
     return {int.from_bytes(cell, "big") for (cell,) in rows.execute("SELECT cell FROM regions")}
 
 
@@ -85,12 +88,10 @@ class View:
         """The one under way, or the last."""
         if "charter" not in self.standing:
             return None
-        charter = self.shelf.read(Charter, self.standing["charter"])
-        if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
-            raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
+        charter = self._own(self.shelf.read(Charter, self.standing["charter"]))
         if "edition" not in self.standing:
-            return Campaign.of(charter)
-        return Campaign.of(charter, self._edition(self.standing["edition"], of=self.standing["charter"]))
+            return _campaign(charter)
+        return _campaign(charter, self._edition(self.standing["edition"], of=self.standing["charter"]))
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -156,7 +157,7 @@ class View:
         if self.campaign is None:
             raise StateError("nothing has been published yet")
         manifest = self.manifest(self.campaign)
-        return read_regions(manifest, self.shelf.body, campaign=self.campaign, cells=self.cells(manifest))
+        return read_regions(manifest, self.shelf.body, campaign=self.campaign, cells=self._here(manifest))
 
     @cached_property
     def publication(self) -> tuple[Publication, Campaign, Known] | None:
@@ -165,10 +166,25 @@ class View:
             return None
         publication = self.shelf.read(Publication, self.standing["publication"])
         edition = self.shelf.read(Edition, publication.edition)
-        campaign = Campaign.of(self.shelf.read(Charter, edition.charter), edition)
+        campaign = Campaign.of(self._own(self.shelf.read(Charter, edition.charter)), edition)
         manifest = self.shelf.read(Manifest, publication.manifest)
-        known = read_regions(manifest, self.shelf.body, campaign=campaign, cells=self.cells(manifest))
+        refuse_other_places(manifest, than=self.shelf.read(Manifest, edition.manifest))
+        known = read_regions(manifest, self.shelf.body, campaign=campaign, cells=self._here(manifest))
         return publication, campaign, known
+
+    def allowed(self, kind: str) -> frozenset[bytes]:
+        """Who may be on the roster of a round: the campaign's people, or for mixing those of the own cohort. Fixed and
+        logged before cohorts were drawn, so that nobody can be put beside a person afterwards."""
+        names = [line.name for line in self.lines]
+        if kind != "linear" or self.campaign is None:
+            return frozenset(names)
+        cohort = cohorts_by(self.lines, self.campaign.settings).tolist()
+        return frozenset(name for name, one in zip(names, cohort, strict=True) if one == self.cohort)
+
+    def _own(self, charter: Charter) -> Charter:
+        if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
+        return charter
 
     def manifest(self, campaign: Campaign) -> Manifest:
         """The catalogue of a campaign as it is now."""
@@ -179,18 +195,41 @@ class View:
         refuse_other_places(manifest, than=first)
         return manifest
 
-    def cells(self, manifest: Manifest) -> Collection[int] | None:
-        """The regions that this device has: around the cell that it told, and where its person went; None: all."""
-        cell = self.member.cell
-        if cell == 0:
+    def cells(self, manifest: Manifest) -> set[int] | None:
+        """The regions around the cell that this device told; None: all. They follow from the coarse cell alone."""
+        if self.member.cell == 0:
             return None
+        return {0, *_around(self.member.cell, manifest.resolution)}
+
+    def asked(self, manifest: Manifest) -> set[int]:
+        """The regions that its person asked for besides, from the coarse cells that were gone to. Which these are is
+        private: the device goes on where one of them cannot be had."""
         with self.shelf.person.store.reading() as rows:
-            asked = held_regions(rows)
-        here = h3.cell_to_latlng(h3.cell_to_parent(cell, min(manifest.resolution, h3.get_resolution(cell))))
-        return {0, *asked, *cells_near(here[0], here[1], REACH_KM, manifest.resolution)}
+            return {near for cell in held_regions(rows) for near in _around(cell, manifest.resolution)}
+
+    def _here(self, manifest: Manifest) -> set[int] | None:
+        """Of both, what is on the shelf."""
+        own = self.cells(manifest)
+        if own is None:
+            return None
+        asked = {line.cell: line for line in manifest.regions if line.cell in self.asked(manifest) - own}
+        return own | {cell for cell, line in asked.items() if all(map(self.shelf.has, parts_of(line)))}
 
     def _edition(self, name: bytes, *, of: bytes) -> Edition:
         edition = self.shelf.read(Edition, name)
         if edition.charter != of:
             raise PeerError(Fault.PARAMS_MISMATCH, "the edition is another charter's")
         return edition
+
+
+@lru_cache(maxsize=8)
+def _campaign(charter: Charter, edition: Edition | None = None) -> Campaign:
+    """Of documents that stay the same for a whole campaign, and are looked at in every round of it."""
+    return Campaign.of(charter, edition)
+
+
+@lru_cache(maxsize=256)
+def _around(cell: int, resolution: int) -> tuple[int, ...]:
+    """The regions within reach of a coarse cell, the same for everyone in it."""
+    lat, lon = h3.cell_to_latlng(h3.cell_to_parent(cell, min(resolution, h3.get_resolution(cell))))
+    return cells_near(lat, lon, REACH_KM, resolution)

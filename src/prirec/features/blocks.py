@@ -5,22 +5,33 @@ from private values.
 """
 
 from hashlib import blake2b
-from typing import ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from prirec.data.dataset import Category, Column, Numbers, Tags
 from prirec.errors import DataError
 from prirec.types import FeatureArray, RealArray
 
 DAY, HOUR = 86_400, 3_600
+LARGEST = 1e6  # no feature that is learnt from is further from 0; what planning makes is far below
+
+# Limits hold where a block is read. A scale is no smaller than planning's, and no block is wider than settings let it.
+Shift: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Scale: TypeAlias = Annotated[float, Meta(ge=1e-9, le=LARGEST)]
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all blocks; `column` is the name that people see."""
 
     column: str
+
+    @property
+    def width(self) -> int:
+        """How many features it has, without naming them."""
+        return 1
 
     def names(self) -> tuple[str, ...]:
         return (self.column,)
@@ -29,8 +40,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Log(Block, frozen=True, tag="log"):
     """(sign(x) ln(1 + |x|) - shift) / scale; 0 where nothing is known."""
 
-    shift: float = 0.0
-    scale: float = 1.0
+    shift: Shift = 0.0
+    scale: Scale = 1.0
 
     def encode(self, column: Column) -> FeatureArray:
         if not isinstance(column, Numbers):
@@ -55,7 +66,11 @@ class Range(Block, frozen=True, tag="range"):
 class Words(Block, frozen=True, tag="words"):
     """One 0/1 feature a word; other words have none."""
 
-    words: tuple[str, ...]
+    words: Annotated[tuple[str, ...], Meta(max_length=65_536)]
+
+    @property
+    def width(self) -> int:
+        return len(self.words)
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}: {word}" for word in self.words)
@@ -70,7 +85,11 @@ class Words(Block, frozen=True, tag="words"):
 class Hashed(Block, frozen=True, tag="hashed"):
     """0/1 features for words that nobody declared: a public hash decides, so no list of private words is made."""
 
-    buckets: int
+    buckets: Annotated[int, Meta(ge=1, le=4096)]
+
+    @property
+    def width(self) -> int:
+        return self.buckets
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}: bucket {b}" for b in range(self.buckets))
@@ -86,8 +105,8 @@ class Hashed(Block, frozen=True, tag="hashed"):
 class Distance(Block, frozen=True, tag="distance"):
     """(ln(1 + km) - shift) / scale; 0 where home or place is unknown."""
 
-    shift: float
-    scale: float
+    shift: Shift
+    scale: Scale
 
     def encode_km(self, km: RealArray) -> FeatureArray:
         return np.nan_to_num((np.log1p(km) - self.shift) / self.scale, nan=0.0).astype(np.float32)[:, None]
@@ -97,6 +116,10 @@ class Clock(Block, frozen=True, tag="clock"):
     """Hour of the day and day of the week on their circles, and whether it is a weekend."""
 
     PARTS: ClassVar = ("hour sin", "hour cos", "day sin", "day cos", "weekend")
+
+    @property
+    def width(self) -> int:
+        return len(self.PARTS)
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}: {part}" for part in self.PARTS)

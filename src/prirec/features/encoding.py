@@ -3,6 +3,7 @@
 X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -36,8 +37,9 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def labels(self) -> tuple[str, ...]:
         """A name for each block that no other has: a column that stands on two sides is told with its side."""
         columns = [block.column for block in self.blocks()]
+        times = Counter(columns)
         return tuple(
-            column if columns.count(column) == 1 else f"{column} ({side})"
+            column if times[column] == 1 else f"{column} ({side})"
             for column, side in zip(columns, self.sides(), strict=True)
         )
 
@@ -48,11 +50,11 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def groups(self) -> tuple[IndexArray, tuple[str, ...]]:
         """For each feature the block that it belongs to, and the blocks' names: what reasons are told in."""
-        widths = [len(block.names()) for block in self.blocks()]
+        widths = [block.width for block in self.blocks()]
         return np.repeat(np.arange(len(widths), dtype=np.int32), widths), self.labels()
 
     def width(self, blocks: Sequence[AnyBlock]) -> int:
-        return sum(len(block.names()) for block in blocks)
+        return sum(block.width for block in blocks)
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
@@ -63,9 +65,10 @@ def from_json(text: bytes) -> Encoding:
     try:
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
         if version != VERSION:
-            raise StateError(f"the encoding has version {version}, this program reads version {VERSION}")
+            told = version if isinstance(version, int) else "unknown"
+            raise StateError(f"the encoding has version {told}, this program reads version {VERSION}")
         return msgspec.json.decode(text, type=Encoding)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # nested without end, or no text at all
         raise StateError("the saved encoding is damaged") from None
 
 
@@ -100,5 +103,5 @@ def encode_context(
 
 def _clock(block: Clock, time: TimeArray | None, rows: int) -> FeatureArray:
     if time is None:
-        return np.zeros((rows, len(block.names())), dtype=np.float32)
+        return np.zeros((rows, block.width), dtype=np.float32)
     return block.encode_time(time)

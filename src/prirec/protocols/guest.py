@@ -82,6 +82,7 @@ class Guest(Party):
         names = [listed[at].name for at in sorted(listed)]
         if any(a >= b for a, b in pairwise(names)):
             raise PeerError(Fault.AUTH, "the roster is not in the order of its names")
+        self._refuse_strangers(roster.size, names)
         known = {at: encode(one) for at, one in listed.items()}
         merkle.check(roster.root, size=roster.size, known=known, proof=roster.proof)
         if self.task.terms.method != "double":
@@ -90,6 +91,12 @@ class Guest(Party):
         channels = {at: self._box_key.agree(listed[at].box_key) for at in expected}
         statement = Statement(self._invited, roster.root, roster.size, roster.degree, roster.threshold)
         return Meeting(statement, digest(statement), own.position, {at: listed[at] for at in expected}, channels)
+
+    def _refuse_strangers(self, size: int, names: list[bytes]) -> None:
+        """Of those whom the task does not allow, each is seen by the neighbours that the graph draws for it."""
+        allowed = self.task.allowed
+        if allowed is not None and (size > len(allowed) or not allowed.issuperset(names)):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the roster lists somebody who has no place in this round")
 
     def seal_for(self, meeting: Meeting, at: int, kind: type[Message], content: Part) -> bytes:
         """A box for another member."""

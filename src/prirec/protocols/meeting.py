@@ -21,6 +21,7 @@ class Task:
     collector: bytes
     terms: Terms
     model: bytes  # H(V), of the V that this party holds
+    allowed: frozenset[bytes] | None = field(default=None, repr=False)  # who may be on the roster; None: anybody
 
     def __post_init__(self) -> None:
         if self.terms.opening == "members" and self.terms.method != "double":

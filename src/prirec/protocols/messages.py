@@ -10,7 +10,11 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
+
 VERSION: Final = 1
+_NEAR: Final = MOST_NEIGHBOURS + 1  # a member and those it masks with
+_HEIGHT: Final = MOST_DEVICES.bit_length() - 1  # of the hash tree over the longest roster
 
 Name: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Digest: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
@@ -19,6 +23,7 @@ Signature: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
 ShareBytes: TypeAlias = Annotated[bytes, Meta(min_length=36, max_length=36)]
 Natural: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
 PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
+Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -61,7 +66,7 @@ class Box(Quiet, frozen=True):
     """Sealed end to end; whoever carries it sees who, to whom and how long."""
 
     position: Natural  # the receiver's on the way in, the sender's on the way out
-    sealed: bytes
+    sealed: Annotated[bytes, Meta(max_length=256)]  # Secrets: 135 bytes at most
 
 
 class Signed(Quiet, frozen=True):
@@ -72,6 +77,11 @@ class Signed(Quiet, frozen=True):
 class Share(Quiet, frozen=True):
     position: Natural  # whose secret this is a share of
     share: ShareBytes
+
+
+SealedBoxes: TypeAlias = Annotated[tuple[Box, ...], Meta(max_length=_NEAR)]
+Signatures: TypeAlias = Annotated[tuple[Signed, ...], Meta(max_length=_NEAR)]
+Shares: TypeAlias = Annotated[tuple[Share, ...], Meta(max_length=_NEAR)]
 
 
 class Message(Quiet, frozen=True):
@@ -124,23 +134,23 @@ class Roster(Message, frozen=True, tag="roster"):
     degree: Natural
     threshold: Natural
     root: Digest
-    listed: tuple[Listed, ...]
-    proof: tuple[Digest, ...]
+    listed: Annotated[tuple[Listed, ...], Meta(max_length=_NEAR)]
+    proof: Annotated[tuple[Digest, ...], Meta(max_length=_NEAR * _HEIGHT)]
 
 
 class Boxes(Message, frozen=True, tag="boxes"):
     """Member to collector: a sealed share of its two secrets for each neighbour, and its signature on the statement."""
 
     signature: Signature
-    boxes: tuple[Box, ...]
+    boxes: SealedBoxes
 
 
 class Delivery(Message, frozen=True, tag="delivery"):
     """Collector to member: who sealed boxes, and those that are for this member."""
 
-    sharing: bytes  # bitmap
-    boxes: tuple[Box, ...]
-    signatures: tuple[Signed, ...]
+    sharing: Bitmap
+    boxes: SealedBoxes
+    signatures: Signatures
 
 
 class Masked(Message, frozen=True, tag="masked"):
@@ -153,8 +163,8 @@ class Masked(Message, frozen=True, tag="masked"):
 class Survivors(Message, frozen=True, tag="survivors"):
     """Collector to member: whose vectors arrived. All others that sealed boxes are lost."""
 
-    survivors: bytes  # bitmap
-    signatures: tuple[Signed, ...]  # what the neighbours among them signed with their vectors
+    survivors: Bitmap
+    signatures: Signatures  # what the neighbours among them signed with their vectors
 
 
 class Agreement(Message, frozen=True, tag="agreement"):
@@ -166,13 +176,13 @@ class Agreement(Message, frozen=True, tag="agreement"):
 class Agreements(Message, frozen=True, tag="agreements"):
     """Collector to member: what its neighbours signed."""
 
-    signatures: tuple[Signed, ...]
+    signatures: Signatures
 
 
 class Reveal(Message, frozen=True, tag="reveal"):
     """Member to collector: for each neighbour one share of one of its two secrets, sealed."""
 
-    sealed: bytes
+    sealed: Annotated[bytes, Meta(max_length=64 + 44 * _NEAR)]  # Revealed: a share takes 44 bytes at most
 
 
 class Opened(Message, frozen=True, tag="opened"):
@@ -212,8 +222,8 @@ class Vector(Quiet, frozen=True, tag="vector"):
 class Revealed(Quiet, frozen=True, tag="revealed"):
     """Inside `Reveal`: a share of the seed of each survivor, and of the mask key of each that was lost."""
 
-    seeds: tuple[Share, ...]
-    mask_keys: tuple[Share, ...]
+    seeds: Shares
+    mask_keys: Shares
 
 
 AnyMessage: TypeAlias = (

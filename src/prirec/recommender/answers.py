@@ -1,10 +1,11 @@
 """Answers as they travel: MessagePack, and refusals that say why without repeating anything of what was sent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from prirec.contract.wire import BEARER, MEDIA, Refusal
 from prirec.errors import Fault, PeerError, PrirecError
@@ -16,6 +17,7 @@ STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 4
 
 # what is refused before a protocol has anything to say about it
 ABSENT, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
+PIECE: Final = 65_536  # bytes of a body that are written at once
 _MEDIA: Final = MEDIA.encode("ascii")
 
 
@@ -68,12 +70,27 @@ def refused(fault: PeerError) -> RefusedError:
 
 
 class Packed(Response):
-    """Starlette's response with its headers written down at once: boxes pass through here by the thousand."""
+    """Starlette's response with its headers written down at once: boxes pass through here by the thousand. A large body
+    goes out in pieces, each when the one before has left: who reads slowly fills no memory here."""
 
-    def __init__(self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None):
-        self.status_code, self.body, self.background = status, body, None
+    def __init__(
+        self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None,
+        sent: Callable[[], None] = lambda: None,
+    ):  # fmt: skip
+        """`sent` is called when it has left, or cannot any more."""
+        self.status_code, self.body, self.background, self._sent = status, body, None, sent
         written = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         self.raw_headers = [(b"content-type", _MEDIA), (b"content-length", b"%d" % len(body)), *written]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            last = max(0, len(self.body) - 1) // PIECE * PIECE
+            for at in range(0, last, PIECE):
+                await send({"type": "http.response.body", "body": self.body[at : at + PIECE], "more_body": True})
+            await send({"type": "http.response.body", "body": self.body[last:]})
+        finally:
+            self._sent()
 
 
 def packed(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -17,7 +17,7 @@ from hashlib import sha256
 from struct import Struct
 from typing import Final
 
-from prirec.contract.wire import BEARER, Session, SignedClaim, SignedEnrolment
+from prirec.contract.wire import BEARER, Claim, Session, SignedClaim, SignedEnrolment
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender.answers import too_many
@@ -68,13 +68,18 @@ class Doorkeeper:
         if self._code is not None and not hmac.compare_digest(given, self._code):
             raise _nobody()
 
-    def claimed(self, signed: SignedClaim) -> Session:
-        """A session for the holder of the name, if it has signed a challenge of ours that nobody answered before."""
-        claim = signed.claim
-        made = self._of_ours(claim.challenge)
-        if claim.deployment != self._deployment:
+    def claiming(self, signed: SignedClaim) -> Claim:
+        """What the holder of the name has signed, with a challenge of ours. Nothing is remembered yet: whoever is not
+        enrolled uses up nothing of what there is for those who are."""
+        self._of_ours(signed.claim.challenge)
+        if signed.claim.deployment != self._deployment:
             raise _nobody()
-        verify(claim.name, signature=signed.signature, message=encode(claim))
+        verify(signed.claim.name, signature=signed.signature, message=encode(signed.claim))
+        return signed.claim
+
+    def admitted(self, claim: Claim) -> Session:
+        """A session on such a claim, of somebody who is enrolled, if nobody answered its challenge before."""
+        made = self._of_ours(claim.challenge)
         self._answer(claim.challenge)
         return self.session(claim.name, made=made)
 

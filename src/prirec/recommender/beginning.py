@@ -1,17 +1,20 @@
-"""What an operator does, and rounds then go on by themselves: found, publish a catalogue, begin a campaign."""
+"""What an operator does: found, publish a catalogue, begin a campaign, which then goes on by itself, or end it."""
 
 from collections.abc import Callable
+from functools import partial
+from math import ceil
 from os import urandom
 
 from prirec.contract.campaign import Campaign
 from prirec.contract.documents import VERSION, Charter, Offer, read
-from prirec.contract.log import Subject
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import from_json
+from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.recommender import progress as rules
-from prirec.recommender.catalogue import RESOLUTION, Catalogue, Documents, page, regions
+from prirec.recommender.catalogue import RESOLUTION, Catalogue, page, regions
 from prirec.recommender.editions import charter
+from prirec.recommender.notary import document, signing
 from prirec.recommender.progress import Progress
 from prirec.recommender.publishing import Source
 from prirec.recommender.store import Founding, Store
@@ -55,7 +58,10 @@ def publish(store: Store, source: Source, *, resolution: int = RESOLUTION) -> Ca
     """The catalogue for campaigns that begin from now on; one that is under way keeps its own."""
     founding, catalogue = store.founding(), regions(source.places, source.encoding, resolution=resolution)
     offer = Offer(VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
-    _log(store, "catalogue", [*catalogue.documents, page(offer)], progress=None)  # a campaign may be moving on
+    documents = [*catalogue.documents, page(offer)]
+    store.advance(  # a campaign may be moving on
+        progress=None, entries=signing(founding, [("catalogue", documents[-1][0])]), documents=documents
+    )
     return catalogue
 
 
@@ -63,18 +69,14 @@ def begin(store: Store, settings: Settings) -> Charter:
     """A campaign with everyone who has enrolled by now. PolicyError while another is under way."""
     founding, held = store.founding(), store.progress()
     before = None if held is None else rules.read(held)
-    if before is not None and before.phase not in ("over", "failed"):
+    if before is not None and not before.ended:
         raise PolicyError("a campaign is under way; the next one begins when it is over")
     offered = store.last("catalogue")
     if offered is None:
         raise StateError("there is no catalogue yet: prirec recommender publish")
     people = store.people()
-    if len(people) < settings.floor:
-        raise PolicyError(
-            f"{len(people)} devices have enrolled, and no sum over fewer than {settings.floor} people is opened; wait "
-            f"for more (the setting 'floor' is {HARD_FLOOR} at least)"
-        )
-    offer = read(Offer, _document(store, offered.document), name=offered.document)
+    _refuse_few(len(people), settings)
+    offer = read(Offer, document(store, offered.document), name=offered.document)
     issued = charter(
         _catalogue(store, offer, settings),
         people,
@@ -84,12 +86,43 @@ def begin(store: Store, settings: Settings) -> Charter:
         settings=settings,
         encoding=from_json(offer.encoding),
     )
-    _log(store, "charter", issued.documents, progress=encode(Progress(issued.name, "visits")))
+    store.advance(
+        progress=encode(Progress(issued.name, "visits")),
+        before=held,  # of two who begin one at the same time, one does
+        entries=signing(founding, [("charter", issued.name)]),
+        documents=issued.documents,
+    )
     return issued.document
 
 
+def end(store: Store) -> Progress:
+    """Ends a campaign that does not go on. What is open is burnt, and nothing is published; devices that had masked a
+    vector have paid for it. PolicyError where none is under way."""
+    store.founding()
+    held = store.progress()
+    before = None if held is None else rules.read(held)
+    if before is None or before.ended:
+        raise PolicyError("no campaign is under way: there is nothing to end")
+    left = store.open_rounds()
+    burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
+    store.advance(progress=encode(rules.failed(before)), before=held, persists=burnt, over=left)
+    return before
+
+
+def _refuse_few(many: int, settings: Settings) -> None:
+    """Fewer than the floor, or so many that not one could be lost."""
+    floor, lost = settings.floor, settings.sums.lost
+    if many - floor >= (1 if lost else 0):
+        return
+    raise PolicyError(
+        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: some are "
+        f"lost on the way, and from {ceil(floor / (1 - lost))} devices on {lost:.0%} of them may be (the setting "
+        f"'floor' is {HARD_FLOOR} at least)"
+    )
+
+
 def _campaign(store: Store, before: Progress) -> int:
-    return read(Charter, _document(store, before.charter), name=before.charter).campaign
+    return read(Charter, document(store, before.charter), name=before.charter).campaign
 
 
 def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
@@ -97,19 +130,4 @@ def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
     draft = Charter(
         VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
     )
-    return Catalogue.read(offer.manifest, lambda name: _document(store, name), campaign=Campaign(draft, settings))
-
-
-def _log(store: Store, subject: Subject, documents: Documents, *, progress: bytes | None) -> None:
-    founding, head = store.founding(), store.head()
-    entry = head.signed(
-        subject, documents[-1][0], deployment=founding.deployment, identity=SigningKey(founding.identity)
-    )
-    store.advance(progress=progress, entries=[entry], documents=documents)
-
-
-def _document(store: Store, name: bytes) -> bytes:
-    body = store.document(name)
-    if body is None:
-        raise StateError("the store lacks a document that its own log names; restore it from a backup")
-    return body
+    return Catalogue.read(offer.manifest, partial(document, store), campaign=Campaign(draft, settings))

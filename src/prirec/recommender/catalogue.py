@@ -16,6 +16,7 @@ from prirec.contract.campaign import Campaign
 from prirec.contract.catalogue import Known, Popular
 from prirec.contract.documents import LIMIT, Counts, Document, Manifest, Parts, RegionLine, octets, read, written
 from prirec.contract.regions import Fetch, read_regions
+from prirec.contract.wire import FINEST_CELL
 from prirec.data.dataset import Places
 from prirec.data.place_words import describe_place
 from prirec.errors import DataError, StateError, UsageError
@@ -28,7 +29,6 @@ from prirec.types import IndexArray, RealArray
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; whatever names the others is the last
 
 RESOLUTION = 5  # cells of about 250 km²
-FINEST = 9  # what a manifest may say
 LONGEST_WORDS = 200
 
 
@@ -90,8 +90,8 @@ class Catalogue:
 
 def regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
     """Places as they are published before anybody visits them: ids, words, locations and X^j, static."""
-    if not 0 <= resolution <= FINEST:
-        raise UsageError(f"regions are h3 cells of resolution 0 to {FINEST}")
+    if not 0 <= resolution <= FINEST_CELL:
+        raise UsageError(f"regions are h3 cells of resolution 0 to {FINEST_CELL}")
     known = _known(places, encoding, resolution=resolution)
     pages = [
         page(_places(known.take(rows), cell)) for rows, cell in zip(_by_region(known), known.cells, strict=True)

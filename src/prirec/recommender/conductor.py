@@ -3,12 +3,13 @@
 A collector's keys live in the memory of one conductor. When that dies, whoever takes the lease finds rounds that were
 begun and not finished, and burns them; a sum counts as opened only together with what follows from it, in one
 transaction. So each round is finished or burnt, and never wrong. A conductor that lost its lease without noticing finds
-its rounds burnt and the log longer than it knew: what it would write is refused, all of it.
+its rounds burnt and the campaign further than it knew: what it would write is refused, all of it. While the store is
+away a conductor waits for it, with all that it has in memory.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from os import urandom
 from threading import Event
 from time import monotonic
@@ -17,18 +18,22 @@ from prirec.errors import PeerError, PrirecError, StateError
 from prirec.protocols import convener
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
 from prirec.protocols.secure_sum.collector import Collector
+from prirec.recommender import notary
 from prirec.recommender import progress as rules
 from prirec.recommender.course import Course, Following
 from prirec.recommender.gathering import Gathering, Pace
+from prirec.recommender.lease import LEASE, Lease
+from prirec.recommender.outbox import Outbox
 from prirec.recommender.progress import Past, Progress
-from prirec.recommender.store import Store
+from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 
-LEASE = 15.0  # seconds for which a conductor has the word; it asks again in time
-_BATCH = 2000  # messages heard between two looks at the clock
+_BATCH = 200  # messages in memory at once, as they were handed in
 _IDLE, _BUSY = 0.5, 0.02  # seconds between two looks at the store
+_LONGEST = 10.0  # seconds until a store that was away is looked for again
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +65,36 @@ class Conductor:
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease: without it nothing is written
-        founding = store.founding()
-        self.identity, self.deployment = SigningKey(founding.identity), founding.deployment
+        self._founding = store.founding()
+        self.identity = SigningKey(self._founding.identity)
         self.gatherings: dict[Round, Gathering] = {}
-        self._begun: Progress | None = None  # where the campaign was when they were begun
+        self._outbox = Outbox(store, holder=self.holder)
+        self._written: bytes | None = None  # where the campaign is, by the store
+        self._read: Progress | None = None  # the same, read
+        self._begun: bytes | None = None  # where it was when the gatherings were begun
         self._course: Course | None = None
         self._heard = 0  # the last message that was looked at
 
     def take_over(self) -> None:
         """What somebody else, or an earlier life, has left undone is burnt, and the campaign goes on without it."""
-        self.gatherings.clear()
-        left = self.store.open_rounds()
-        progress = self._progress()
-        if not left or progress is None:
+        left, progress = self.store.open_rounds(), self._progress()
+        if not left:
             return
-        settled = any(one.masked for one in self.store.rounds(len(left)))  # those left are the ones entered last
         burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
+        if progress is None:  # the campaign was ended when they had just been begun
+            self.store.advance(progress=None, persists=burnt, over=left, holder=self.holder)
+            return
+        masked = any(one.masked for one in self.store.rounds(len(left)))  # those left are the ones entered last
         past = Past(progress.phase, progress.iteration, 0, len(left), 0, 0)
-        self._write(self._on(progress).interrupted(progress, settled=settled), persists=burnt, over=left, past=past)
+        self._write(self._on(progress).interrupted(progress, masked=masked), persists=burnt, over=left, past=past)
         self.tell(Told("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
-        """One look at what came in and at the clock. Whether anything happened. StateError if this conductor is to be
-        given up: what it has begun was ended by another one, or cannot be written."""
-        progress = self._progress()
-        if self.gatherings and progress != self._begun:
-            raise StateError("another worker has gone on with the campaign; what was begun here is given up")
+        """One look at the clock, and at all that came until then. Whether anything happened. OvertakenError or
+        LeaseLostError if this conductor is to be given up; after another StateError the next tick tries the same."""
+        now, progress = self.clock(), self._progress()
+        if self.gatherings and self._written != self._begun:
+            raise OvertakenError
         if progress is None:
             return False
         if not self.gatherings:
@@ -93,7 +102,7 @@ class Conductor:
             return True
         moved = self._hear() > 0
         for gathering in self.gatherings.values():
-            moved |= gathering.move(now=self.clock())
+            moved |= gathering.move(now=now)
         self._carry_out()
         if all(gathering.over for gathering in self.gatherings.values()):
             self._conclude(progress)
@@ -103,55 +112,54 @@ class Conductor:
     def _progress(self) -> Progress | None:
         """Of a campaign that is under way."""
         found = self.store.progress()
-        progress = None if found is None else rules.read(found)
-        return None if progress is None or progress.phase in ("over", "failed") else progress
+        if found != self._written:
+            self._written, self._read = found, None if found is None else rules.read(found)
+        return None if self._read is None or self._read.ended else self._read
 
     def _on(self, progress: Progress) -> Course:
         if self._course is None or not self._course.holds(progress):
-            self._course = Course.of(progress, self._document)
+            self._course = Course.of(progress, partial(notary.document, self.store))
         return self._course
-
-    def _document(self, name: bytes) -> bytes:
-        body = self.store.document(name)
-        if body is None:
-            raise StateError("the store lacks a document that its own log names; restore it from a backup")
-        return body
 
     def _begin(self, progress: Progress) -> None:
         """Invitations for all sums of a phase. Who has left the deployment since is not invited."""
-        here, now, invited = {line.name for line in self.store.people()}, self.clock(), 0
-        self._begun = progress
-        for task, names in self._on(progress).sums(progress):
+        here, sums, invited = {line.name for line in self.store.people()}, self._on(progress).sums(progress), 0
+        self._begun = self._written
+        for task, names in sums:
             collector = Collector(task, identity=self.identity, entropy=self.entropy(convener.ENTROPY))
             self.gatherings[task.round] = gathering = Gathering(collector, pace=self.pace)
             members = [name for name in names if name in here]
-            gathering.begin(members, now=now)
+            gathering.begin(members)
             invited += len(members)
         self._carry_out()
         self.tell(Told("begun", progress.phase, progress.iteration, rostered=invited))
 
     def _hear(self) -> int:
-        came = self.store.incoming(self._heard, _BATCH)
-        for number, body in came:
-            self._heard = number
-            try:
-                message = decode(body)
-            except PeerError:
-                continue  # the service takes none that does not decode
-            if (gathering := self.gatherings.get(message.round)) is not None:
-                gathering.hear(message)
-        return len(came)
+        """All that has come: only then is anybody late."""
+        heard = 0
+        while True:
+            came = self.store.incoming(self._heard, _BATCH)
+            for number, body in came:
+                self._heard = number
+                self._hear_one(body)
+            heard += len(came)
+            if len(came) < _BATCH:
+                return heard
+
+    def _hear_one(self, body: bytes) -> None:
+        try:
+            message = decode(body)
+        except PeerError:
+            return  # the service takes none that does not decode
+        if (gathering := self.gatherings.get(message.round)) is not None:
+            gathering.hear(message)
 
     def _carry_out(self) -> None:
-        """First what must be written, then what is sent."""
-        letters: list[tuple[bytes, Round, bytes]] = []
-        persists: list[Persist] = []
         for gathering in self.gatherings.values():
-            settled, sends = gathering.take()
-            persists += settled
-            letters += [(send.message.receiver, gathering.round, encode(send.message)) for send in sends]
-        if letters or persists:
-            self.store.deliver(letters, persists=persists, holder=self.holder)
+            self._outbox.put(*gathering.take())
+        self._outbox.empty()
+        for gathering in self.gatherings.values():
+            gathering.sent(now=self.clock())
 
     def _conclude(self, progress: Progress) -> None:
         """Everything that follows from the sums that were opened, at once."""
@@ -175,15 +183,12 @@ class Conductor:
     def _write(
         self, following: Following, *, persists: list[Persist], over: list[Round], past: Past | None = None
     ) -> None:  # fmt: skip
-        head, entries = self.store.head(), []
-        for step in following.steps:
-            named = step.documents[-1][0]
-            entries.append(head.signed(step.subject, named, deployment=self.deployment, identity=self.identity))
-            head = head.after(entries[-1:], deployment=self.deployment, recommender=self.identity.public)
+        said = [(step.subject, step.documents[-1][0]) for step in following.steps]
         progress = following.progress if past is None else rules.noted(following.progress, past)
         self.store.advance(
             progress=encode(progress),
-            entries=entries,
+            before=self._written,
+            entries=notary.signing(self._founding, said),
             documents=[one for step in following.steps for one in step.documents],
             persists=persists,
             over=over,
@@ -192,29 +197,42 @@ class Conductor:
 
 
 def conduct(
-    store: Store, stop: Event, *, wake: Callable[[], None] = lambda: None, pace: Pace | None = None,
-    tell: Callable[[Told], None] = lambda told: None,
+    store: Store, stop: Event, *, wake: Callable[[], None] = lambda: None, failed: Callable[[], None] = lambda: None,
+    pace: Pace | None = None, tell: Callable[[Told], None] = lambda told: None, lease: float = LEASE,
 ) -> None:  # fmt: skip
-    """Conducts whenever it holds the lease, until it is told to stop; `wake` tells who waits that there is mail."""
-    holder, conductor, renewed = urandom(16), None, -LEASE
-    while not stop.is_set():
-        moved = False
-        try:
-            if monotonic() - renewed > LEASE / 3:
-                renewed = monotonic()
-                held = store.lease(holder, LEASE)
-                if held and conductor is None:
-                    conductor = Conductor(store, holder=holder, pace=pace, tell=tell)
-                    conductor.take_over()
-                conductor = conductor if held else None
-            moved = conductor is not None and conductor.tick()
-        except PrirecError as problem:  # somebody else has the word, or the disk is full: begin again from the store
-            tell(Told("lost", problem=str(problem)))
-            conductor, renewed = None, -LEASE
-            stop.wait(_IDLE)
-        if moved:
-            wake()
-        else:
-            stop.wait(_BUSY if conductor is not None and conductor.gatherings else _IDLE)
-    with suppress(StateError):  # it runs out by itself
-        store.release(holder)
+    """Conducts whenever it holds the lease, until it is told to stop; `wake` tells who waits that there is mail, and
+    `failed` whoever counts that something could not be done."""
+    conductor: Conductor | None = None
+    pause = 0.0
+    with Lease(store, seconds=lease) as word:
+        while not stop.wait(pause):
+            moved = False
+            try:
+                held = word.held()
+                conductor = (
+                    (conductor or _taken_over(store, holder=word.holder, pace=pace, tell=tell)) if held else None
+                )
+                moved = conductor is not None and conductor.tick()
+                pause = 0.0 if moved else _BUSY if conductor is not None and conductor.gatherings else _IDLE
+            except PrirecError as problem:
+                if not _passes(problem):
+                    conductor = None
+                    word.doubt()
+                tell(Told("lost" if conductor is None else "waiting", problem=str(problem)))
+                failed()
+                pause = min(max(2 * pause, _IDLE), _LONGEST)
+            if moved:
+                wake()
+
+
+def _taken_over(
+    store: Store, *, holder: bytes, pace: Pace | None, tell: Callable[[Told], None]
+) -> Conductor:  # fmt: skip
+    conductor = Conductor(store, holder=holder, pace=pace, tell=tell)
+    conductor.take_over()
+    return conductor
+
+
+def _passes(problem: PrirecError) -> bool:
+    """A disk that is full or a database that is away comes back; a campaign that others have gone on with does not."""
+    return isinstance(problem, StateError) and not isinstance(problem, LeaseLostError | OvertakenError | ConflictError)

@@ -81,15 +81,14 @@ class Course:
             return self._after_learning(progress, opened.get(0))
         return self._after_visits(progress, opened.get(0), rostered=rostered)
 
-    def interrupted(self, progress: Progress, *, settled: bool) -> Following:
-        """Sums that somebody began and did not finish: vectors may have been masked for them. Devices that masked none
-        may still come to another attempt at the sum of visits, unless its survivors were settled: then it may have been
-        open to whoever began it, and is not tried again. The other sums are done without."""
-        return self.after(progress, {}, rostered=0, masked=settled or progress.phase != "visits")
+    def interrupted(self, progress: Progress, *, masked: bool) -> Following:
+        """Sums that somebody began and did not finish. They are tried again, unless boxes were delivered in one of
+        them: then vectors were masked for it, and it may have been open to whoever began it."""
+        return self.after(progress, {}, rostered=0, masked=masked)
 
     def _after_visits(self, progress: Progress, opened: Finished | None, *, rostered: int) -> Following:
         if opened is None:
-            return Following(msgspec.structs.replace(progress, phase="failed"))
+            return Following(rules.failed(progress))
         catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
         issued = edition(
             self.campaign, catalogue, self.lines,
@@ -103,6 +102,8 @@ class Course:
         moved, documents = rules.after_learning(progress, self.campaign, opened)
         if moved.phase != "over":
             return Following(moved, (Step("model", documents),))
+        if not moved.steps:  # V is the random start: people keep what was published before
+            return Following(rules.failed(moved))
         catalogue = Catalogue.read(self._edition.manifest, self.fetch, campaign=self.campaign)
         issued = publication(
             self.campaign, catalogue, self.lines, iteration=moved.iteration, V=moved.V, means=moved.centres

@@ -8,7 +8,7 @@ nobody. What differs between the two databases is in database_sqlite.py and data
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -140,10 +140,14 @@ class Database:
             rows.close()
 
     def _lay_aside(self, rows: Rows) -> None:
-        if self._closed or not rows.sound():
-            rows.close()
-        else:
+        """What was done with it is done: whether it can be used again is no error of whoever did that."""
+        sound = False
+        with suppress(Exception):
+            sound = not self._closed and rows.sound()
+        if sound:
             self._idle.append(rows)
+        else:
+            rows.close()
 
 
 def file_of(url: str | Path) -> Path | None:

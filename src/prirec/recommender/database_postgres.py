@@ -8,7 +8,7 @@ all that writers before have done. A writer that hangs is cut off by the server,
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
-from select import select
+from select import POLLIN, poll
 from typing import Any
 
 import psycopg
@@ -60,7 +60,7 @@ class PostgresRows:
         """Nothing comes from a server that was not asked, unless it says good-bye."""
         connection = self._connection
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        return idle and not select([connection.fileno()], [], [], 0)[0]
+        return idle and not _heard(connection.fileno())
 
     def begin(self) -> None:
         self._connection.execute(_BEGIN)
@@ -146,6 +146,14 @@ def _settings() -> bytes:
         SET idle_in_transaction_session_timeout TO '{wait}';
         SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
     """.encode()
+
+
+def _heard(descriptor: int) -> bool:
+    """Whether something waits to be read. Any number will do: select() knows none above 1023, and a service that many
+    devices wait at has more."""
+    looking = poll()
+    looking.register(descriptor, POLLIN)
+    return bool(looking.poll(0))
 
 
 @cache

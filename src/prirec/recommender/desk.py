@@ -3,7 +3,7 @@
 A clerk is a thread that takes everything that has come since it last looked, makes all messages durable in one
 transaction, looks up letters, and answers. The more comes at once, the more one commit carries. Who finds no letter may
 wait for one. Letters that arrive in this process wake at once; for those from other workers one query for all who wait
-is made ten times a second.
+is made ten times a second. Whoever waits also hears when the log grows: a publication reaches devices at once.
 """
 
 import asyncio
@@ -82,6 +82,7 @@ class Desk:
         self._errands = SimpleQueue[_Errand | _Look | None]()
         self._polls: dict[bytes, Poll] = {}
         self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
+        self._entries = 0  # of the log, as far as those who wait were told
         self._open = False
         self._loop: asyncio.AbstractEventLoop
         self._watch: asyncio.Task[None]
@@ -136,12 +137,12 @@ class Desk:
                 del self._polls[name]
             self._metrics.polls.set(len(self._polls))
 
-    async def letters(self, name: bytes, *, after: int, poll: Poll) -> Found:
-        """Letters after a number, as soon as there are some or the poll is over."""
+    async def letters(self, name: bytes, *, after: int, entries: int, poll: Poll) -> Found:
+        """Letters after a number, as soon as there are some, the log has more entries or the poll is over."""
         while True:
             await poll.rest()
             found = await self.ask(name, (), after=after)
-            if found.letters or poll.released or self._loop.time() >= poll.until:
+            if found.letters or found.entries > entries or poll.released or self._loop.time() >= poll.until:
                 return found
 
     async def _keep_looking(self) -> None:
@@ -175,12 +176,12 @@ class Desk:
             taken = self._written(errands, thoroughly=thoroughly)
             receivers = self._looked()
             letters = [self._letters(one) for one in errands]
-            entries = self._store.head().length if errands else 0
+            entries = self._store.head().length
         except Exception as error:  # whoever asked is told, and the clerk goes on
             logs.failure("the store failed", error)
             return partial(_fail, errands, known=isinstance(error, StateError))
         found = [Found(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
-        return partial(self._settle, errands, found, receivers)
+        return partial(self._settle, errands, found, receivers, entries=entries)
 
     def _written(self, errands: list[_Errand], *, thoroughly: bool) -> list[tuple[bool, ...]]:
         """For each errand, which of its messages were taken: all of them are durable."""
@@ -214,11 +215,12 @@ class Desk:
             del self._tips[errand.name]
         return found
 
-    def _settle(self, errands: list[_Errand], found: list[Found], receivers: set[bytes]) -> None:
+    def _settle(self, errands: list[_Errand], found: list[Found], receivers: set[bytes], *, entries: int) -> None:
         for errand, one in zip(errands, found, strict=True):
             if not errand.done.done():  # given up meanwhile
                 errand.done.set_result(one)
-        for name in receivers & self._polls.keys():
+        grown, self._entries = entries > self._entries, entries
+        for name in self._polls.keys() if grown else receivers & self._polls.keys():
             self._polls[name].wake()
 
 

@@ -7,6 +7,7 @@ only after that, up to a limit.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Final, TypeVar
 
@@ -25,28 +26,27 @@ from prirec.contract.wire import (
     Post,
     SignedClaim,
     SignedEnrolment,
-    read_request,
 )
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Part
-from prirec.recommender.answers import PRIVATE, absent, nobody, packed
+from prirec.recommender.answers import PRIVATE, Packed, absent, nobody, packed
 from prirec.recommender.auth import Doorkeeper
-from prirec.recommender.bodies import body_of, header_of
+from prirec.recommender.bodies import Asked, body_of, header_of, read, refuse_odd
+from prirec.recommender.connections import GONE
 from prirec.recommender.desk import Desk, Found
 from prirec.recommender.kept import Kept
-from prirec.recommender.limits import Buckets, Hold, Limits, Room, neighbourhood
+from prirec.recommender.limits import LARGE, Buckets, Hold, Limits, Room, Turns, neighbourhood
 from prirec.recommender.metrics import PAGE, Metrics
 from prirec.recommender.sorting import Sorted, Sorter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 
 READERS: Final = 4  # threads that look something up for a single request
+WRITERS: Final = 2  # and that write: whoever reads does not wait behind them
 FRESH: Final = {"cache-control": "no-cache"}
 FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
 DAY: Final = 86_400
 
-Asked = TypeVar("Asked", bound=Part)
 Value = TypeVar("Value")
 
 
@@ -72,6 +72,8 @@ class Endpoints:
         self._sorter = Sorter(founding.deployment, recommender)
         self._hello = encode(Hello(VERSION, founding.deployment, recommender, founding.title))
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
+        self._turns = Turns(limits.downloads)
         self._taken = metrics.messages.labels("taken")
         self._room, self._kept = Room(limits.under_way), Kept(limits.documents)
         self._addresses = Buckets[str](limits.address, most=limits.remembered)
@@ -83,6 +85,7 @@ class Endpoints:
     async def close(self) -> None:
         await self.desk.close()
         self._readers.shutdown()
+        self._writers.shutdown()
 
     async def deployment(self, request: Request) -> Response:
         """Whom a device is about to trust."""
@@ -100,29 +103,31 @@ class Endpoints:
 
     async def document(self, request: Request) -> Response:
         """A public document by its name."""
-        self._counted(request)
-        name = request.path_params["name"]
+        address, name = self._counted(request), request.path_params["name"]
         if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
             raise absent()
-        held, tag = request.headers.get("if-none-match", ""), f'"{name}"'
-        body = self._kept.get(name) or await self._looked_up(self.store.document, bytes.fromhex(name))
-        if body is None:
-            raise absent()
-        self._kept.put(name, body)
-        headers = FOR_EVER | {"etag": tag}
-        if held.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in held.split(",")):
-            return Response(status_code=304, headers=headers)
-        return Response(body, headers=headers, media_type=MEDIA)
+        with ExitStack() as ending:
+            ending.callback(await self._turns.take(address))
+            body = self._kept.get(name) or await self._looked_up(self.store.document, bytes.fromhex(name))
+            if body is None:
+                raise absent()
+            body = self._kept.put(name, body)
+            held, tag = request.headers.get("if-none-match", ""), f'"{name}"'
+            headers = FOR_EVER | {"etag": tag}
+            if held.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in held.split(",")):
+                return Response(status_code=304, headers=headers)
+            return Packed(body, headers=headers, sent=ending.pop_all().close)
 
     async def enrol(self, request: Request) -> Response:
         """A device makes itself known, with the coarse cell that it chooses to tell; the same again changes nothing."""
         address = self._counted(request)
         signed = await self._asked(request, SignedEnrolment)
+        refuse_odd(signed.enrolment.cell)
         self._door.enrolling(signed)
         self._newcomers.take(address, now=self.steady())
         self._all_newcomers.take("", now=self.steady())
         wanted, day = signed.enrolment, int(self.clock() // DAY)
-        await self._looked_up(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
+        await self._written(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
         return packed(Done(), headers=PRIVATE)
 
     async def challenge(self, request: Request) -> Response:
@@ -136,30 +141,34 @@ class Endpoints:
         """A session for an identity that is enrolled and has signed a challenge."""
         self._counted(request)
         signed = await self._asked(request, SignedClaim)
-        session = self._door.claimed(signed)
-        if not await self._looked_up(self.store.enrolled, signed.claim.name):
+        claim = self._door.claiming(signed)
+        if not await self._looked_up(self.store.enrolled, claim.name):
             raise nobody()
-        return packed(session, headers=PRIVATE)
+        return packed(self._door.admitted(claim), headers=PRIVATE)
 
     async def leave(self, request: Request) -> Response:
         """A device leaves the deployment; the body is mail with nothing in it."""
         name = self._named(request)
         if await self._asked(request, Mail) != Mail():
             raise PeerError(Fault.DECODE, "nothing is handed in when a device leaves")
-        await self._looked_up(self.store.leave, name)
+        await self._written(self.store.leave, name)
         return packed(Done(), headers=PRIVATE)
 
     async def mail(self, request: Request) -> Response:
         """Messages of the protocols are handed in, and letters fetched."""
-        name, hold = self._named(request), Hold(self._room)
+        name = self._named(request)
+        hold = Hold(self._room, name)
         try:
-            asked = await self._asked(request, Mail, limit=self.limits.mail, hold=hold)
-            if asked.messages:
-                self._bytes.take(name, now=self.steady(), many=sum(map(len, asked.messages)))
-            handed, after, wait = self._sorter.sorted(asked.messages, sender=name), asked.after, asked.wait
-            del asked  # nothing of it is kept here while the device waits
+            body = await body_of(request, limit=self.limits.mail, charge=partial(self._charge, name, hold))
+            if len(body) > LARGE:
+                handed, after, wait = await self._looked_up(self._handed, body, name)
+            else:
+                handed, after, wait = self._handed(body, name)
+                if handed.items:
+                    self._bytes.take(name, now=self.steady(), many=sum(len(item.body) for item in handed.items))
+            del body  # nothing of it is kept here while the device waits
             if wait:
-                found, refused = await self._waited(name, handed, hold=hold, after=after, wait=wait)
+                found, refused = await self._waited(request, handed, hold=hold, name=name, after=after, wait=wait)
             else:
                 found = await self.desk.ask(name, handed.items, after=after)
                 refused = self._refused(handed, found)
@@ -167,16 +176,27 @@ class Endpoints:
             hold.give_back()
         return packed(Post(found.letters, found.entries, refused), headers=PRIVATE)
 
+    def _charge(self, name: bytes, hold: Hold, size: int) -> None:
+        """For so many bytes more of a large body."""
+        hold.take(size)
+        self._bytes.take(name, now=self.steady(), many=size)
+
+    def _handed(self, body: bytes, name: bytes) -> tuple[Sorted, int, int]:
+        """What a device hands in, after which letter it asks for more, and how long it waits."""
+        asked = read(body, Mail, limit=self.limits.mail)
+        return self._sorter.sorted(asked.messages, sender=name), asked.after, asked.wait
+
     async def _waited(
-        self, name: bytes, handed: Sorted, *, hold: Hold, after: int, wait: int
+        self, request: Request, handed: Sorted, *, hold: Hold, name: bytes, after: int, wait: int
     ) -> tuple[Found, tuple[str, ...]]:
         with self.desk.waiting(name, seconds=wait) as poll:
+            request.scope.setdefault("state", {})[GONE] = poll.release
             found = await self.desk.ask(name, handed.items, after=after)
             refused = self._refused(handed, found)
             handed.items.clear()
             hold.give_back()
             if not (found.letters or refused or poll.released):
-                found = await self.desk.letters(name, after=after, poll=poll)
+                found = await self.desk.letters(name, after=after, entries=found.entries, poll=poll)
             return found, refused
 
     def _refused(self, handed: Sorted, found: Found) -> tuple[str, ...]:
@@ -219,14 +239,12 @@ class Endpoints:
         self._devices.take(name, now=self.steady())
         return name
 
-    async def _asked(
-        self, request: Request, kind: type[Asked], *, limit: int = SMALL, hold: Hold | None = None
-    ) -> Asked:
-        asked = read_request(await body_of(request, limit=limit, hold=hold), limit=limit)
-        if not isinstance(asked, kind):
-            raise PeerError(Fault.DECODE, "the body is not what this address takes")
-        return asked
+    async def _asked(self, request: Request, kind: type[Asked]) -> Asked:
+        return read(await body_of(request, limit=SMALL), kind, limit=SMALL)
 
     async def _looked_up(self, question: Callable[..., Value], *values: object) -> Value:
-        """The store answers in a thread: the event loop waits for no disk."""
+        """In a thread: the event loop waits for no disk, and for nothing that takes long."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)
+
+    async def _written(self, change: Callable[..., None], *values: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)

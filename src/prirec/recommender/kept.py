@@ -16,10 +16,12 @@ class Kept:
             self._bodies.move_to_end(name)
         return body
 
-    def put(self, name: str, body: bytes) -> None:
-        if name in self._bodies or len(body) > self._most // 4:
-            return
+    def put(self, name: str, body: bytes) -> bytes:
+        """The one to use: where many have asked at once, all of them share what came first."""
+        if (held := self._bodies.get(name)) is not None or len(body) > self._most // 4:
+            return body if held is None else held
         self._bodies[name] = body
         self._size += len(body)
         while self._size > self._most:
             self._size -= len(self._bodies.popitem(last=False)[1])
+        return body

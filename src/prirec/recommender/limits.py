@@ -1,13 +1,17 @@
 """How much one device, one address and everybody together may ask for. Memory is bounded, whatever comes."""
 
+from asyncio import Semaphore
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address
 from math import inf
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from prirec.errors import UsageError
 from prirec.recommender.answers import too_many
+
+LARGE: Final = 65_536  # bytes of a body: up to here it passes at once, whatever others do
 
 Key = TypeVar("Key", str, bytes)
 
@@ -29,7 +33,7 @@ class Limits:
     """What a service bears. Addresses may hide many devices behind one: they are given more than a device."""
 
     mail: int = 16 * 2**20  # bytes of one request with messages: a vector over all places, with head room
-    under_way: int = 256 * 2**20  # bytes of all bodies that are being read or written down
+    under_way: int = 256 * 2**20  # bytes of all large bodies that are being read or written down
     device: Rate = Rate(10.0, 100)
     device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it hands in is kept until its round is over
     address: Rate = Rate(200.0, 2000)
@@ -39,6 +43,7 @@ class Limits:
     polls: int = 20_000  # requests that wait for letters; those beyond are answered at once
     connections: int = 20_000  # open at once
     documents: int = 64 * 2**20  # bytes of documents that are kept at hand
+    downloads: int = 64  # documents on their way to one address at once; the next waits its turn
 
 
 class Buckets(Generic[Key]):
@@ -77,28 +82,69 @@ class Buckets(Generic[Key]):
 
 
 class Room:
-    """Bytes that requests hold while they are under way."""
+    """Bytes that large bodies hold while they are under way, and whose they are."""
 
     def __init__(self, most: int):
-        self.most, self.taken = most, 0
+        self.most, self.taken, self.holders = most, 0, set[bytes]()
 
 
 class Hold:
-    """One request's part of the room."""
+    """One request's part of the room. A device has one large body under way at a time: the room is not one's own."""
 
-    def __init__(self, room: Room):
-        self._room, self._mine = room, 0
+    def __init__(self, room: Room, name: bytes):
+        self._room, self._name, self._mine = room, name, 0
 
     def take(self, size: int) -> None:
         """RefusedError if there is no room for so many bytes more."""
-        if self._room.taken + size > self._room.most:
+        room = self._room
+        if room.taken + size > room.most or (not self._mine and self._name in room.holders):
             raise too_many(1.0)
-        self._room.taken += size
+        room.holders.add(self._name)
+        room.taken += size
         self._mine += size
 
     def give_back(self) -> None:
+        if self._mine:
+            self._room.holders.discard(self._name)
         self._room.taken -= self._mine
         self._mine = 0
+
+
+@dataclass(slots=True)
+class _Queue:
+    free: Semaphore
+    waiting: int = 0  # those who have their turn included
+
+
+class Turns:
+    """So many at a time of each address; the others wait."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._queues: dict[str, _Queue] = {}
+
+    async def take(self, address: str) -> Callable[[], None]:
+        """Once it is its turn; what is given back ends it."""
+        queue = self._queues.setdefault(address, _Queue(Semaphore(self._most)))
+        queue.waiting += 1
+        try:
+            await queue.free.acquire()
+        except BaseException:
+            self._leave(address)
+            raise
+        return partial(self._over, address)
+
+    def _over(self, address: str) -> None:
+        self._queues[address].free.release()
+        self._leave(address)
+
+    def _leave(self, address: str) -> None:
+        self._queues[address].waiting -= 1
+        if not self._queues[address].waiting:
+            del self._queues[address]
+
+    def __len__(self) -> int:
+        return len(self._queues)
 
 
 @lru_cache(maxsize=16_384)

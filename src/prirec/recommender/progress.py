@@ -2,7 +2,8 @@
 what follows from here in one transaction with the fact that they were opened.
 
 visits -> (mixing -> learning) for each round -> over. A sum that was not opened changes nothing: V or a mean stays as
-it was, and the campaign goes on; without the sum of visits there is nothing to go on with.
+it was, and the campaign goes on. Without the sum of visits there is nothing to go on with, and if V never moved nothing
+to publish: the campaign has failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from prirec.protocols.messages import Digest, Natural, Part
 from prirec.types import RealArray
 
 MOST_ATTEMPTS = 5  # at a sum that fails before anybody has masked anything
+MOST_PAST = 1000  # sums that are over: so many are told of, the last
 
 Documents = list[tuple[bytes, bytes]]
 
@@ -54,6 +56,10 @@ class Progress(Part, frozen=True, tag="prirec progress"):
     steps: Natural = 0
     means: bytes = b""  # float64 (C, D + 1)
     past: Annotated[tuple[Past, ...], Meta(max_length=200_000)] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ("over", "failed")
 
     @property
     def V(self) -> RealArray:  # noqa: N802  the paper's name
@@ -137,7 +143,12 @@ def model_of(progress: Progress, *, mixed: bool, opened: Sequence[int] = ()) -> 
 
 
 def noted(progress: Progress, past: Past) -> Progress:
-    return _replace(progress, past=(*progress.past, past))
+    return _replace(progress, past=(*progress.past, past)[-MOST_PAST:])
+
+
+def failed(progress: Progress) -> Progress:
+    """Nothing follows any more, and nothing is published."""
+    return _replace(progress, phase="failed")
 
 
 def _learnt(V: RealArray, moments: Moments) -> dict[str, object]:

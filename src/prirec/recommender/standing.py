@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from prirec.contract.documents import Charter, Offer, read
-from prirec.errors import StateError
 from prirec.recommender import progress as rules
+from prirec.recommender.notary import document
 from prirec.recommender.progress import Past, Progress
 from prirec.recommender.store import Counts, Store
 from prirec.settings_file import loads
@@ -38,7 +38,7 @@ class Standing:
 def standing(store: Store) -> Standing:
     """StateError where nothing was founded."""
     founding, offered = store.founding(), store.last("catalogue")
-    places = None if offered is None else read(Offer, _document(store, offered.document), name=offered.document).places
+    places = None if offered is None else read(Offer, document(store, offered.document), name=offered.document).places
     return Standing(
         title=founding.title,
         deployment=founding.deployment.hex(),
@@ -61,7 +61,7 @@ def fingerprint(identity: bytes) -> str:
 
 
 def _campaign(store: Store, progress: Progress) -> Campaign:
-    charter = read(Charter, _document(store, progress.charter), name=progress.charter)
+    charter = read(Charter, document(store, progress.charter), name=progress.charter)
     return Campaign(
         number=charter.campaign,
         people=charter.many,
@@ -72,10 +72,3 @@ def _campaign(store: Store, progress: Progress) -> Campaign:
         attempt=progress.attempt,
         past=progress.past,
     )
-
-
-def _document(store: Store, name: bytes) -> bytes:
-    body = store.document(name)
-    if body is None:
-        raise StateError("the store lacks a document that its own log names; restore it from a backup")
-    return body

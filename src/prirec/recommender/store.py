@@ -23,12 +23,12 @@ from prirec.protocols.messages import Round
 from prirec.recommender import store_conducting, store_log, store_mail, store_people, store_rounds
 from prirec.recommender.database import Database, Migrations, Rows
 from prirec.recommender.schema import MIGRATIONS
-from prirec.recommender.store_conducting import Counts, LeaseLostError
+from prirec.recommender.store_conducting import ANYTHING, Counts, LeaseLostError, OvertakenError
 from prirec.recommender.store_mail import Incoming
 from prirec.recommender.store_people import Founding
 from prirec.recommender.store_rounds import FINAL
 
-__all__ = ["Counts", "Founding", "Incoming", "LeaseLostError", "Store"]
+__all__ = ["Counts", "Founding", "Incoming", "LeaseLostError", "OvertakenError", "Store"]
 
 
 class Store:
@@ -134,14 +134,16 @@ class Store:
 
     def deliver(
         self, letters: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
-        holder: bytes | None = None,
+        masking: Iterable[Round] = (), holder: bytes | None = None,
     ) -> None:  # fmt: skip
-        """(receiver, round, body) each, in one transaction, after what must be in the journal before they are sent.
+        """(receiver, round, body) each, in one transaction, after what must be in the journal before they are sent;
+        `masking` are the rounds in which whoever gets one may mask a vector.
 
         StateError, and none delivered, if a round is not open."""
         if letters or persists:
             with self._transaction(holder) as rows:
                 store_rounds.settle_all(rows, persists)
+                store_rounds.masking(rows, masking)
                 store_mail.deliver(rows, letters)
             self._tidy(persists)
 
@@ -171,16 +173,19 @@ class Store:
         self,
         *,
         progress: bytes | None,
-        entries: Sequence[log.SignedEntry] = (),
+        before: bytes | None = ANYTHING,
+        entries: store_log.Entries = (),
         documents: Iterable[tuple[bytes, bytes]] = (),
         persists: Sequence[Persist] = (),
         over: Sequence[Round] = (),
         holder: bytes | None = None,
     ) -> None:
-        """An opened sum and all that follows from it, in one transaction: on disk together or not at all.
+        """An opened sum and all that follows from it, in one transaction: on disk together or not at all. `before` is
+        the progress that it follows from, and the entries may be signed for the log as it is then.
 
         StateError, and nothing written, where the journal's rules or the log refuse a part of it."""
         with self._transaction(holder) as rows:
+            store_conducting.expect(rows, before)
             store_rounds.settle_all(rows, persists)
             store_log.put(rows, documents)
             store_log.append(rows, entries)

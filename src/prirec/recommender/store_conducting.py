@@ -1,9 +1,12 @@
 """Who conducts, how far it has come, and numbers that are given once, as rows."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from prirec.errors import StateError
 from prirec.recommender.database import Rows
+
+ANYTHING: Final = b"anything"  # that the progress may have been before
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,13 @@ class LeaseLostError(StateError):
         super().__init__("another worker conducts the rounds now; nothing was written")
 
 
+class OvertakenError(StateError):
+    """The campaign is not where whoever writes believed it to be."""
+
+    def __init__(self) -> None:
+        super().__init__("another worker has gone on with the campaign; what was begun here is given up")
+
+
 def numbers(rows: Rows, counter: str, *, many: int) -> int:
     """The first of so many new numbers: never given before, and higher than all that anybody can have seen."""
     row = rows.one("SELECT value FROM counters WHERE name = ?", counter)
@@ -41,6 +51,12 @@ def note(rows: Rows, progress: bytes) -> None:
     rows.change(query, progress)
 
 
+def expect(rows: Rows, before: bytes | None) -> None:
+    """OvertakenError if the progress is another."""
+    if before is not ANYTHING and progress(rows) != before:
+        raise OvertakenError
+
+
 def progress(rows: Rows) -> bytes | None:
     row = rows.one("SELECT body FROM progress")
     return None if row is None else row[0]
@@ -53,13 +69,15 @@ def counts(rows: Rows) -> Counts:
 
 
 def lease(rows: Rows, holder: bytes, seconds: float) -> bool:
-    """Takes or renews; by the clock of the database, so that machines need not agree on the time."""
+    """Takes or renews; by the clock of the database, so that machines need not agree on the time. One that lasts longer
+    than anybody asks for was taken before the clock was set back, and binds nobody."""
     return bool(
         rows.change(
             f"INSERT INTO lease (one, holder, until) VALUES (1, ?, {rows.clock} + ?)"  # noqa: S608
             " ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-            f" WHERE lease.holder = excluded.holder OR lease.until <= {rows.clock}",
-            holder, float(seconds),
+            f" WHERE lease.holder = excluded.holder OR lease.until <= {rows.clock}"
+            f" OR lease.until > {rows.clock} + ?",
+            holder, float(seconds), 2.0 * seconds,
         )
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Public documents and the signed log, as rows. The log only grows, and names nothing that is not there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -10,6 +11,8 @@ from prirec.errors import StateError, UsageError
 from prirec.protocols.codec import encode
 from prirec.protocols.statements import digest
 from prirec.recommender.database import Rows
+
+Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]  # ready, or signed for a head
 
 _entries: msgspec.msgpack.Decoder[SignedEntry] = msgspec.msgpack.Decoder(SignedEntry)
 
@@ -42,10 +45,11 @@ def last(rows: Rows, subject: Subject) -> Entry | None:
     return None if row is None else _entries.decode(row[0]).entry
 
 
-def append(rows: Rows, signed: Sequence[SignedEntry]) -> None:
-    """StateError where an entry does not go on from the one before: somebody else has written meanwhile."""
+def append(rows: Rows, signed: Entries) -> None:
+    """StateError where an entry does not go on from the one before: somebody else has written meanwhile. To what signs
+    them here, in the transaction, that does not happen."""
     known = head(rows)
-    for one in signed:
+    for one in signed(known) if callable(signed) else signed:
         entry = one.entry
         if (entry.index, entry.previous) != (known.length, known.last):
             raise StateError("a log entry is not the next one; another worker has gone on, so look at the log again")

@@ -1,8 +1,10 @@
 """What devices hand in and what waits for them, as rows. Both belong to a round that is open, and go with it."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import accumulate
 
 from prirec.contract.wire import Letter
 from prirec.errors import StateError
@@ -11,7 +13,8 @@ from prirec.recommender.database import Rows
 from prirec.recommender.store_conducting import numbers
 from prirec.recommender.store_rounds import open_ids
 
-MOST_SAID = 16  # different messages of one device in a round; a member of a sum has five to send
+MOST_SAID = 6  # different messages of one device in a round: a member of a sum has five to send, and may err once
+MOST_BYTES = 64 * 2**20  # of messages that are looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,14 @@ def hand_in(rows: Rows, items: Sequence[Incoming]) -> list[bool]:
 
 
 def incoming(rows: Rows, after: int, most: int) -> list[tuple[int, bytes]]:
-    found = rows.all("SELECT number, body FROM inbox WHERE number > ? ORDER BY number LIMIT ?", after, most)
+    """In order; fewer than `most` where they are large, but at least one. Sizes are read first: they cost no more than
+    the rows' heads."""
+    sizes = rows.all("SELECT number, length(body) FROM inbox WHERE number > ? ORDER BY number LIMIT ?", after, most)
+    if not sizes:
+        return []
+    many = max(1, bisect_right(list(accumulate(size for _, size in sizes)), MOST_BYTES))
+    last = sizes[many - 1][0]
+    found = rows.all("SELECT number, body FROM inbox WHERE number > ? AND number <= ? ORDER BY number", after, last)
     return [(number, body) for number, body in found]
 
 

@@ -40,6 +40,12 @@ def settle_all(rows: Rows, wanted: Sequence[Persist]) -> None:
         settle(rows, one)
 
 
+def masking(rows: Rows, rounds: Iterable[Round]) -> None:
+    """From now on somebody may mask a vector in these: there will be no other attempt at their numbers."""
+    for of in rounds:
+        rows.change(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
+
+
 def open_rounds(rows: Rows) -> list[Round]:
     return [_entry(row).round for row in rows.all(f"SELECT {_COLUMNS} FROM rounds WHERE stage < 5 ORDER BY id")]  # noqa: S608
 

@@ -1,0 +1,123 @@
+"""What a device's requests look like to a server that looks closely."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from prirec.contract import wire
+from prirec.device import client as clients
+from prirec.device.client import AwayError, Client, carrier, trusting
+from prirec.protocols.codec import encode
+from prirec.recommender import tls
+from prirec.sharing.keys import SigningKey
+
+DOCUMENT = b"a public document"
+COOKIE = "set-cookie: who=you; Path=/; Max-Age=99999\r\n"
+
+
+class Watcher:
+    """A server that answers everything, sets cookies, and remembers each request with the connection it came on."""
+
+    def __init__(self, *, drip: float = 0.0) -> None:
+        self.requests: list[tuple[int, bytes]] = []
+        self.drip, self._connections = drip, 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        number = self._connections
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+                body = await reader.readexactly(int(lengths[0].split(b":")[1])) if lengths else b""
+                self.requests.append((number, head + body))
+                await self._answer(head, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        path = head.split(b" ")[1]
+        answers = {b"/v1/challenges": wire.Challenge(b"sign this"), b"/v1/sessions": wire.Session("token", 900)}
+        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, wire.Post((), 0)))
+        writer.write(f"HTTP/1.1 200 OK\r\n{COOKIE}content-length: {len(body)}\r\n\r\n".encode())
+        for at in range(len(body)):
+            writer.write(body[at : at + 1])
+            if self.drip:
+                await writer.drain()
+                await asyncio.sleep(self.drip)
+        await writer.drain()
+
+    def of(self, path: bytes) -> list[tuple[int, bytes]]:
+        return [one for one in self.requests if one[1].split(b" ")[1].startswith(path)]
+
+
+@asynccontextmanager
+async def listening(watcher: Watcher, folder: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
+    now = datetime.now(UTC)
+    authority = tls.authority("a town", now=now)
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    tls.server(authority, hosts=["localhost"], now=now).write(certificate, key)
+    server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.context(certificate, key))
+    async with server:
+        yield f"https://localhost:{server.sockets[0].getsockname()[1]}", trusting(authority.certificate)
+
+
+def with_clients(
+    folder: Path, watcher: Watcher, work: Callable[[Client], Awaitable[None]], *, devices: int = 1
+) -> None:  # fmt: skip
+    async def run() -> None:
+        async with listening(watcher, folder) as (url, trust):
+            for at in range(devices):
+                async with carrier(url, trust=trust) as public, carrier(url, trust=trust) as named:
+                    identity = SigningKey(bytes([at + 1]) * 32)
+                    await work(Client(public, named, identity=identity, deployment=bytes(16)))
+
+    asyncio.run(run())
+
+
+async def usual(client: Client) -> None:
+    for _ in range(2):
+        await client.mail([], after=0, wait=0)
+        assert await client.document(b"\7" * 32) == DOCUMENT
+
+
+def test_two_devices_make_the_same_requests_for_a_document_byte_for_byte(tmp_path):
+    watcher = Watcher()
+    with_clients(tmp_path, watcher, usual, devices=2)
+    asked = [request for _, request in watcher.of(b"/v1/documents")]
+    assert len(asked) == 4
+    assert len(set(asked)) == 1
+
+
+def test_no_cookie_is_kept_and_no_name_goes_along_with_a_request_for_what_is_public(tmp_path):
+    watcher = Watcher()
+    with_clients(tmp_path, watcher, usual)
+    assert not any(b"\r\ncookie:" in request.lower() for _, request in watcher.requests)
+    assert not any(b"authorization" in request.lower() for _, request in watcher.of(b"/v1/documents"))
+    assert all(b"authorization: bearer token" in request.lower() for _, request in watcher.of(b"/v1/mail"))
+
+
+def test_what_is_public_is_asked_for_on_a_connection_of_its_own(tmp_path):
+    watcher = Watcher()
+    with_clients(tmp_path, watcher, usual)
+    public = {number for number, _ in watcher.of(b"/v1/documents")}
+    named = {number for number, _ in [*watcher.of(b"/v1/mail"), *watcher.of(b"/v1/sessions")]}
+    assert len(public) == len(named) == 1
+    assert public != named
+
+
+def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(clients, "WHOLE", 0.3)
+
+    async def dripping(client: Client) -> None:
+        with pytest.raises(AwayError, match="TimeoutError"):
+            await client.document(b"\7" * 32)
+
+    with_clients(tmp_path, Watcher(drip=0.1), dripping)

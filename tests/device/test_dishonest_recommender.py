@@ -1,0 +1,334 @@
+"""A recommender that writes its documents to find out about a person, to wear a device out or to be believed too long:
+what a device answers does not depend on private values, and never goes beyond the charter."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from h3.api import basic_int as h3
+
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import Places, RegionLine, octets
+from prirec.contract.sound import MOST_ATTEMPTS
+from prirec.device.agent import Agent, Patience
+from prirec.device.client import AwayError
+from prirec.device.contributing import Contribution, contribution
+from prirec.device.following import catch_up
+from prirec.device.view import save_region
+from prirec.errors import PeerError, PolicyError, PrirecError
+from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
+from prirec.privacy.ledger import Budget
+from prirec.protocols.messages import Keys
+from prirec.recommender import progress
+from prirec.sharing.keys import SigningKey
+from support.chaos import low_floor
+from support.cities import change, same_bits
+from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
+
+
+@pytest.fixture(autouse=True)
+def floor() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        low_floor(patch)
+        yield
+
+
+class Someone(NamedTuple):
+    profile: dict[str, Any]
+    visits: tuple[str, ...]
+
+
+PEOPLE = (
+    Someone({"age": 23.0, "job": "nurse"}, ("a",)),
+    Someone({"age": 61.0, "job": 4.0}, ("b", "c")),
+    Someone({"age": "old"}, ("a", "b", "c", "a")),
+    Someone({"age": -1.7e308, "job": ("nurse", "pilot")}, ()),
+)
+
+
+class Published(NamedTuple):
+    """What the recommender chose, so that some records fail and others do not."""
+
+    person: tuple[ColumnBlock, ...] = ENCODING.person
+    features: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of places a, b, c
+    V: float = 0.0
+    alpha: float = 0.05
+
+    def campaign(self, recommender: Dishonest) -> tuple[Campaign, np.ndarray]:
+        return recommender.rounds(
+            settings=change(SETTINGS, linear={"alpha": self.alpha}),
+            encoding=msgspec.structs.replace(ENCODING, person=self.person),
+            features=np.array(self.features)[:, None],
+            V=self.V,
+        )
+
+
+HOSTILE = {
+    "steep": Published((Log(column="age", shift=3.0, scale=1e-9),), V=1e6),
+    "words or numbers": Published((Log(column="job"),)),
+    "numbers or words": Published((Hashed(column="age", buckets=2),)),
+    "a range of one point": Published((Range(column="age", low=61.0, high=61.0),)),
+    "a column of two kinds": Published((Log(column="age"), Words(column="age", words=("old",)))),
+    "who was at a": Published(features=(1e6, 0.0, 0.0), V=1e6),
+    "a pace at which some models leave all numbers": Published(features=(1e6, 0.0, 0.0), alpha=1e305),
+    "a catalogue beyond all bounds": Published(features=(3e38, 0.0, 0.0)),
+}
+
+
+def contributed(recommender: Dishonest, path: Path, someone: Someone, chosen: Published) -> Contribution:
+    campaign, V = chosen.campaign(recommender)
+    target = Target.of(recommender, path, profile=someone.profile, visits=someone.visits)
+    view = asyncio.run(catch_up(target.person, target.line))
+    return contribution(campaign.interaction(0, V=V).round, view, target.person)
+
+
+# whether and what a device answers
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_the_steps_that_are_sent_are_the_same_whatever_the_records_are(tmp_path: Path, how: str) -> None:
+    seen, paid, learnt = [], [], []
+    for at, someone in enumerate(PEOPLE):
+        recommender = Dishonest()
+        target = Target.of(recommender, tmp_path / f"{at}", profile=someone.profile, visits=someone.visits)
+        campaign, V = HOSTILE[how].campaign(recommender)
+        seen.append(asyncio.run(whole_sum(target, campaign.interaction(0, V=V))))
+        paid.append([entry.charge.cost for entry in target.paid.ledger().entries])
+        kept = target.person.model(campaign.name)
+        learnt.append(None if kept is None else kept.iteration)
+        target.person.store.close()
+    assert [kind for kind, _ in seen[0]] == ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
+    assert seen == [seen[0]] * len(PEOPLE)
+    assert len(paid[0]) == 1
+    assert paid == [paid[0]] * len(PEOPLE)
+    assert learnt == [1] * len(PEOPLE)
+
+
+def test_what_is_hostile_here_does_tell_people_apart_on_their_devices(tmp_path: Path) -> None:
+    """Or the test above would test nothing: under some of these documents some records fail and others do not."""
+    apart = set()
+    for how, chosen in HOSTILE.items():
+        empty = [
+            contributed(Dishonest(), tmp_path / f"{how} {at}", someone, chosen).empty is not None
+            for at, someone in enumerate(PEOPLE)
+        ]
+        apart |= {how} if len(set(empty)) == 2 else set()
+    assert apart >= {"words or numbers", "numbers or words", "a pace at which some models leave all numbers"}
+
+
+def test_records_that_fail_add_zeros_at_the_full_price_and_the_model_stays(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    failing = contributed(recommender, tmp_path / "one", PEOPLE[1], Published((Log(column="job"),)))
+    fine = contributed(Dishonest(), tmp_path / "other", PEOPLE[1], Published(V=0.5, features=(1.0, 1.0, 1.0)))
+    assert fine.empty is None
+    assert fine.value.any()
+    assert failing.empty is None  # somebody's job is a number
+    clash = contributed(Dishonest(), tmp_path / "third", PEOPLE[0], Published((Log(column="job"),)))
+    assert "nurse" not in str(clash.empty)
+    assert not clash.value.any()
+    assert (clash.cost, clash.value.shape, clash.value.dtype) == (fine.cost, fine.value.shape, fine.value.dtype)
+
+
+def test_a_model_that_cannot_learn_keeps_what_it_had(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", profile={"age": 30.0}, visits=("a",))
+    charter = recommender.charter(features=np.ones((3, 1)))
+    edition = recommender.edition(charter, features=np.ones((3, 1)))
+    campaign, V = Campaign.of(charter, edition), np.full((2, SETTINGS.model.dimension), 0.1)
+    recommender.model(edition, V)
+    asyncio.run(whole_sum(target, campaign.interaction(0, V=V)))
+    before = target.person.model(campaign.name)
+    target.person.set_profile({"age": "thirty"})
+    recommender.model(edition, V, iteration=1)
+    asyncio.run(whole_sum(target, campaign.interaction(1, V=V)))
+    after = target.person.model(campaign.name)
+    assert before is not None
+    assert after is not None
+    assert before.linear.any()
+    assert (before.iteration, after.iteration) == (1, 2)
+    assert same_bits(after.linear, before.linear)
+
+
+def test_a_broken_region_does_not_tell_who_asked_for_it(tmp_path: Path) -> None:
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    seen = []
+    for asked in (False, True):
+        recommender = Dishonest()
+        broken = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
+        target = Target.of(recommender, tmp_path / f"{asked}", visits=("a",), cell=here)
+        if asked:
+            with target.person.store.transaction() as rows:
+                save_region(rows, far)
+        charter = recommender.charter(cell=here, regions=[RegionLine(far, broken)])
+        seen.append(asyncio.run(whole_sum(target, Campaign.of(charter).popularity())))
+        assert (target.agent.rounds.empty is not None) == asked
+    assert seen[0] == seen[1]
+    assert "Reveal" in dict(seen[0])
+
+
+# what is refused for what is public in it
+
+
+def test_numbers_that_nobody_could_mean_are_refused_for_everyone(tmp_path: Path) -> None:
+    for at, someone in enumerate(PEOPLE):
+        recommender = Dishonest()
+        target = Target.of(recommender, tmp_path / f"{at}", profile=someone.profile, visits=someone.visits)
+        campaign, V = recommender.rounds(V=1.1e6)
+        assert asyncio.run(target.invited(campaign.interaction(0, V=V))) == []
+        assert "beyond all use" in str(target.agent.rounds.declined)
+
+
+@pytest.mark.parametrize("wrong", [1.1e6, np.inf, np.nan])
+def test_a_place_with_such_a_feature_is_not_read(tmp_path: Path, wrong: float) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device")
+    recommender.charter(features=np.array([[wrong], [0.0], [0.0]]))
+    view = asyncio.run(catch_up(target.person, target.line))
+    with pytest.raises(PeerError, match="larger than any that could be meant"):
+        len(view.known)
+
+
+def _rounds_at(iteration: int, *, attempt: int = 0, mixed: bool = True) -> Callable[[Target], list[Any]]:
+    def ask(target: Target) -> list[Any]:
+        campaign, V = target.line.recommender.rounds(iteration=iteration, mixed=mixed)
+        centre = np.zeros(len(V) + 1)
+        task = (
+            campaign.interaction(iteration, V=V, attempt=attempt)
+            if mixed
+            else campaign.mixing(iteration, 0, V=V, centre=centre, attempt=attempt)
+        )
+        return asyncio.run(target.invited(task))
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("ask", "enters"),
+    [
+        (_rounds_at(0), True),
+        (_rounds_at(SETTINGS.iterations - 1), True),
+        (_rounds_at(SETTINGS.iterations), False),
+        (_rounds_at(40_000), False),
+        (_rounds_at(0, attempt=MOST_ATTEMPTS - 1), True),
+        (_rounds_at(0, attempt=MOST_ATTEMPTS), False),
+        (_rounds_at(1, mixed=False), True),
+        (_rounds_at(0, mixed=False), False),
+    ],
+)
+def test_a_device_enters_the_rounds_that_the_charter_has_and_no_other(
+    tmp_path: Path, ask: Callable[[Target], list[Any]], enters: bool
+) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",))
+    said = ask(target)
+    assert [type(message) for message in said] == ([Keys] if enters else [])
+    assert isinstance(target.agent.rounds.declined, PeerError) != enters
+
+
+@pytest.mark.parametrize("strangers", [1, 9])
+def test_nothing_is_masked_beside_somebody_who_is_not_in_the_charter(tmp_path: Path, strangers: int) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device", visits=("a",))
+    task = Campaign.of(target.line.recommender.charter()).popularity()
+    beside = [*OTHERS[strangers:], *(SigningKey(bytes([at]) * 32) for at in range(100, 100 + strangers))]
+    assert [kind for kind, _ in asyncio.run(whole_sum(target, task, beside=beside))] == ["Keys"]
+    assert not target.paid.ledger().entries
+    assert "no place in this round" in str(target.agent.rounds.declined)
+
+
+def test_an_honest_recommender_tries_no_more_often_than_devices_let_it() -> None:
+    assert progress.MOST_ATTEMPTS <= MOST_ATTEMPTS
+
+
+def test_a_second_attempt_beyond_the_budget_teaches_nothing_twice(tmp_path: Path) -> None:
+    target = Target.of(
+        Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",), budget=Budget(epsilon=1e-3)
+    )
+    campaign, V = target.line.recommender.rounds(features=np.ones((3, 1)))
+    kept = []
+    for attempt in range(3):
+        assert asyncio.run(target.invited(campaign.interaction(0, V=V, attempt=attempt))) == []
+        assert isinstance(target.agent.rounds.declined, PolicyError)
+        kept.append(target.person.model(campaign.name))
+        target.agent.rounds.declined = None
+    assert kept[0] is not None
+    assert kept[0].linear.any()
+    assert all(one is not None and one.iteration == 1 and same_bits(one.linear, kept[0].linear) for one in kept)
+
+
+# letters
+
+
+def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",))
+    campaign, V = target.line.recommender.rounds()
+    receive, opened = target.agent.rounds.receive, list[bytes]()
+
+    def stumbling(body: bytes, view: Any) -> list[bytes]:
+        opened.append(body)
+        if body == b"poison":
+            raise ZeroDivisionError
+        return receive(body, view)
+
+    monkeypatch.setattr(target.agent.rounds, "receive", stumbling)
+    target.line.send(b"poison")
+    said = asyncio.run(target.invited(campaign.interaction(0, V=V)))
+    assert [type(message) for message in said] == [Keys]
+    assert opened.count(b"poison") == 1
+    assert target.agent.forgotten == 1
+    assert isinstance(target.agent.unforeseen, ZeroDivisionError)
+
+
+def test_what_ends_the_process_is_let_through_and_the_letter_does_not_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device")
+
+    def interrupted(body: bytes, view: Any) -> list[bytes]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target.agent.rounds, "receive", interrupted)
+    target.line.send(b"poison")
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(target.agent.step(wait=0))
+    asyncio.run(target.agent.step(wait=0))
+    assert target.line.box == []
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93" * 5000, b"[" * 100_000, bytes(1000)])
+def test_letters_that_are_none_lead_to_nothing(tmp_path: Path, body: bytes) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device")
+    assert asyncio.run(target.hear(body)) == []
+    assert isinstance(target.agent.rounds.declined, PrirecError)
+    assert target.agent.forgotten == 0
+
+
+# a recommender that wishes to be left alone
+
+
+def test_a_device_stays_away_as_long_as_it_is_asked_to_but_not_longer_than_it_ever_would() -> None:
+    patience = Patience(first=1.0, longest=300.0)
+    assert patience.pause(1, luck=1.0) == patience.pause(1, luck=1.0, wished=0.5) == 1.0
+    assert patience.pause(1, luck=1.0, wished=70.0) == 70.0
+    assert patience.pause(1, luck=1.0, wished=1e9) == patience.pause(1, luck=0.0, wished=float("inf")) == 300.0
+    assert patience.pause(9, luck=1.0, wished=70.0) == 256.0
+
+
+def test_an_agent_sleeps_for_as_long_as_the_recommender_said(tmp_path: Path) -> None:
+    target, slept, stop = Target.of(Dishonest(), tmp_path / "device"), list[float](), asyncio.Event()
+
+    async def busy(messages: Any, *, after: int, wait: int) -> Any:
+        raise AwayError("the recommender has too much to do", after=42.0)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        stop.set()
+
+    target.line.mail = busy  # type: ignore[method-assign]
+    agent = Agent(target.person, target.paid, target.line, sleep=sleep)  # type: ignore[arg-type]
+    asyncio.run(agent.run(stop))
+    assert slept == [42.0]

@@ -1,0 +1,125 @@
+"""A device follows one story, and does not let it be told again."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from h3.api import basic_int as h3
+
+from prirec.contract.documents import RegionLine
+from prirec.device.client import AwayError
+from prirec.device.following import catch_up
+from prirec.device.person import Person
+from prirec.device.view import View, save_region
+from prirec.errors import Fault, PeerError
+from support.chaos import low_floor
+from support.dishonest import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
+
+V = np.zeros((len(ENCODING.names()), SETTINGS.model.dimension))
+
+
+@pytest.fixture(autouse=True)
+def floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch)
+
+
+def follow(person: Person, recommender: Dishonest) -> View:
+    return asyncio.run(catch_up(person, Wire(recommender)))
+
+
+def refused(person: Person, recommender: Dishonest) -> Fault:
+    """How the device refuses to follow; what it knew before is what it still knows."""
+    before = View.of(person)
+    with pytest.raises(PeerError) as refusal:
+        follow(person, recommender)
+    assert View.of(person).standing == before.standing
+    assert View.of(person).member.head == before.member.head
+    return refusal.value.fault
+
+
+def test_a_campaign_is_followed_from_its_charter_to_its_rounds(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    assert follow(person, recommender).campaign.edition is None
+    edition = recommender.edition(charter)
+    for iteration, mixed in ((0, True), (1, False), (1, True)):
+        recommender.model(edition, V, iteration=iteration, mixed=mixed)
+        view = follow(person, recommender)
+        assert (view.model.iteration, view.model.mixed) == (iteration, mixed)
+    assert view.cohort == 0
+
+
+def test_cohorts_are_drawn_once_a_campaign(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    recommender.edition(charter)
+    follow(person, recommender)
+    recommender.edition(charter)
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_an_edition_of_another_charter_is_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    first = recommender.charter(campaign=1)
+    recommender.charter(campaign=2)
+    recommender.edition(first)
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+
+
+@pytest.mark.parametrize("campaign", [0, 3])
+def test_campaigns_have_numbers_that_rise(tmp_path: Path, campaign: int) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    recommender.charter(campaign=3)
+    follow(person, recommender)
+    recommender.charter(campaign=campaign, settings=SETTINGS, features=np.ones((3, 1)))
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+@pytest.mark.parametrize(("iteration", "mixed"), [(0, True), (1, False)])
+def test_a_campaign_does_not_go_back_to_an_earlier_round(tmp_path: Path, iteration: int, mixed: bool) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    edition = recommender.edition(recommender.charter())
+    recommender.model(edition, V, iteration=1, mixed=True)
+    follow(person, recommender)
+    recommender.model(edition, V, iteration=iteration, mixed=mixed)
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_another_deployments_charter_is_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    follow(person, recommender)
+    recommender.say("charter", msgspec.structs.replace(charter, deployment=b"x" * 16, campaign=9))
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+
+
+class Withholding(Wire):
+    """Has some documents for nobody."""
+
+    async def document(self, name: bytes) -> bytes:
+        if name not in self.recommender.documents:
+            raise AwayError("not now")
+        return await super().document(name)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
+    home, elsewhere = h3.latlng_to_cell(35.7, 139.7, 6), h3.latlng_to_cell(48.9, 2.3, 6)
+    withheld = RegionLine(h3.cell_to_parent(elsewhere, 5), b"\5" * 32)
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device", cell=home).person
+    if asked:
+        with person.store.transaction() as rows:
+            save_region(rows, elsewhere)
+    recommender.charter(cell=home, regions=[withheld])
+    view = asyncio.run(catch_up(person, Withholding(recommender)))
+    assert view.member.head == recommender.head
+    assert len(view.known) == len(IDS)

@@ -1,0 +1,238 @@
+"""Large bodies, slow lines and strangers: what one of them does, nobody else has to wait for."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from socket import SO_RCVBUF, SOL_SOCKET, socket
+from ssl import SSLError, SSLSocket
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from prirec.contract.documents import address
+from prirec.contract.wire import Mail
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import VERSION, Masked
+from prirec.recommender import auth, connections
+from prirec.recommender.answers import PIECE, Packed
+from prirec.recommender.limits import LARGE, Rate
+from prirec.recommender.sorting import Sorted, Sorter
+from prirec.recommender.store import Store
+from support.services import OPEN, Phone, Process, Served, Site, handed_in, line, refusal, served
+from support.stores import IDENTITY, of
+
+HEAD = "POST /v1/mail HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n"
+
+
+@contextmanager
+def connected(service: Served) -> Iterator[SSLSocket]:
+    """A line that takes little at a time."""
+    with socket() as plain:
+        plain.settimeout(20)
+        plain.setsockopt(SOL_SOCKET, SO_RCVBUF, 4096)
+        plain.connect(("127.0.0.1", service.port))
+        with service.site.trust.wrap_socket(plain, server_hostname="localhost") as secured:
+            yield secured
+
+
+def until(found: Callable[[], object], *, seconds: float = 15.0) -> None:
+    end = monotonic() + seconds
+    while not found():
+        assert monotonic() < end
+        sleep(0.02)
+
+
+def vector(phone: Phone, size: int = 2 * LARGE) -> bytes:
+    """A large message."""
+    return encode(Masked(VERSION, of(), phone.name, IDENTITY.public, bytes(size), bytes(64)))
+
+
+def answered(phone: Phone, message: bytes) -> int:
+    return phone.post("/v1/mail", encode(Mail((message,)))).status_code
+
+
+@contextmanager
+def uploading(service: Served, phone: Phone, *, declared: int, sent: int) -> Iterator[SSLSocket]:
+    """A body of which some arrives, and no more."""
+    phone.log_in()
+    with connected(service) as slow:
+        slow.sendall(HEAD.format(phone.token, declared).encode() + bytes(sent))
+        yield slow
+
+
+def test_a_device_has_one_large_body_under_way_and_gives_its_place_back(service: Served) -> None:
+    eve, bob = service.phone(1), service.phone(2)
+    with uploading(service, eve, declared=8 * LARGE, sent=4 * LARGE):
+        until(lambda: answered(eve, vector(eve)) == 429)
+        assert eve.mail(eve.says()).refused == ()  # what is small needs no place
+        assert answered(bob, vector(bob)) == 200
+    until(lambda: answered(eve, vector(eve)) == 200)  # who went away has given it back
+
+
+def test_small_bodies_pass_when_there_is_no_room_for_large_ones(site: Site) -> None:
+    with served(site, limits=replace(OPEN, under_way=5 * LARGE)) as service:
+        eve, bob = service.phone(1), service.phone(2)
+        with uploading(service, eve, declared=8 * LARGE, sent=5 * LARGE - 1000):
+            until(lambda: answered(bob, vector(bob, LARGE)) == 429)
+            sleep(0.3)  # until all of it is there: nobody sees that from outside
+            assert bob.mail(bob.says()).refused == ()
+            assert answered(bob, vector(bob, LARGE // 2)) == 200
+
+
+def test_a_large_body_is_charged_for_as_it_comes(site: Site) -> None:
+    with served(site, limits=replace(OPEN, device_bytes=Rate(1.0, 4 * LARGE))) as service:
+        eve = service.phone()
+        with uploading(service, eve, declared=8 * LARGE, sent=5 * LARGE) as slow:
+            assert slow.recv(1000).startswith(b"HTTP/1.1 429 ")
+        assert eve.mail().letters == ()
+
+
+def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "SLOWEST", LARGE)
+    phone = service.phone()
+    phone.log_in()
+    for many, least in ((1, 0.5), (2 * LARGE, 2.5)):
+        with connected(service) as slow:
+            begun = monotonic()
+            slow.sendall(HEAD.format(phone.token, many).encode())
+            with suppress(ConnectionError, SSLError):
+                assert slow.recv(1000) == b""
+            assert least - 0.1 < monotonic() - begun < least + 8
+
+
+def test_large_bodies_are_read_beside_the_event_loop(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, real = list[str](), Sorter.sorted
+
+    def watched(self: Sorter, messages: Sequence[bytes], *, sender: bytes) -> Sorted:
+        threads.append(threading.current_thread().name)
+        return real(self, messages, sender=sender)
+
+    monkeypatch.setattr(Sorter, "sorted", watched)
+    phone = service.phone()
+    assert phone.mail(phone.says(), vector(phone)).refused == ()
+    assert phone.mail(phone.says(mark=1)).refused == ()
+    assert [name.startswith("reader") for name in threads] == [True, False]
+    assert len(handed_in(service.store)) == 3
+
+
+def test_a_large_answer_waits_for_its_reader_piece_by_piece() -> None:
+    given, body, ended = list[bytes](), os.urandom(3 * PIECE + 1), list[bool]()
+
+    async def run(enough: int) -> None:
+        async def send(message: Any) -> None:
+            if len(given) == enough:
+                await asyncio.Event().wait()
+            given.append(message.get("body", b""))
+
+        answer = Packed(body, sent=lambda: ended.append(True))
+        async with asyncio.timeout(0.2):
+            await answer({"type": "http"}, None, send)  # type: ignore[arg-type]
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(run(3))
+    assert given == [b"", body[:PIECE], body[PIECE : 2 * PIECE]]
+    assert ended == [True]
+    given.clear()
+    asyncio.run(run(100))
+    assert b"".join(given) == body
+    assert all(len(piece) <= PIECE for piece in given)
+    assert ended == [True, True]
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE])
+def test_answers_of_every_size_arrive_whole(lasting: Served, size: int) -> None:
+    body = os.urandom(size)
+    lasting.store.put([(address(body), body)])
+    answer = lasting.line.get(f"/v1/documents/{address(body).hex()}")
+    assert (answer.status_code, answer.content) == (200, body)
+    assert answer.headers["content-length"] == str(size)
+
+
+def test_who_does_not_read_is_cut_off_and_the_next_of_the_address_has_its_turn(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BODY_SECONDS", 1.5)
+    monkeypatch.setattr(connections, "SLOWEST", 2**30)
+    body = os.urandom(8 * 2**20)
+    path = f"/v1/documents/{address(body).hex()}"
+    with served(site, limits=replace(OPEN, downloads=1)) as service, connected(service) as slow:
+        service.store.put([(address(body), body)])
+        slow.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        begun = monotonic()
+        assert service.line.get("/v1/log").status_code == 200
+        assert monotonic() - begun < 1.0
+        assert service.line.get(path).content == body
+        assert 1.0 < monotonic() - begun < 15
+        came = 0
+        with suppress(ConnectionError, SSLError):
+            while part := slow.recv(2**20):
+                came += len(part)
+        assert came < len(body) // 2
+
+
+def test_readers_do_not_wait_behind_those_who_enrol(service: Served) -> None:
+    with Store.open(service.site.url) as other, ThreadPoolExecutor(8) as pool:
+        with other._database.transaction():
+            many = [line(service.site, service.port) for _ in range(8)]
+            coming = [pool.submit(Phone(one, service.phone(at, enrolled=False).identity).enrol)
+                      for at, one in enumerate(many)]  # fmt: skip
+            sleep(0.5)
+            begun = monotonic()
+            assert service.line.get("/v1/log").status_code == 200
+            assert monotonic() - begun < 1.0
+            assert not any(one.done() for one in coming)
+        for one in coming:
+            one.result(30)
+        for each in many:
+            each.close()
+    assert len(service.store.people()) == 8
+
+
+def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "MOST_ANSWERED", 2)
+    stranger, bob = service.phone(1, enrolled=False), service.phone(2)
+    for _ in range(5):
+        claim = encode(stranger.claim(stranger.challenge()))
+        assert refusal(service.line.post("/v1/sessions", content=claim)) == (401, "AUTH")
+    claim = encode(bob.claim(bob.challenge()))
+    assert service.line.post("/v1/sessions", content=claim).status_code == 200
+    assert refusal(service.line.post("/v1/sessions", content=claim)) == (401, "AUTH")  # one challenge, one session
+
+
+def waiting(service: Served | Process) -> bool:
+    return "prirec_waiting_polls 1.0" in service.line.get("/metrics").text
+
+
+def asks_and_waits(service: Served | Process, phone: Phone) -> SSLSocket:
+    """A line on which a device waits for letters."""
+    phone.log_in()
+    plain = socket()
+    plain.connect(("127.0.0.1", service.port))
+    secured = service.site.trust.wrap_socket(plain, server_hostname="localhost")
+    body = encode(Mail((), 0, 30))
+    secured.sendall(HEAD.format(phone.token, len(body)).encode() + body)
+    until(lambda: waiting(service))
+    return secured
+
+
+def test_a_device_that_is_gone_is_not_waited_with(service: Served) -> None:
+    phone = service.phone()
+    asks_and_waits(service, phone).close()
+    until(lambda: not waiting(service), seconds=5)
+
+
+def test_a_service_whose_devices_are_gone_ends_at_once(site: Site) -> None:
+    with Process(site) as process:
+        asks_and_waits(process, process.phone()).close()
+        process.line.close()
+        begun = monotonic()
+        assert process.ended_by(15) == 0
+        assert monotonic() - begun < 6
+        assert "Cancelled" not in process.logged()
