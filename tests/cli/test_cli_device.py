@@ -76,9 +76,9 @@ def campaign(town: Town, others: Others) -> Running:
         begun = told("recommender", "rounds", "begin", town.store, "--set", "floor=50", "--iterations", 1)
         assert (begun["people"], begun["rounds"], begun["terms"][0]["epsilon"]) == (61, 1, pytest.approx(1, rel=1e-3))
         others.take_part(authority=town.authority.read_bytes())
+        agent.heard("a new model is here")
         assert agent.end(by=signal.SIGINT) == 0
-    with running(PRIREC, "device", "run", town.phone, "--seconds", 8, cwd=town.folder) as again:
-        again.heard("a new model is here")
+    with running(PRIREC, "device", "run", town.phone, "--seconds", 3, cwd=town.folder) as again:
         again.heard("stopped")
         assert again.process.wait(timeout=60) == 0
     agent.lines += again.lines

@@ -6,6 +6,7 @@ from subprocess import Popen
 
 from prirec.protocols.actions import Persist, Stage
 from prirec.recommender.store import Store
+from prirec.recommender.store_mail import MOST_SAID
 from support.processes import finish, start
 from support.stores import ONE, enter, name, of, said
 
@@ -31,7 +32,8 @@ def workers(text: str, folder: Path, url: str) -> "list[Popen[str]]":
 HANDING_IN = """
 with Store.open(url) as store:
     for batch in range(40):
-        assert all(store.hand_in([said(100 * own + at, bytes([own, batch]), to=of(1 + batch % 4)) for at in range(3)]))
+        senders = [1000 * own + 3 * batch + at for at in range(3)]
+        assert all(store.hand_in([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders]))
         store.deliver([(name(own), of(1), bytes([own, batch]))])
 """
 
@@ -105,15 +107,15 @@ def test_threads_share_a_store_and_none_waits_for_ever(store: Store) -> None:
     enter(store, of())
 
     def work(at: int) -> int:
-        for number in range(10):
+        for number in range(MOST_SAID):
             store.hand_in([said(at, bytes([number]))])
             store.deliver([(name(at), of(), bytes([number]))])
             store.head()
         return len(store.letters(name(at), 0, 100))
 
     with ThreadPoolExecutor(20) as pool:  # more than there are connections
-        assert list(pool.map(work, range(20))) == [10] * 20
-    assert len(store.incoming(0, 1000)) == 200
+        assert list(pool.map(work, range(20))) == [MOST_SAID] * 20
+    assert len(store.incoming(0, 1000)) == 20 * MOST_SAID
     store.write(Persist(of(), Stage.BURNT, ONE))
     assert store.incoming(0, 1000) == []
 

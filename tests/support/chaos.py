@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from prirec import settings_check
+from prirec.data.city import CityPlan, make_city
+from prirec.data.dataset import Dataset
 from prirec.device.agent import DAY, Agent
 from prirec.device.ledger import PaidStore
 from prirec.device.person import Person
@@ -28,7 +30,7 @@ from prirec.recommender.gathering import Pace
 from prirec.settings import Settings
 from support import deployment
 from support.bad_line import Air, BadLine
-from support.cities import SMALL_PRIVATE, change, small_city
+from support.cities import SMALL_PRIVATE, change
 from support.deployment import NOW, Entropy, deployed
 from support.doubles import Double
 from support.mishaps import CALM, STORM, KilledError, Luck, MortalDeviceStore, MortalStore, Weather
@@ -50,6 +52,12 @@ def few_people(*, iterations: int, cohort: int = 8) -> Settings:
         SMALL_PRIVATE, floor=FEW, iterations=iterations, neighbours={"size": cohort}, sums={"lost": 0.4},
         privacy={"epsilon_per_user": 3.0}, model={"dimension": 2}, features={"words": 3, "buckets": 2},
     )  # fmt: skip
+
+
+def _town(people: int, *, seed: int) -> Dataset:
+    """So small that every device knows all of it: what it learns does not depend on what it could fetch in a storm."""
+    plan = CityPlan(people=people, places=20, records=8 * people, districts=4, categories=5, span_km=6.0)
+    return make_city(plan, np.random.default_rng(seed))
 
 
 @dataclass
@@ -99,7 +107,7 @@ class Chaos:
         self.witness = Witness()
         self.witness.watch(patch)
         patch.setattr(deployment, "found", partial(found, entropy=Entropy(b"founding %d" % seed)))
-        made = deployed(small_city(people=people, places=20, records=8 * people, seed=seed), settings, folder)
+        made = deployed(_town(people, seed=seed), settings, folder)
         self.store, self.mortal = made.store, self._mortal(made.store)
         self.public, self.air = Recomputed(self.store, self.witness), Air()
         self.bodies = [

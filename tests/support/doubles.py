@@ -77,9 +77,11 @@ class Double:
             self._learn(number)
 
     def _learn(self, number: int) -> None:
-        """Steps (c) and (d) of the round, as learning.py has them."""
+        """Steps (c) and (d) of the round, as learning.py has them; once, in whatever attempt."""
         course, t, taught = self.public.taught(number)
         at, cohort = number // SPAN, course.cohort[self.name]
+        if self._learnt.get(at, 0) > t:
+            return
         if at not in self._records:
             self._records[at] = records_of(self.person, course.campaign, self._known(course))
         mean = taught.means[cohort] if cohort in taught.opened else None

@@ -197,7 +197,7 @@ class TappedTown:
             for (table,) in rows.all("SELECT name FROM sqlite_master WHERE type = 'table'"):
                 public = table in PUBLIC_TABLES
                 if thoroughly or not public:
-                    for row in rows.all(f"SELECT * FROM {table}"):
+                    for row in rows.all(f"SELECT * FROM {table}"):  # noqa: S608
                         self.tap.hear(f"table {table}", flat(row), published=public)
         if thoroughly:
             for file in self.folder.glob("recommender*"):

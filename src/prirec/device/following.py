@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from prirec.contract.documents import Charter, Edition, Manifest, Model, Publication, address
+from prirec.contract.documents import Edition, Manifest, Model, Publication, address
 from prirec.contract.log import MOST, SignedEntry
 from prirec.contract.regions import wanted
 from prirec.device.membership import save_head
@@ -120,9 +120,8 @@ async def _publication(view: View, source: Source, needed: set[bytes]) -> None:
     publication = view.shelf.read(Publication, view.standing["publication"])
     await _fetch(view, source, [publication.edition])
     edition = view.shelf.read(Edition, publication.edition)
-    await _fetch(view, source, [edition.charter])
-    view.shelf.read(Charter, edition.charter)
-    needed |= {publication.edition, edition.charter}
+    await _fetch(view, source, [edition.charter, edition.manifest])
+    needed |= {publication.edition, edition.charter, edition.manifest}
     await _regions(view, source, publication.manifest, needed)
 
 

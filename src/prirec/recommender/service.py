@@ -5,8 +5,9 @@ the same ones. Bodies are MessagePack. Routes are FastAPI's, so that it can desc
 requests and responses, for boxes pass through here by the thousand.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from os import urandom
 from time import monotonic, time
 from typing import Any, Final, TypeAlias
@@ -96,7 +97,7 @@ def app(
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        with alongside(at):
+        with alongside(at), _nothing_to_collect():
             at.desk.open()
             try:
                 yield {"release": at.desk.release}
@@ -116,6 +117,17 @@ def app(
         if route == MAIL:
             made.shortcut = _plainly(endpoint)
     return made
+
+
+@contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """What is there before the service begins stays while it lasts, so nobody looks for garbage in it: where thousands
+    of boxes come and go, that took up to a third of a busy worker's time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _plainly(endpoint: Endpoint) -> ASGIApp:
