@@ -1,0 +1,119 @@
+"""Nothing private gets out of a device: not in a request, not in what the recommender can open, nor in its store, its
+files or its log. Every private value is a canary, and the search for them is tested as well."""
+
+import asyncio
+import logging
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prirec.contract.documents import Mean, octets, written
+from prirec.protocols.secure_sum import masking
+from prirec.recommender import logs
+from prirec.recommender import progress as rules
+from support.canaries import Canaries, of_moment, of_number, of_pair, of_reals, of_ring, of_text
+from support.chaos import few_people, low_floor
+from support.tapped_town import TappedTown
+
+KINDS = {"profile", "home", "visits", "vectors", "secrets", "models"}
+JUNK = np.random.default_rng(5).bytes(5000)
+
+
+@pytest.fixture
+def town(folder: Path, monkeypatch) -> TappedTown:
+    low_floor(monkeypatch)
+    return TappedTown(folder, few_people(iterations=3), people=9, patch=monkeypatch)
+
+
+async def a_campaign(town: TappedTown, *, code: str = "", enough: Callable[[], bool] | None = None) -> None:
+    async with town.online(code=code) as agents:
+        await town.campaign(agents, enough=enough or (lambda: bool(town.tap.leaks)))
+
+
+def test_no_private_value_leaves_a_device_in_a_whole_campaign(town: TappedTown):
+    asyncio.run(a_campaign(town))
+    assert not town.tap.leaks
+    progress = rules.read(town.store.progress())
+    assert progress.phase == "over"
+    assert all(past.opened == past.gathered for past in progress.past)  # everything was summed
+    assert set(town.tap.everywhere.patterns.values()) == KINDS
+    tables = {"founding", "people", "documents", "log", "rounds", "inbox", "mail", "progress", "counters"}
+    channels = {"requests", "answers", "opened boxes", "files", "log", *(f"table {name}" for name in tables)}
+    assert channels <= town.tap.heard.keys()
+
+
+# and if something did
+
+
+def test_a_word_that_a_device_says_is_found(town: TappedTown):
+    illness = next(iter(town.town.people.values())).profile()["illness"]
+    asyncio.run(a_campaign(town, code=f"my code is {illness}"))
+    assert ("requests", "profile") in town.tap.leaks
+
+
+def test_a_place_that_a_device_names_is_found(town: TappedTown):
+    place = next(iter(town.town.people.values())).visits()[0].place
+    asyncio.run(a_campaign(town, code=place))
+    assert ("requests", "places") in town.tap.leaks
+
+
+@pytest.mark.parametrize("noise_is_on", [True, False])
+def test_a_vector_without_masks_is_found(town: TappedTown, noise_is_on, monkeypatch):
+    def bare(value, *, added, taken=()):
+        return value + list(added)[-1] if noise_is_on else value.copy()
+
+    monkeypatch.setattr(masking, "lay_on", bare)
+    asyncio.run(a_campaign(town))
+    assert ("opened boxes", "vectors") in town.tap.leaks
+
+
+def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: TappedTown):
+    asyncio.run(a_campaign(town, enough=lambda: bool(town.models)))
+    person = next(iter(town.town.people.values()))
+    kept = person.model(rules.read(town.store.progress()).charter)
+    town.store.put([written(Mean(0, octets(kept.linear, np.float64)))])
+    asyncio.run(_logged(town, f"somebody at {person.home()[0]!r}"))
+    town.look(thoroughly=True)
+    assert town.tap.leaks == {("table documents", "models"), ("files", "models"), ("log", "home")}
+
+
+async def _logged(town: TappedTown, words: str) -> None:
+    async with town.online():
+        logs.note("an event", told=words)
+        logging.getLogger("a library").debug(words)
+
+
+FORMS = {
+    "as it is": bytes,
+    "in hexadecimal": lambda value: value.hex().encode(),
+    "in capitals": lambda value: value.hex().upper().encode(),
+    **{f"in base64, {k} bytes in": lambda value, k=k: b64encode(JUNK[:k] + value + JUNK[:2]) for k in range(4)},
+    **{f"in a URL, {k} bytes in": lambda value, k=k: urlsafe_b64encode(JUNK[:k] + value) for k in range(4)},
+}
+REAL, VECTOR = 35.681236789, np.array([0, 3, 0, 2**64 - 70_000, 9, 0], dtype=np.uint64)
+VALUES = {
+    "a word": (of_text("canary-word"), b"canary-word"),
+    "a number": (of_number(REAL), np.float64(REAL).astype("<f8").tobytes()),
+    "a number, backwards": (of_number(REAL), np.float64(REAL).astype(">f8").tobytes()),
+    "its digits": (of_number(REAL), f"{REAL:.7f}".encode()),
+    "a point": (of_pair(REAL, -REAL), np.array([REAL, -REAL], dtype="<f4").tobytes()),
+    "a moment": (of_moment(1_712_345_678), (1_712_345_678).to_bytes(8, "big")),
+    "a model": (of_reals(np.array([0.0, REAL])), np.array([0.0, REAL]).tobytes()),
+    "a vector": (of_ring(VECTOR), VECTOR.tobytes()),
+    "a vector, backwards": (of_ring(VECTOR), VECTOR.astype(">u8").tobytes()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_canary_is_found_wherever_it_stands_and_however_it_is_written(value, form):
+    patterns, raw = VALUES[value]
+    canaries = Canaries()
+    canaries.add("it", patterns)
+    for at in range(9):
+        assert canaries.found(JUNK[at:] + FORMS[form](raw) + JUNK) == {"it"}
+    assert not canaries.found(JUNK)
+    assert not canaries.found(FORMS[form](raw[:-1])[:7])

@@ -1,0 +1,100 @@
+"""Clocks that jump by years and disks that are full: nothing is lost, nothing is wrong, and no pad is used twice. All
+that must hold is checked on the way, as in test_chaos.py."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from prirec.device.agent import DAY
+from prirec.device.ledger import PaidStore
+from prirec.privacy.ledger import Budget
+from prirec.protocols.actions import Stage
+from support.chaos import Body, Chaos, Plan, few_people
+from support.cities import change
+from support.deployment import NOW
+from support.mishaps import CALM, Luck
+
+ROUNDS = 8
+YEARS = (-120, -30, -1, 0, 1, 30, 200)
+
+
+def jumping(luck: Luck) -> Callable[[], float]:
+    """Each look at the clock shows another year: from 1907 to 2227."""
+    return lambda: NOW + 365 * DAY * luck.one_of(YEARS)
+
+
+def test_a_clock_that_jumps_by_years_does_no_harm(folder: Path, monkeypatch):
+    def budget(at: int) -> Budget:
+        return Budget(epsilon=2.4, period_days=30) if at < 3 else Budget(epsilon=50.0)
+
+    plan = Plan(clock=jumping, budget=budget)
+    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=1, patch=monkeypatch, plan=plan)
+    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    assert chaos.ends()[Stage.OPENED] == 2 * ROUNDS
+    ledgers = [PaidStore(body.store, body.double.budget).ledger().entries for body in chaos.bodies]
+    assert {len(ledger) for ledger in ledgers[3:]} == {2 * ROUNDS}  # for life: the clock has no part in it
+    assert all(len(ledger) >= 2 for ledger in ledgers)
+    assert any(one.day < 0 for ledger in ledgers for one in ledger)
+    days = [one.day for one in ledgers[0]]
+    assert days != sorted(days)
+
+
+def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_learn_alone(folder: Path, monkeypatch):
+    """It enters rounds in a year in which what it spent counts no more, and is back when it would mask."""
+    chaos, refused = None, list[str]()
+
+    def to_and_fro() -> float:
+        with chaos.bodies[0].store.reading() as rows:
+            entered = rows.execute("SELECT count(*) FROM rounds WHERE stage = ?", (Stage.ENTERED,)).fetchone()[0]
+        return NOW if entered else NOW + 365 * DAY
+
+    def budget(at: int) -> Budget:
+        return Budget(epsilon=50.0) if at else Budget(epsilon=2.5, period_days=30)
+
+    plan = Plan(clock=lambda luck: to_and_fro, budget=budget)
+    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=2, patch=monkeypatch, plan=plan)
+    body, turn = chaos.bodies[0], chaos.turn
+
+    async def watched() -> None:
+        await turn()
+        refused.append("" if body.agent is None else str(body.agent.rounds.declined))
+
+    monkeypatch.setattr(chaos, "turn", watched)
+    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    assert any("another release" in one for one in refused)  # the ledger's own words, when it would mask
+    assert body.agent.person.model(chaos.public.course.campaign.name).iteration == ROUNDS
+
+
+def fill(body: Body) -> None:
+    """No room for one page more: SQLite itself says so."""
+    rows = body.store._database._connection
+    rows.execute("VACUUM")
+    rows.execute(f"PRAGMA max_page_count={rows.execute('PRAGMA page_count').fetchone()[0]}")
+
+
+def test_devices_whose_disk_is_full_lose_nothing(folder: Path, monkeypatch):
+    wide = change(few_people(iterations=ROUNDS), model={"dimension": 24})  # vectors that need pages of their own
+    chaos = Chaos(folder, wide, people=9, seed=3, patch=monkeypatch)
+    turn, declined = chaos.turn, list[str]()
+
+    async def now_and_then_full() -> None:
+        for body in chaos.bodies:
+            if body.store is not None and chaos.under_way and chaos.luck.rng.random() < 0.05:
+                fill(body)  # until the agent is started again
+        await turn()
+        declined.extend(str(body.agent.rounds.declined) for body in chaos.bodies if body.agent is not None)
+
+    monkeypatch.setattr(chaos, "turn", now_and_then_full)
+    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    assert sum("does not fit on the disk" in one for one in chaos.ended) > 4  # while the log is followed
+    assert any("does not fit on the disk" in one for one in declined)  # within a round
+    assert chaos.ends()[Stage.OPENED] > 4
+
+
+def test_a_recommender_whose_disk_is_full_goes_on_where_it_was(folder: Path, monkeypatch):
+    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=4, patch=monkeypatch)
+    asyncio.run(chaos.run(rounds=ROUNDS, weather=replace(CALM, server_full=0.05)))
+    assert chaos.luck.happened["server_full"] > 5
+    assert chaos.leases == 1  # it was the same conductor all the time
+    assert chaos.ends()[Stage.OPENED] > ROUNDS

@@ -1,0 +1,251 @@
+"""What storms have found, one by one: a conductor that dies at the worst of moments, letters that come too late or too
+often. The campaign goes on, or ends; it does not stand still."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from prirec.contract.documents import Model, read, written
+from prirec.contract.wire import MOST_LETTERS, Letter
+from prirec.device.following import catch_up
+from prirec.errors import Fault, PeerError, StateError
+from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.codec import decode
+from prirec.protocols.messages import AnyMessage, Delivery, Round, Survivors
+from prirec.protocols.moves import State
+from prirec.recommender import progress as rules
+from prirec.recommender.conductor import Conductor
+from prirec.sharing.keys import SigningKey
+from support.chaos import Chaos, Plan, few_people
+from support.mishaps import CALM, KilledError
+
+ALL_ASLEEP = replace(CALM, asleep=1.0)
+
+
+class Mortal(Conductor):
+    """Dies once, when it has written and before it ends a phase, if `dies` says so."""
+
+    dies: Callable[[Conductor], bool] = staticmethod(lambda self: False)
+    dead = False
+
+    def _carry_out(self) -> None:
+        super()._carry_out()
+        if not type(self).dead and type(self).dies(self):
+            type(self).dead = True
+            raise KilledError
+
+
+def dying(when: Callable[[Conductor], bool]) -> type[Mortal]:
+    return type("Dying", (Mortal,), {"dies": staticmethod(when)})
+
+
+def states(conductor: Conductor) -> set[State]:
+    return {one.collector.state for one in conductor.gatherings.values()}
+
+
+@pytest.fixture
+def town(folder: Path, monkeypatch) -> Callable[..., Chaos]:
+    def made(plan: Plan | None = None, *, rounds: int = 3) -> Chaos:
+        return Chaos(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=plan)
+
+    return made
+
+
+def run(chaos: Chaos, *, rounds: int) -> None:
+    asyncio.run(chaos.run(rounds=rounds, weather=CALM, turns=30))
+
+
+async def until(chaos: Chaos, holds: Callable[[], bool]) -> None:
+    for _ in range(300):
+        if holds():
+            return
+        await chaos.turn()
+    raise AssertionError("it does not come to that")
+
+
+def progress_of(chaos: Chaos) -> rules.Progress:
+    return rules.read(chaos.store.progress())
+
+
+# the recommender
+
+
+def test_a_sum_of_visits_whose_survivors_were_settled_is_not_tried_again(town):
+    """It may have been open to the conductor that died. So the campaign fails, and another one is begun."""
+    chaos = town(Plan(conductor=dying(lambda one: State.AGREEMENTS in states(one))))
+    run(chaos, rounds=3)
+    assert chaos.plan.conductor.dead
+    assert sorted(chaos.public.courses) == [0, 1]
+    assert chaos.public.courses[0].campaign.edition is None
+    assert chaos.ends() == {Stage.BURNT: 1, Stage.OPENED: 6}
+
+
+def test_a_conductor_that_dies_when_a_round_is_burnt_does_not_stop_the_campaign(town):
+    def dies(one: Conductor) -> bool:
+        if progress_of(chaos).phase == "mixing" and one.gatherings:
+            chaos.luck.weather = ALL_ASLEEP
+        return states(one) == {State.BURNT}
+
+    chaos = town(Plan(conductor=dying(dies)))
+    plan = chaos.plan.conductor
+
+    async def wakes_up() -> None:
+        await turn()
+        if plan.dead:
+            chaos.luck.weather = CALM
+            plan.dies = staticmethod(lambda one: False)
+
+    turn, chaos.turn = chaos.turn, wakes_up
+    run(chaos, rounds=3)
+    assert plan.dead
+    assert chaos.ends() == {Stage.OPENED: 6}
+    assert {one.round.attempt for one in chaos.store.rounds(100) if one.round.kind == "linear"} == {0, 1}
+    assert list(chaos.public.courses) == [0]
+
+
+def test_a_sum_to_which_nobody_came_is_tried_again_and_one_that_was_masked_for_is_not(town):
+    chaos = town(rounds=2)
+    calls = iter(range(10**6))
+
+    async def turn_in_turns() -> None:
+        """Nobody is there for the first six turns of learning; in mixing they go away once they have masked."""
+        phase = progress_of(chaos).phase if chaos.under_way else ""
+        away = phase == "learning" and next(calls) < 6
+        masked = phase == "mixing" and any(one.round.kind == "linear" for one in masked_now(chaos))
+        chaos.luck.weather = ALL_ASLEEP if away or masked else CALM
+        await turn()
+
+    turn, chaos.turn = chaos.turn, turn_in_turns
+    run(chaos, rounds=2)
+    found = {(one.round.kind, one.round.number): (one.round.attempt, one.stage) for one in chaos.store.rounds(100)}
+    assert found == {
+        ("popularity", 0): (0, Stage.OPENED),
+        ("interaction", 0): (1, Stage.OPENED),
+        ("linear", 1): (0, Stage.BURNT),
+        ("interaction", 1): (0, Stage.OPENED),
+    }
+
+
+def masked_now(chaos: Chaos) -> Iterator[AnyMessage]:
+    for body in chaos.bodies:
+        if body.store is not None:
+            yield from (decode(payload) for payload in body.store.pending())
+
+
+def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun(town):
+    chaos = town()
+
+    async def lost_and_found() -> None:
+        await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
+        chaos.begin()
+        await until(
+            chaos, lambda: chaos.under_way and progress_of(chaos).phase == "mixing" and bool(chaos.conductor.gatherings)
+        )
+        suspended, chaos.luck.weather = chaos.conductor, ALL_ASLEEP
+        chaos.conductor = None
+        await until(chaos, lambda: progress_of(chaos).phase == "learning" and bool(chaos.conductor.gatherings))
+        before = progress_of(chaos)
+        assert chaos.store.lease(suspended.holder, 0.0)
+        chaos.now += 100  # the time for all that it waits for is over
+        with pytest.raises(StateError, match="another worker has gone on"):
+            suspended.tick()
+        assert progress_of(chaos) == before
+
+    asyncio.run(lost_and_found())
+
+
+# devices
+
+
+def test_letters_that_come_a_dozen_times_are_answered_once(town):
+    chaos, handed_in = town(), list[bytes]()
+    for body in chaos.bodies:
+        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_LETTERS]
+        body.line._tap = lambda name, message: handed_in.append(message) or chaos.witness.heard(name, message)
+    run(chaos, rounds=3)
+    assert chaos.ends() == {Stage.OPENED: 6}
+    assert len(set(handed_in)) == len(handed_in) > 0
+
+
+def test_what_an_earlier_life_masked_is_handed_in_in_portions(town):
+    chaos, portions = town(), list[int]()
+    body = chaos.bodies[0]
+    asyncio.run(until(chaos, lambda: body.agent is not None))
+    for number in range(20):
+        of = Round(bytes(16), "linear", number)
+        body.store.write(Persist(of, Stage.ENTERED, bytes(32)))
+        body.store.write(Persist(of, Stage.MASKED, bytes(32), b"a vector %d" % number))
+    mail = body.line.mail
+
+    async def counting(messages, **rest):
+        portions.append(len(messages))
+        return await mail([], **rest)
+
+    body.line.mail, agent = counting, chaos.born(body)
+    for _ in range(4):
+        asyncio.run(agent.step(wait=0))
+    assert portions == [8, 8, 4, 0]
+
+
+@pytest.mark.parametrize(("kind", "ends_with"), [("popularity", "edition"), ("interaction", "publication")])
+def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind, ends_with, town):
+    chaos = town(rounds=1)
+    body, late = chaos.bodies[3], list[Letter]()
+
+    def carried(letters, after):
+        held = [
+            one for one in letters if isinstance(decode(one.body), Delivery) and decode(one.body).round.kind == kind
+        ]
+        late.extend(held)
+        return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.standing)
+
+    body.line._carried = carried
+    run(chaos, rounds=1)
+    assert late
+    assert kind not in {one for one, *_ in chaos.witness.vectors_of(body.double.name)}
+    with body.store.reading() as rows:
+        assert (kind,) not in rows.execute("SELECT kind FROM spending").fetchall()
+
+
+def test_what_is_over_is_kept_no_longer(town):
+    """Vectors of which a device never heard again, and models of campaigns that no recommendation is made with."""
+    chaos = town(rounds=3)
+    for body in chaos.bodies[:2]:
+        body.line._carried = lambda letters, after: [
+            one for one in letters if not isinstance(decode(one.body), Survivors)
+        ]
+    run(chaos, rounds=6)
+    assert len(chaos.public.courses) == 2
+    for body in chaos.bodies:
+        assert not body.store.pending()
+        with body.store.reading() as rows:
+            burnt = rows.execute("SELECT count(*) FROM rounds WHERE stage = ?", (Stage.BURNT,)).fetchone()[0]
+            held = {campaign for (campaign,) in rows.execute("SELECT campaign FROM models")}
+        assert (burnt > 0) == (body in chaos.bodies[:2])
+        assert held == {chaos.public.course.campaign.name}
+
+
+def test_a_model_with_too_few_means_is_refused(town):
+    chaos = town()
+
+    async def refused() -> None:
+        await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
+        chaos.begin()
+        await until(chaos, lambda: "model" in chaos.bodies[0].agent.view.standing)
+        founding, name = chaos.store.founding(), chaos.bodies[0].agent.view.standing["model"]
+        short = msgspec.structs.replace(read(Model, chaos.store.document(name), name=name), means=(), iteration=1)
+        document = written(short)
+        entry = chaos.store.head().signed(
+            "model", document[0], deployment=founding.deployment, identity=SigningKey(founding.identity)
+        )
+        chaos.store.advance(progress=None, entries=[entry], documents=[document])
+        agent = chaos.bodies[0].agent
+        with pytest.raises(PeerError) as refusal:
+            await catch_up(agent.person, agent.client)
+        assert refusal.value.fault is Fault.PARAMS_MISMATCH
+
+    asyncio.run(refused())
