@@ -41,6 +41,10 @@ class StateError(PrirecError):
     exit_code = 5
 
 
+class PassingError(StateError):
+    """The disk is full, or another process is writing: nothing was written, and the same may work later."""
+
+
 class ProtocolError(PrirecError):
     """A protocol was not followed."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PassingError, StateError, UsageError
 
 FOREIGN = "is not a file of PriRec's; name another one, or move it away"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
@@ -21,6 +21,7 @@ TROUBLE = {
     sqlite3.SQLITE_READONLY: CLOSED_OFF,
     sqlite3.SQLITE_CANTOPEN: CLOSED_OFF,
 }
+PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
 
 
 def connect(path: Path, *, pragmas: Sequence[str], wait: float, any_thread: bool = False) -> sqlite3.Connection:
@@ -89,8 +90,10 @@ def explained(path: Path, *, damaged: str) -> Iterator[None]:
         raise UsageError(f"{path.name} is closed, or was opened by another thread; open it where it is used") from None
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
-        trouble = (TROUBLE | {sqlite3.SQLITE_CORRUPT: damaged}).get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        raise StateError(f"{path.name} {trouble or f'could not be used ({name}); nothing was written'}") from None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        trouble = (TROUBLE | {sqlite3.SQLITE_CORRUPT: damaged}).get(code)
+        kind = PassingError if code in PASSING else StateError
+        raise kind(f"{path.name} {trouble or f'could not be used ({name}); nothing was written'}") from None
     except OSError as error:
         raise StateError(
             f"{path.name} could not be made ({error.strerror}); name a folder that can be written"

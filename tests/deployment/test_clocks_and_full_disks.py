@@ -66,29 +66,34 @@ def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_lea
     assert body.agent.person.model(chaos.public.course.campaign.name).iteration == ROUNDS
 
 
-def fill(body: Body) -> None:
-    """No room for one page more: SQLite itself says so."""
+def fill(body: Body, *, room: int = 0) -> None:
+    """No room for more pages than that: SQLite itself says so."""
     rows = body.store._database._connection
     rows.execute("VACUUM")
-    rows.execute(f"PRAGMA max_page_count={rows.execute('PRAGMA page_count').fetchone()[0]}")
+    rows.execute(f"PRAGMA max_page_count={rows.execute('PRAGMA page_count').fetchone()[0] + room}")
 
 
-def test_devices_whose_disk_is_full_lose_nothing(folder: Path, monkeypatch):
+def test_devices_whose_disk_is_full_wait_for_room_and_lose_nothing(folder: Path, monkeypatch):
     wide = change(few_people(iterations=ROUNDS), model={"dimension": 24})  # vectors that need pages of their own
     chaos = Chaos(folder, wide, people=9, seed=3, patch=monkeypatch)
-    turn, declined = chaos.turn, list[str]()
+    turn, declined, hindered = chaos.turn, list[str](), list[str]()
 
     async def now_and_then_full() -> None:
         for body in chaos.bodies:
-            if body.store is not None and chaos.under_way and chaos.luck.rng.random() < 0.05:
-                fill(body)  # until the agent is started again
+            luck = chaos.luck.rng.random() if chaos.under_way else 1.0
+            if body.agent is not None and luck < 0.05:
+                fill(body)
+            elif "disk" in str(body.agent and body.agent.problem) and (luck < 0.2 or not chaos.under_way):
+                fill(body, room=2**20)
         await turn()
-        declined.extend(str(body.agent.rounds.declined) for body in chaos.bodies if body.agent is not None)
+        declined.extend(str(body.agent.rounds.declined) for body in chaos.bodies)
+        hindered.extend(str(body.agent.problem) for body in chaos.bodies)
 
     monkeypatch.setattr(chaos, "turn", now_and_then_full)
     asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
-    assert sum("does not fit on the disk" in one for one in chaos.ended) > 4  # while the log is followed
+    assert sum("does not fit on the disk" in one for one in hindered) > 4  # while the log is followed
     assert any("does not fit on the disk" in one for one in declined)  # within a round
+    assert {body.lives for body in chaos.bodies} == {1}  # no agent has ended
     assert chaos.ends()[Stage.OPENED] > 4
 
 

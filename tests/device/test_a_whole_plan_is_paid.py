@@ -107,15 +107,15 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: PaidStore, settings: 
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 4.0])
-def test_so_is_a_plan_for_another_budget(paid: PaidStore, epsilon: float) -> None:
+def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
-    paid.budget = Budget(epsilon)
+    paid = PaidStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)
     assert 0.999 * epsilon <= paid.statement(day=TODAY).lifetime.epsilon <= epsilon
 
 
-def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(paid: PaidStore) -> None:
-    paid.budget = Budget(0.9)
+def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(store: Store) -> None:
+    paid = PaidStore(store, Budget(0.9))
     with pytest.raises(PolicyError):
         take_part_in_everything(paid, PRIVATE)
     assert 0.8 < paid.statement(day=TODAY).lifetime.epsilon <= 0.9
@@ -138,12 +138,12 @@ def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: PaidSto
     release = plan_of(PRIVATE).release(Kind.INTERACTION)
     price = price_of(release, PRIVATE)
     take_part(paid, round_of(Kind.INTERACTION, 0), price)
-    one = paid.ledger().spent(paid.budget)
+    one = paid.ledger().spent(Budget())
     again = Charge(bytes(16), str(Kind.INTERACTION), 0, 1, price.what, price.cost)
     assert paid.spend(again, day=TODAY) is Verdict.CHARGE
-    assert paid.ledger().spent(paid.budget) == one + one
+    assert paid.ledger().spent(Budget()) == one + one
     take_part(paid, round_of(Kind.INTERACTION, 1), price)
-    assert paid.ledger().spent(paid.budget) == one + one + one
+    assert paid.ledger().spent(Budget()) == one + one + one
     assert paid.how_many_more(price.cost, day=TODAY) == plan_of(PRIVATE).spent.grains // price.cost.grains - 3
 
 

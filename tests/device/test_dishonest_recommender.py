@@ -23,7 +23,6 @@ from prirec.errors import PeerError, PolicyError, PrirecError
 from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
 from prirec.privacy.ledger import Budget
 from prirec.protocols.messages import Keys
-from prirec.recommender import progress
 from prirec.sharing.keys import SigningKey
 from support.chaos import low_floor
 from support.cities import change, same_bits
@@ -236,10 +235,6 @@ def test_nothing_is_masked_beside_somebody_who_is_not_in_the_charter(tmp_path: P
     assert [kind for kind, _ in asyncio.run(whole_sum(target, task, beside=beside))] == ["Keys"]
     assert not target.paid.ledger().entries
     assert "no place in this round" in str(target.agent.rounds.declined)
-
-
-def test_an_honest_recommender_tries_no_more_often_than_devices_let_it() -> None:
-    assert progress.MOST_ATTEMPTS <= MOST_ATTEMPTS
 
 
 def test_a_second_attempt_beyond_the_budget_teaches_nothing_twice(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import PaidStore, Price, save_budget
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import Spent, affordable
@@ -48,13 +48,13 @@ def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: PaidStore) ->
     assert held == Ledger((Paid(Charge(bytes(16), "linear", 1, 0, "mixing", PRICE.cost), 100),))
 
 
-def test_every_kind_of_charge_comes_back_as_it_was(paid: PaidStore) -> None:
+def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
     costs = [
         Spent(2**62 - 1),  # no budget covers more
         Spent(5, (PrivacyLoss(0.1, Unit.USER),)),
         Spent(0, (local_loss(1e-3, Unit.USER_DAY),), Unit.USER_DAY),
     ]
-    paid.budget = Budget(100.0, 0.5, period_days=1, unit=Unit.EVENT, local=1.0)
+    paid = PaidStore(store, Budget(100.0, 0.5, period_days=1, unit=Unit.EVENT, local=1.0))
     charges = [Charge(b"\3" * 16, "visited", n, n, f"question {n}", cost) for n, cost in enumerate(costs)]
     for day, one in enumerate(charges, start=-7):
         assert paid.spend(one, day=day) is Verdict.CHARGE
@@ -127,8 +127,23 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: PaidStore) -> Non
     assert len(paid.ledger().entries) == 1
 
 
-def test_a_local_answer_is_charged_once(paid: PaidStore) -> None:
-    paid.budget = Budget(1.0, 1e-6, local=0.6)
+def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
+    paid = PaidStore(store)
+    with store.transaction() as rows:
+        save_budget(rows, Budget(50.0))
+    before = paid.how_many_more(PRICE.cost, day=100)
+    take_part(paid, 1)
+    with store.transaction() as rows:
+        save_budget(rows, Budget(1e-3))
+    assert before > 1
+    assert paid.how_many_more(PRICE.cost, day=100) == 0
+    assert paid.statement(day=100).budget.epsilon == 1e-3
+    with pytest.raises(PolicyError):
+        take_part(paid, 2)
+
+
+def test_a_local_answer_is_charged_once(store: Store) -> None:
+    paid = PaidStore(store, Budget(1.0, 1e-6, local=0.6))
     assert [paid.spend(answer(), day=1) for _ in range(3)] == [Verdict.CHARGE, Verdict.KNOWN, Verdict.KNOWN]
     assert len(paid.ledger().entries) == 1
     with pytest.raises(StateError, match="another price"):

@@ -226,7 +226,7 @@ class Chaos:
             if body.agent is None:
                 body.agent = self.born(body)
             await body.agent.step(wait=0)
-        except (KilledError, StateError) as end:  # a full disk ends the agent, and it is started again
+        except (KilledError, StateError) as end:
             self.ended.append(str(end))
             if body.store is not None:
                 body.store.close()

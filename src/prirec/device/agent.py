@@ -1,6 +1,6 @@
 """A device that takes part by itself: it follows the log, answers invitations, and is patient with a recommender that
-is away. It asks at moments of its own (jitter), less often the longer nobody answers (back-off), and enters nothing
-that the ledger does not cover."""
+is away and with a disk that is full. It asks at moments of its own (jitter), less often the longer nobody answers
+(back-off), and enters nothing that the ledger does not cover."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,6 +16,7 @@ from prirec.device.membership import save_enrolled
 from prirec.device.person import Person
 from prirec.device.taking_part import Rounds
 from prirec.device.view import View
+from prirec.errors import PassingError
 
 DAY = 86_400
 
@@ -55,7 +56,7 @@ class Agent:
         self._sleep, self._code = sleep, code
         self._outgoing = self.rounds.handed_in_before()
         self._after, self._failures = 0, 0
-        self.problem: AwayError | None = None  # why the recommender was not reached last
+        self.problem: AwayError | PassingError | None = None  # why the last step came to nothing
         self.forgotten = 0  # letters that led to an error nobody foresaw
         self.unforeseen: Exception | None = None  # the last of them
 
@@ -65,12 +66,12 @@ class Agent:
             answered = await self.step(wait=0 if self._failures else None)  # who was away is not made to wait
             after()
             if not answered and self._failures:
-                wished = 0.0 if self.problem is None else self.problem.after
+                wished = self.problem.after if isinstance(self.problem, AwayError) else 0.0
                 pause = self.patience.pause(self._failures, luck=_luck(), wished=wished)
                 await _first(self._sleep(pause), stop.wait())
 
     async def step(self, *, wait: int | None = None) -> bool:
-        """One question and what it leads to. Whether there was an answer."""
+        """One question and what it leads to. Whether there was an answer, and room to keep it."""
         try:
             if not self.view.member.enrolled:
                 await self._enrol()
@@ -79,11 +80,16 @@ class Agent:
             post = await self.client.mail(now, after=self._after, wait=0 if later else patient)
             self._outgoing = later
             await self._hear(post)
-        except AwayError as problem:
+        except (AwayError, PassingError) as problem:
             self.problem, self._failures = problem, self._failures + 1
             return False
         self.problem, self._failures = None, 0
         return True
+
+    async def follow(self) -> None:
+        """Reads the log, and forgets what it has left behind."""
+        self.view = await catch_up(self.person, self.client)
+        self.rounds.forget_past(self.view)
 
     @property
     def idle(self) -> bool:
@@ -99,8 +105,7 @@ class Agent:
     async def _hear(self, post: Post) -> None:
         """Letters are about what the log says by now, so the log is read first."""
         if post.entries > self.view.member.head.length:
-            self.view = await catch_up(self.person, self.client)
-            self.rounds.forget_past(self.view)
+            await self.follow()
         for letter in post.letters:
             self._after = letter.number  # first, so that one which cannot be answered does not come for ever
             said = self._answered(letter)

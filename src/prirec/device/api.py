@@ -25,7 +25,7 @@ from prirec.device.membership import Membership
 from prirec.device.person import Person, Point
 from prirec.device.store import Store
 from prirec.device.values import Given, checked_point
-from prirec.errors import StateError
+from prirec.errors import PassingError, StateError
 from prirec.privacy.ledger import Budget, Statement
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Device:
         return int(self._clock() // DAY)
 
     def paid(self) -> PaidStore:
-        return PaidStore(self.store, self.budget)
+        return PaidStore(self.store)
 
     def export(self) -> dict[str, Any]:
         """All that the file holds on the person."""
@@ -174,10 +174,9 @@ class Device:
     async def _work(self, agent: "Agent", stop: asyncio.Event, look: Callable[[], None]) -> None:
         """The log first: who is online for moments only has what was published all the same."""
         from prirec.device.client import AwayError
-        from prirec.device.following import catch_up
 
-        with suppress(AwayError):
-            agent.view = await catch_up(self.person, agent.client)
+        with suppress(AwayError, PassingError):
+            await agent.follow()
         look()
         await agent.run(stop, after=look)
 

@@ -36,10 +36,11 @@ class Price:
 
 
 class PaidStore:
-    """A store that masks nothing unpaid. `day` is today, in days since 1970, from whoever has a clock."""
+    """A store that masks nothing unpaid. `day` is today, in days since 1970, from whoever has a clock. The budget is
+    the one given; else what the person has said last, looked up each time: saying less counts at once."""
 
-    def __init__(self, store: Store, budget: Budget):
-        self._store, self.budget = store, budget
+    def __init__(self, store: Store, budget: Budget | None = None):
+        self._store, self._given = store, budget
 
     def write(
         self, persist: Persist, *, day: int, price: Price | None = None, together: Callable[[Rows], None] | None = None
@@ -50,7 +51,7 @@ class PaidStore:
             if persist.stage is Stage.MASKED:
                 if price is None:
                     raise PolicyError("nothing computed from a person's records is masked without a price; name it")
-                pay(rows, _charge(persist.round, price), budget=self.budget, day=day)
+                pay(rows, _charge(persist.round, price), budget=self._budget(rows), day=day)
             if together is not None:
                 together(rows)
             return settle(rows, persist)
@@ -58,18 +59,23 @@ class PaidStore:
     def spend(self, charge: Charge, *, day: int) -> Verdict:
         """Charges what is sent without a round: a local answer. It may be sent once this returns."""
         with self._store.transaction() as rows:
-            return pay(rows, charge, budget=self.budget, day=day)
+            return pay(rows, charge, budget=self._budget(rows), day=day)
 
     def how_many_more(self, cost: Spent, *, day: int) -> int:
         """How many releases at this price are still covered: ask before entering a round."""
-        return rules.how_many_more(self.ledger(), cost, budget=self.budget, day=day)
+        with self._store.reading() as rows:
+            return rules.how_many_more(_held(rows), cost, budget=self._budget(rows), day=day)
 
     def ledger(self) -> Ledger:
         with self._store.reading() as rows:
             return _held(rows)
 
     def statement(self, *, day: int) -> Statement:
-        return rules.statement(self.ledger(), budget=self.budget, day=day)
+        with self._store.reading() as rows:
+            return rules.statement(_held(rows), budget=self._budget(rows), day=day)
+
+    def _budget(self, rows: Rows) -> Budget:
+        return held_budget(rows) if self._given is None else self._given
 
 
 def held_budget(rows: Rows) -> Budget:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from prirec.device.agent import Agent
+from prirec.device.client import AwayError
 from prirec.device.contributing import WHAT
 from prirec.errors import PrirecError
 from prirec.protocols.actions import Stage
@@ -31,6 +32,7 @@ class Seen:
     stages: Mapping[tuple[str, int], Stage]
     declined: PrirecError | None
     away: bool
+    hindered: str  # by its own disk
 
     @classmethod
     def of(cls, agent: Agent) -> Self:
@@ -46,7 +48,8 @@ class Seen:
             standing=dict(agent.view.standing),
             stages={(kind, number): Stage(stage) for kind, number, stage in found},
             declined=agent.rounds.declined,
-            away=agent.problem is not None,
+            away=isinstance(agent.problem, AwayError),
+            hindered="" if agent.problem is None or isinstance(agent.problem, AwayError) else str(agent.problem),
         )
 
 
@@ -83,5 +86,7 @@ def _reached(before: Seen, now: Seen) -> Iterator[str]:
         yield "the recommender does not answer; trying again from time to time"
     if before.away and not now.away:
         yield "the recommender answers again"
+    if now.hindered and now.hindered != before.hindered:
+        yield f"waiting: {now.hindered}"
     if now.enrolled and not before.enrolled:
         yield "enrolled"

@@ -10,13 +10,14 @@ import numpy as np
 from prirec.contract.campaign import Campaign, cohorts_by
 from prirec.contract.documents import Charter, Edition, Line, People, read
 from prirec.contract.log import Subject
+from prirec.contract.sound import MOST_ATTEMPTS
 from prirec.errors import StateError
 from prirec.protocols.actions import Finished
 from prirec.protocols.meeting import Task
 from prirec.recommender import progress as rules
 from prirec.recommender.catalogue import Catalogue
 from prirec.recommender.editions import edition
-from prirec.recommender.progress import MOST_ATTEMPTS, Documents, Progress
+from prirec.recommender.progress import Documents, Progress
 from prirec.recommender.publishing import publication
 
 Fetch = Callable[[bytes], bytes]  # a document of the recommender's own, by its name

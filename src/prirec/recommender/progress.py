@@ -24,7 +24,6 @@ from prirec.protocols.codec import bitmap
 from prirec.protocols.messages import Digest, Natural, Part
 from prirec.types import RealArray
 
-MOST_ATTEMPTS = 5  # at a sum that fails before anybody has masked anything
 MOST_PAST = 1000  # sums that are over: so many are told of, the last
 
 Documents = list[tuple[bytes, bytes]]
