@@ -1,4 +1,5 @@
-"""Everything at full size and under `python -O`, and the figures on real data; writes SOAK.md beside this file."""
+"""Everything at full size and under `python -O`, and the figures on real data; writes SOAK.md beside this file. Small
+tests without -O are `make test`."""
 
 import os
 import platform
@@ -10,11 +11,12 @@ from time import monotonic
 ROOT = Path(__file__).parent.parent
 PYTEST = ["-m", "pytest", "-n", "2", "-W", "ignore::pytest.PytestConfigWarning"]
 STEPS = {
-    "all tests, small and full size": [sys.executable, *PYTEST, "-m", "soak or not soak"],
-    "all tests under python -O": [sys.executable, "-O", *PYTEST, "-m", "soak or not soak"],
+    "all tests at full size": [sys.executable, *PYTEST, "-m", "soak"],
+    "all tests, small and full size, under python -O": [sys.executable, "-O", *PYTEST, "-m", "soak or not soak"],
     "every branch of sharing/ and protocols/": ["make", "coverage"],
     "demo": [sys.executable, "-m", "prirec.cli.main", "demo", "--out", "demo"],
     "benchmarks": [sys.executable, "benchmarks/run.py"],
+    "the service at length: 500 devices, 1,000 rounds": [sys.executable, "benchmarks/run.py", "service at length"],
 }
 
 

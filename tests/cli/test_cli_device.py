@@ -354,7 +354,7 @@ def test_an_agent_outlives_a_recommender_that_is_away_and_new_keys(tmp_path):
         with running(PRIREC, "device", "run", "phone.db", cwd=folder) as agent:
             agent.heard("running")
             assert service.end() == 0
-            agent.heard("the recommender does not answer")
+            agent.heard("trying again from time to time")
             assert call("recommender", "keys", "rotate", folder / "town.db").exit_code == 0
             with running(*serve, cwd=folder) as again:
                 again.heard('"serving"')

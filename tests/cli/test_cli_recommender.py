@@ -184,9 +184,9 @@ def with_mail(store: Path) -> None:
     """A round that is open, with a message and a letter."""
     with Store.open(store) as opened:
         one = Round(opened.founding().deployment, "linear", 1, 0, 0)
-        opened.write(Persist(one, Stage.ENTERED, b"\1" * 32))
+        letter = (b"\2" * 32, one, b"another sealed canary")
+        opened.deliver([letter], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[letter[:2]])
         opened.hand_in([Incoming(one, b"\2" * 32, b"a sealed canary")])
-        opened.deliver([(b"\2" * 32, one, b"another sealed canary")])
 
 
 def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, folder):

@@ -8,9 +8,13 @@ import pytest
 
 from prirec.contract.documents import Charter, Edition
 from prirec.contract.sound import MOST_CAMPAIGNS, refuse_unsound
+from prirec.contract.wire import MOST_OCTETS, Mail
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.blocks import AnyBlock, Clock, Distance, Hashed, Log, Words
 from prirec.features.encoding import Encoding, from_json
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import Masked, Round
+from prirec.recommender.limits import Limits
 from prirec.settings_file import loads
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest import ENCODING
@@ -70,6 +74,7 @@ def _campaign(**parts: Any) -> tuple[Charter, Edition | None, Any, Encoding]:
     )
 
 
+MOST_PLACES = (MOST_OCTETS - 2**16) // 8
 WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
 
 
@@ -77,17 +82,23 @@ WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in ran
     ("fine", "wrong"),
     [
         ({"campaign": MOST_CAMPAIGNS - 1}, {"campaign": MOST_CAMPAIGNS}),
-        ({"places": 8 * 2**20}, {"places": 8 * 2**20 + 1}),
+        ({"places": MOST_PLACES}, {"places": MOST_PLACES + 1}),
         ({"ratio": 20}, {"ratio": 21}),
         ({"cohorts": 100}, {"cohorts": 101}),
         ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, place=(Log(column="one more"),))}),
-        ({"encoding": WIDE, "dimension": 128}, {"encoding": WIDE, "dimension": 129}),
+        ({"encoding": WIDE, "dimension": 31}, {"encoding": WIDE, "dimension": 32}),
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
     refuse_unsound(*_campaign(**fine))
     with pytest.raises(PolicyError, match="no device can be asked"):
         refuse_unsound(*_campaign(**wrong))
+
+
+def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
+    of = Round(bytes(16), "popularity", 1)
+    vector = Masked(1, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
+    assert len(encode(Mail((encode(vector),), 0, 0))) <= Limits().mail
 
 
 def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> None:

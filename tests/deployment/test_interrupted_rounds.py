@@ -14,8 +14,8 @@ from prirec.contract.wire import MOST_LETTERS, Letter
 from prirec.device.following import catch_up
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.codec import decode
-from prirec.protocols.messages import AnyMessage, Delivery, Round, Survivors
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.messages import AnyMessage, Delivery, Masked, Round, Survivors
 from prirec.protocols.moves import State
 from prirec.recommender import progress as rules
 from prirec.recommender.conductor import Conductor
@@ -171,14 +171,10 @@ def test_letters_that_come_a_dozen_times_are_answered_once(town):
     assert len(set(handed_in)) == len(handed_in) > 0
 
 
-def test_what_an_earlier_life_masked_is_handed_in_in_portions(town):
+def test_much_is_handed_in_in_portions(town):
     chaos, portions = town(), list[int]()
     body = chaos.bodies[0]
     asyncio.run(until(chaos, lambda: body.agent is not None))
-    for number in range(20):
-        of = Round(bytes(16), "linear", number)
-        body.store.write(Persist(of, Stage.ENTERED, bytes(32)))
-        body.store.write(Persist(of, Stage.MASKED, bytes(32), b"a vector %d" % number))
     mail = body.line.mail
 
     async def counting(messages, **rest):
@@ -186,9 +182,23 @@ def test_what_an_earlier_life_masked_is_handed_in_in_portions(town):
         return await mail([], **rest)
 
     body.line.mail, agent = counting, chaos.born(body)
+    asyncio.run(agent.follow())
+    agent._outgoing = [b"a message %d" % number for number in range(20)]
     for _ in range(4):
         asyncio.run(agent.step(wait=0))
     assert portions == [8, 8, 4, 0]
+
+
+def test_vectors_of_other_deployments_are_not_handed_in(town):
+    chaos = town()
+    body = chaos.bodies[0]
+    asyncio.run(until(chaos, lambda: body.agent is not None))
+    of = Round(bytes(16), "linear", 3)
+    vector = encode(Masked(1, of, bytes(32), bytes(32), b"sealed", bytes(64)))
+    body.store.write(Persist(of, Stage.ENTERED, bytes(32)))
+    body.store.write(Persist(of, Stage.MASKED, bytes(32), vector))
+    assert body.store.pending() == [vector]
+    assert chaos.born(body)._outgoing == []
 
 
 @pytest.mark.parametrize(("kind", "ends_with"), [("popularity", "edition"), ("interaction", "publication")])

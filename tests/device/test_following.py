@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.documents import RegionLine
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import Places, RegionLine, octets
 from prirec.device.client import AwayError
-from prirec.device.following import catch_up
+from prirec.device.following import catch_up, fetch_asked
 from prirec.device.person import Person
+from prirec.device.store import Store
 from prirec.device.view import View, save_region
 from prirec.errors import Fault, PeerError
 from support.chaos import low_floor
@@ -60,6 +62,41 @@ def test_cohorts_are_drawn_once_a_campaign(tmp_path: Path) -> None:
     follow(person, recommender)
     recommender.edition(charter)
     assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_campaign_is_not_begun_again_to_draw_its_cohorts_anew(tmp_path: Path, known: bool, between: bool) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter(campaign=3)
+    edition = recommender.edition(charter)
+    recommender.model(edition, V, iteration=1)
+    if known:
+        follow(person, recommender)
+    if between:
+        recommender.charter(campaign=9)
+    recommender.say("charter", charter)
+    recommender.say("edition", msgspec.structs.replace(edition, seed=99))
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_what_another_process_has_read_meanwhile_holds(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+
+    class Overtaken(Wire):
+        async def document(self, name: bytes) -> bytes:
+            if len(recommender.entries) == 1:
+                recommender.edition(charter)
+                with Store.open(tmp_path / "device") as store:
+                    await catch_up(Person(store), Wire(recommender))
+            return await super().document(name)
+
+    view = asyncio.run(catch_up(person, Overtaken(recommender)))
+    assert view.member.head == recommender.head
+    assert view.campaign.edition is not None
 
 
 def test_an_edition_of_another_charter_is_not_followed(tmp_path: Path) -> None:
@@ -122,4 +159,57 @@ def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Pa
     recommender.charter(cell=home, regions=[withheld])
     view = asyncio.run(catch_up(person, Withholding(recommender)))
     assert view.member.head == recommender.head
-    assert len(view.known) == len(IDS)
+    asyncio.run(fetch_asked(person, Withholding(recommender)))
+    assert len(View.of(person).known) == len(IDS)
+
+
+class Slow(Wire):
+    """Lets whoever asks for a region wait for ever."""
+
+    region = b""
+
+    async def document(self, name: bytes) -> bytes:
+        if name == self.region:
+            await asyncio.Event().wait()
+        return await super().document(name)
+
+
+def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -> None:
+    """Or whoever holds it back would see who asked for it."""
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",), cell=here)
+    with target.person.store.transaction() as rows:
+        save_region(rows, far)
+    target.line = target.agent.client = Slow(recommender)
+    target.line.region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
+    charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
+
+    async def in_time() -> list[str]:
+        async with asyncio.timeout(30):
+            said = await target.invited(Campaign.of(charter).popularity())
+            assert target.agent._errand is not None
+            await target.agent.let_go()
+        return [type(one).__name__ for one in said]
+
+    assert asyncio.run(in_time()) == ["Keys"]
+
+
+def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None:
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", cell=here)
+    with target.person.store.transaction() as rows:
+        save_region(rows, far)
+    nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
+    region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
+    recommender.charter(cell=here, regions=[RegionLine(far, region)])
+
+    async def steps() -> int:
+        await target.agent.step(wait=0)
+        return len(target.agent.view.known)
+
+    assert asyncio.run(steps()) == len(IDS) + 1
+    recommender.charter(campaign=7, cell=here, regions=[RegionLine(far, region)])
+    follow(target.person, recommender)
+    assert target.person.document(region) is not None  # it is not thrown away as nobody's

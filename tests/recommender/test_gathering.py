@@ -16,7 +16,7 @@ from prirec.recommender.gathering import Gathering, Pace
 from prirec.recommender.outbox import Outbox
 from prirec.recommender.store import Store
 from support.rounds import gather, terms_of
-from support.stores import ONE, enter, name, of
+from support.stores import ONE, enter, name, of, said
 
 BOUND = 100
 TERMS = {"plain": terms_of(bound=BOUND), "noisy": terms_of(bound=BOUND, floor=50, noise=2**20)}
@@ -75,12 +75,13 @@ class Portions(Store):
         letters: Sequence[Any],
         *,
         persists: Sequence[Persist] = (),
+        inviting: Any = (),
         masking: Any = (),
         holder: bytes | None = None,
     ) -> None:
         if self.away:
             raise StateError("away")
-        super().deliver(letters, persists=persists, masking=masking, holder=holder)
+        super().deliver(letters, persists=persists, inviting=inviting, masking=masking, holder=holder)
         self.written.append((len(letters), len(persists), len(masking)))
 
 
@@ -108,6 +109,13 @@ def test_letters_are_written_in_portions_after_what_goes_before_them(portions: P
     assert sum(len(portions.letters(name(at), 0, 10)) for at in range(5)) == 5
     outbox.empty()
     assert len(portions.written) == 3
+
+
+def test_whoever_gets_an_invitation_may_hand_in_messages_and_nobody_else_may(portions: Portions) -> None:
+    outbox = Outbox(portions, holder=None)
+    outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(1), delivery(2)])
+    outbox.empty()
+    assert portions.hand_in([said(at, b"sealed") for at in (1, 2, 3)]) == [True, False, False]
 
 
 def test_what_could_not_be_sent_is_sent_when_the_store_is_back(portions: Portions) -> None:

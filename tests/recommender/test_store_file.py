@@ -89,7 +89,7 @@ def files_with(text: bytes, folder: Path) -> set[str]:
         lambda store: store.write(Persist(of(), Stage.BURNT, ONE)),
         lambda store: store.advance(progress=b"", persists=[Persist(of(), Stage.OPENED, ONE)]),
         lambda store: store.deliver([], persists=[Persist(of(), Stage.BURNT, ONE)]),
-        lambda store: store.close_round(of()),
+        lambda store: store.advance(progress=None, over=[of()]),
     ],
 )
 def test_boxes_and_shares_leave_no_trace_on_the_disk(

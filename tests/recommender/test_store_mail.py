@@ -9,7 +9,7 @@ from prirec.protocols.messages import Round
 from prirec.recommender import store_mail
 from prirec.recommender.store import Incoming, Store
 from prirec.recommender.store_mail import MOST_SAID
-from support.stores import ONE, enter, name, of, said
+from support.stores import ONE, enter, invite, name, of, said
 
 
 def bodies(store: Store) -> list[bytes]:
@@ -48,6 +48,34 @@ def test_only_what_is_for_an_open_round_is_taken(store: Store) -> None:
     taken = store.hand_in([said(1, bytes([at]), to=one) for at, one in enumerate(rounds)])
     assert taken == [False, True, False, False, False, True, False]
     assert bodies(store) == [b"\1", b"\5"]
+
+
+def test_only_those_who_were_invited_to_a_round_hand_in_messages_for_it(store: Store) -> None:
+    enter(store, of())
+    store.deliver([], persists=[Persist(of(group=1), Stage.ENTERED, ONE)])
+    store.deliver([], inviting=[(name(7), of(group=1)), (name(200), of(group=1)), (name(7), of(group=1))])
+    said_by = [said(7, b"a"), said(7, b"b", to=of(group=1)), said(8, b"c", to=of(group=1)), said(200, b"d")]
+    assert store.hand_in(said_by) == [True, True, False, False]
+    assert bodies(store) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 255, 256, 257, 600])
+def test_however_many_come_at_once_each_is_asked_for_by_name(store: Store, many: int) -> None:
+    store.deliver([], persists=[Persist(of(), Stage.ENTERED, ONE)])
+    invite(store, *(name(at) for at in range(0, many, 3)))
+    taken = store.hand_in([said(at, b"keys") for at in range(many)])
+    assert taken == [at % 3 == 0 for at in range(many)]
+    assert len(bodies(store)) == sum(taken)
+
+
+def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) -> None:
+    enter(store, of(1), of(2))
+    store.deliver([], persists=[Persist(of(2, attempt=1), Stage.ENTERED, ONE), Persist(of(1), Stage.BURNT, ONE)])
+    assert store.hand_in([said(1, b"a", to=of(2, attempt=1))]) == [False]
+    with store._database.reading() as rows:
+        assert rows.one("SELECT count(*) FROM invited") == (0,)
+    with pytest.raises(StateError, match="never entered, or is over"):
+        invite(store, name(1), to=of(1))
 
 
 def test_a_round_of_another_deployment_is_not_open(store: Store) -> None:
@@ -183,10 +211,10 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     store.deliver([(name(1), of(), b"a")] * 3)
     store.hand_in([said(1, b"a"), said(2, b"a")])
     store.throw_away(name(1), 3)
-    store.close_round(of())
+    store.advance(progress=None, over=[of()])
     store.close()
     with Store.open(url) as again:
-        again.deliver([(name(1), of(), b"b")])
+        again.deliver([(name(1), of(), b"b")], inviting=[(name(1), of())])
         again.hand_in([said(1, b"b")])
         assert again.letters(name(1), 0, 9) == [Letter(4, b"b")]
         assert again.incoming(0, 9) == [(3, b"b")]

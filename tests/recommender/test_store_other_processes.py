@@ -12,7 +12,7 @@ from support.stores import ONE, enter, name, of, said
 
 HEAD = """
 from prirec.recommender.store import Store
-from support.stores import FOUNDING, enter, name, of, said
+from support.stores import FOUNDING, enter, invite, name, of, said
 url, own = sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 """
@@ -33,6 +33,7 @@ HANDING_IN = """
 with Store.open(url) as store:
     for batch in range(40):
         senders = [1000 * own + 3 * batch + at for at in range(3)]
+        invite(store, *map(name, senders), to=of(1 + batch % 4))
         assert all(store.hand_in([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders]))
         store.deliver([(name(own), of(1), bytes([own, batch]))])
 """

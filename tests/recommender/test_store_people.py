@@ -8,7 +8,7 @@ import pytest
 from prirec.contract.documents import Line
 from prirec.errors import StateError
 from prirec.recommender.store import Store
-from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of
+from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of, said
 
 
 def test_what_was_founded_is_found_by_every_worker(store: Store, url: str) -> None:
@@ -76,6 +76,14 @@ def test_who_leaves_is_gone_with_its_letters(store: Store) -> None:
     assert store.people() == [Line(name(2), 17)]
     assert store.letters(name(1), 0, 9) == []
     assert len(store.letters(name(2), 0, 9)) == 1
+
+
+def test_who_leaves_is_invited_to_nothing_any_more(store: Store) -> None:
+    enter(store, of())
+    for at in (1, 2):
+        store.enrol(name(at), 17, day=1)
+    store.leave(name(1))
+    assert store.hand_in([said(1, b"late"), said(2, b"sealed")]) == [False, True]
 
 
 def test_counts_are_of_what_is_there(store: Store) -> None:

@@ -122,7 +122,7 @@ def test_a_collector_masks_and_reveals_nothing(store: Store, stage: Stage) -> No
         lambda store: store.advance(progress=b"", persists=[Persist(of(), Stage.OPENED, ONE)]),
         lambda store: store.advance(progress=b"", over=[of()]),
         lambda store: store.deliver([], persists=[Persist(of(), Stage.BURNT, ONE)]),
-        lambda store: store.close_round(of()),
+        lambda store: store.advance(progress=None, over=[of()]),
     ],
 )
 def test_boxes_and_shares_are_not_kept_after_use(store: Store, close: Callable[[Store], object]) -> None:
@@ -137,7 +137,7 @@ def test_to_close_what_was_never_open_is_nothing(store: Store) -> None:
     enter(store, of())
     fill(store, of())
     for other in (of(9), of(attempt=1), of(group=1)):
-        store.close_round(other)
+        store.advance(progress=None, over=[other])
     assert kept(store) == (1, 1)
 
 

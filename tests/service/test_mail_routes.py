@@ -169,6 +169,13 @@ def test_a_round_that_is_over_takes_no_messages(service: Served) -> None:
     assert handed_in(service.store) == []
 
 
+def test_who_was_not_invited_is_told_what_those_are_told_who_come_too_late(service: Served) -> None:
+    stranger = service.phone(enrolled=False)
+    stranger.enrol()
+    assert stranger.mail(stranger.says()).refused == ("ORDER: message 0 is for a round that is not open",)
+    assert handed_in(service.store) == []
+
+
 def test_what_is_wrong_with_one_message_does_not_keep_the_others_out(service: Served) -> None:
     phone = service.phone()
     good_ones = [phone.says(mark=1), phone.says(mark=2)]

@@ -17,9 +17,10 @@ import pytest
 from prirec.contract.wire import Mail
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Box, Boxes
+from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from support.services import Phone, Process, Site, refusal
-from support.stores import IDENTITY, of
+from support.stores import IDENTITY, invite, of
 
 ADDRESS = "127.0.0.77"  # from which the client comes
 WORDS = ["sealed", "refused", "body", "path", "header", "code", "line"]
@@ -85,6 +86,8 @@ def test_no_canary_gets_into_the_log_or_where_it_does_not_belong(
 ) -> None:
     process, client = line
     phone = Phone(client, SigningKey(sha256(b"phone").digest()))
+    with Store.open(site.url) as store:
+        invite(store, phone.name)
     private = talk(client, phone)
     talk_nonsense(process.port, site.trust)
     stored = b"".join(Path(f"{site.url}{part}").read_bytes() for part in ("", "-wal"))

@@ -59,7 +59,7 @@ def test_a_server_certificate_signs_no_others() -> None:
 
 
 def test_names_and_addresses_are_what_was_asked_for() -> None:
-    hosts = ["a.example", "192.0.2.7", "2001:db8::7"]
+    hosts = ["a.example", "my_host", "123456789012", "xn--mnster-3ya.example", "192.0.2.7", "2001:db8::7"]
     made = x509.load_pem_x509_certificate(tls.server(tls.authority("x", now=NOW), hosts=hosts, now=NOW).certificate)
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(name.value) for name in names] == hosts
@@ -67,7 +67,20 @@ def test_names_and_addresses_are_what_was_asked_for() -> None:
     assert made.not_valid_after_utc - NOW == timedelta(days=tls.SERVER_DAYS)
 
 
-@pytest.mark.parametrize("hosts", [[], ["münster.example"]])
+ODD = [
+    "münster.example",
+    "https://a.example",
+    "a.example:8443",
+    "a.example/x",
+    "a..example",
+    "-a",
+    "a b",
+    "*.example",
+    "1.2.3",
+]
+
+
+@pytest.mark.parametrize("hosts", [[], *([one] for one in ODD), ["a.example", "[::1]"], ["x" * 64], ["a." * 127 + "a"]])
 def test_a_server_without_a_name_that_a_certificate_can_hold_is_refused(hosts: list[str]) -> None:
     with pytest.raises(UsageError):
         tls.server(tls.authority("x", now=NOW), hosts=hosts, now=NOW)

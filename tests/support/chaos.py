@@ -31,7 +31,7 @@ from prirec.settings import Settings
 from support import deployment
 from support.bad_line import Air, BadLine
 from support.cities import SMALL_PRIVATE, change
-from support.deployment import NOW, Entropy, deployed
+from support.deployment import AT_ONCE, NOW, Entropy, deployed
 from support.doubles import Double
 from support.mishaps import CALM, STORM, KilledError, Luck, MortalDeviceStore, MortalStore, Weather
 from support.recomputed import Recomputed
@@ -241,7 +241,8 @@ class Chaos:
         body.store.luck = self.luck
         paid = PaidStore(body.store, body.double.budget)
         entropy = Entropy(body.double.name + body.lives.to_bytes(4, "big"))
-        return Agent(Person(body.store), paid, body.line, clock=self.plan.clock(self.luck), entropy=entropy)  # type: ignore[arg-type]
+        clock = self.plan.clock(self.luck)
+        return Agent(Person(body.store), paid, body.line, patience=AT_ONCE, clock=clock, entropy=entropy)  # type: ignore[arg-type]
 
     # at the end
 

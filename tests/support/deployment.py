@@ -12,7 +12,7 @@ from prirec.contract import wire
 from prirec.contract.log import SignedEntry
 from prirec.data.dataset import Dataset
 from prirec.data.recipe import Prepared, prepare
-from prirec.device.agent import Agent
+from prirec.device.agent import Agent, Patience
 from prirec.device.ledger import PaidStore
 from prirec.device.membership import Membership
 from prirec.device.person import Person
@@ -38,6 +38,7 @@ from prirec.sharing.keys import SigningKey
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
+AT_ONCE = Patience(grace=0.0)  # in one process whatever is asked for is there at the next turn
 
 
 @dataclass
@@ -134,7 +135,7 @@ def agents_of(
     for name, person in deployment.people.items():
         entropy = Entropy(bytes.fromhex(name))
         paid = PaidStore(person.store, budget or Budget())
-        made[name] = Agent(person, paid, client(person), clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
+        made[name] = Agent(person, paid, client(person), patience=AT_ONCE, clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
     return made
 
 

@@ -27,7 +27,7 @@ from prirec.contract.documents import (
     written,
 )
 from prirec.contract.log import Head, SignedEntry
-from prirec.device.agent import Agent
+from prirec.device.agent import Agent, Patience
 from prirec.device.ledger import PaidStore
 from prirec.device.membership import Membership
 from prirec.device.person import Person
@@ -176,7 +176,7 @@ class Target:
             person.record_visit(place)
         person.set_labelled(so=True)
         line, paid = Wire(recommender), PaidStore(person.store, budget or Budget(epsilon=200.0))
-        return cls(person, paid, line, Agent(person, paid, line, clock=lambda: 0.0))  # type: ignore[arg-type]
+        return cls(person, paid, line, Agent(person, paid, line, patience=Patience(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these letters."""

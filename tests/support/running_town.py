@@ -137,7 +137,7 @@ class Others:
             asyncio.run(self._live([files.enter_context(Device.open(path)) for path in paths], authority))
 
     async def _live(self, devices: Sequence[Device], authority: bytes) -> None:
-        stop, trust, quick = asyncio.Event(), trusting(authority), Patience(wait=2, first=0.1, longest=1.0)
+        stop, trust, quick = asyncio.Event(), trusting(authority), Patience(wait=2, first=0.1, longest=1.0, grace=0.5)
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
             agents = [await lines.enter_async_context(one.online(trust=trust, patience=quick)) for one in devices]
             working = asyncio.gather(*(agent.run(stop) for agent in agents))

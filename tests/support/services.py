@@ -37,12 +37,14 @@ from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.serving import Worker, running
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
-from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, enter, of
+from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, enter, invite, of
 
 _numbers = count(1_000_000)
 ANY = TypeVar("ANY", bound=Part)
 MANY = Rate(1e6, 1_000_000)
-OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
+OPEN = Limits(
+    device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY, guess=MANY, guesses=MANY
+)
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,11 @@ class Served:
     line: httpx.Client
 
     def phone(self, number: int = 1, *, enrolled: bool = True) -> "Phone":
+        """One that has enrolled was invited to the round that is open."""
         phone = Phone(self.line, SigningKey(sha256(b"phone %d" % number).digest()))
         if enrolled:
             phone.enrol()
+            invite(self.store, phone.name)
         return phone
 
     def newcomer(self) -> "Phone":
@@ -211,6 +215,8 @@ class Process:
     def phone(self, number: int = 1) -> Phone:
         phone = Phone(self.line, SigningKey(sha256(b"phone %d" % number).digest()))
         phone.enrol()
+        with Store.open(self.site.url) as store:
+            invite(store, phone.name)
         return phone
 
     def ended_by(self, number: int) -> int:

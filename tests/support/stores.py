@@ -24,8 +24,15 @@ def of(number: int = 1, *, group: int = 0, attempt: int = 0, kind: str = "linear
 
 
 def enter(store: Store, *rounds: Round) -> None:
+    """Each with the people 0 to 99 invited."""
     for one in rounds:
-        store.write(Persist(one, Stage.ENTERED, ONE))
+        inviting = [(name(at), one) for at in range(100)]
+        store.deliver([], persists=[Persist(one, Stage.ENTERED, ONE)], inviting=inviting)
+
+
+def invite(store: Store, *names: bytes, to: Round | None = None) -> None:
+    """Others, to a round that is open."""
+    store.deliver([], inviting=[(one, to or of()) for one in names])
 
 
 def said(at: int, body: bytes, *, to: Round | None = None) -> Incoming:

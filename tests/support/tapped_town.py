@@ -38,7 +38,7 @@ from prirec.recommender.store import Store
 from prirec.settings import Settings
 from support.canaries import Tap, described, flat, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.cities import small_city
-from support.deployment import NOW, Deployment, Entropy, deployed
+from support.deployment import AT_ONCE, NOW, Deployment, Entropy, deployed
 
 OFTEN = Rate(1e6, 1_000_000)
 OPEN = Limits(device=OFTEN, address=OFTEN, enrolment=OFTEN, enrolments=OFTEN)
@@ -169,7 +169,7 @@ class TappedTown:
         mine = _member(person)
         client = Client(line, identity=mine.identity, deployment=mine.deployment)
         paid, entropy = PaidStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
-        return Agent(person, paid, client, clock=lambda: NOW, entropy=entropy, code=code)
+        return Agent(person, paid, client, patience=AT_ONCE, clock=lambda: NOW, entropy=entropy, code=code)
 
     async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:
         """From enrolment to publication, or until that is enough; everything is looked at after every tick."""

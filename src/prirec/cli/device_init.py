@@ -54,8 +54,8 @@ def init(
     trusted = b"" if authority is None else _read(authority)
     with Device.open(file) as device:
         budget = _budget(device.budget, epsilon=epsilon, delta=delta, period_days=period_days)
+        device.allow(budget)  # first: from then on nothing is told of the person beyond it
         joined = device.join(url, home=here, authority=trusted, fingerprint=fingerprint, code=code)
-        device.allow(budget)
         enrolled = device.status().belonging
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"the recommender's key, pinned from now on: {joined.recommender.hex()}")

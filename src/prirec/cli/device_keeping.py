@@ -56,6 +56,7 @@ def _belonging(of: "Belonging") -> list[tuple[str, str]]:
         ("campaign", campaign),
         ("places downloaded", f"{of.places:,}"),
         ("recommends", "yes" if of.can_recommend else "not yet: no model is published, or none is downloaded"),
+        *([("learns nothing", f"{of.unusable}; it adds zeros to sums, at the full price")] if of.unusable else []),
     ]
 
 

@@ -31,9 +31,11 @@ def init(
     from prirec.recommender.beginning import found, refuse_odd_title, refuse_second
     from prirec.recommender.standing import fingerprint
     from prirec.recommender.store import Store
+    from prirec.recommender.tls import refuse_odd
 
     made, names = certificates(folder, store), hosts or [gethostname()]
     refuse_odd_title(title)
+    refuse_odd(names)
     with Store.open(store) as opened:
         refuse_second(opened)
         made.make(title=title, hosts=names, now=datetime.now(UTC))

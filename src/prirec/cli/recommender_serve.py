@@ -42,7 +42,9 @@ def serve(
     """Serve devices, and conduct rounds, until stopped.
 
     Ctrl-C or SIGTERM stop it in good order. Logs go to the standard error stream, one JSON object a line, with nothing
-    about anyone. Any number of machines may serve one PostgreSQL database: one of them conducts at a time."""
+    about anyone. Any number of machines may serve one PostgreSQL database: one of them conducts at a time.
+
+    Without an enrolment code whoever reaches the service may enrol; the first line of the log says which it is."""
     from functools import partial
 
     from prirec.cli.extras import needing
@@ -68,9 +70,13 @@ def serve(
 
 
 def _refuse_odd(code: str | None, *, certificate: Path | None, key: Path | None) -> None:
+    from os import environ
+
     from prirec.errors import UsageError
 
     if (certificate is None) != (key is None):
         raise UsageError("--certificate and --key belong together: give both, or neither")
+    if code is None and CODE in environ:  # one that is empty does not get here, and would let everybody in
+        raise UsageError(f"{CODE} is set and empty; give a code in it, or unset it to let anybody enrol")
     if code is not None and not 0 < len(code) <= LONGEST_CODE:
         raise UsageError(f"an enrolment code has 1 to {LONGEST_CODE} characters")

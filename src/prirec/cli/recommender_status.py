@@ -34,7 +34,8 @@ def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = F
     show_table((found.title, ""), _rows(found, end=end))
     typer.echo(f"fingerprint {found.fingerprint}")
     if end is not None and (left := (end - datetime.now(UTC)).days) < SOON:
-        note(f"the server's certificate ends in {max(left, 0)} days: prirec recommender keys rotate")
+        when = "has ended" if left < 0 else f"ends in {left} days"
+        note(f"the server's certificate {when}: prirec recommender keys rotate")
 
 
 def _end(files: "Certificates") -> "datetime | None":
@@ -61,12 +62,23 @@ def _rows(found: "Standing", *, end: "datetime | None") -> list[tuple[str, str]]
 def _campaign(found: "Campaign | None") -> list[tuple[str, str]]:
     if found is None:
         return [("campaign", "none yet")]
-    over = {"over": "over: its model is published", "failed": "failed: its sum of visits was not opened"}
+    over = {"over": "over: its model is published", "failed": f"failed: {_failure(found)}"}
     return [
         ("campaign", f"{found.number}, with {found.people:,} people"),
         ("phase", over.get(found.phase, found.phase) + (f", attempt {found.attempt + 1}" if found.attempt else "")),
         ("rounds behind it", f"{found.round:,} of {found.rounds:,}"),
     ]
+
+
+def _failure(found: "Campaign") -> str:
+    """What ended it without a model: its last sum, or its operator, who leaves an attempt or a round unfinished."""
+    if found.round == found.rounds:
+        return "V was never moved"
+    last = found.past[-1] if found.past else None
+    attempts = sum(past.kind == "visits" for past in found.past)
+    if last is not None and last.kind == "visits" and not last.opened and attempts > found.attempt:
+        return "its sum of visits was not opened"
+    return "its operator ended it"
 
 
 def _as_dict(found: "Standing", *, end: "datetime | None") -> dict[str, Any]:

@@ -20,6 +20,7 @@ MOST_LETTERS: Final = 64  # in one answer
 MOST_MESSAGES: Final = 8  # in one request
 MOST_SECONDS: Final = 30  # that an answer may be waited for
 FINEST_CELL: Final = 6  # the h3 resolution of the smallest cell that a device tells: about 36 km²
+MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: a vector over all places of two million, with head room
 SMALL: Final = 4096  # bytes: the most of a request that carries no message of a protocol
 
 Opaque: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=256)]

@@ -9,25 +9,29 @@ from os import urandom
 from time import time
 
 from prirec.contract.wire import MOST_MESSAGES, Letter, Post
-from prirec.device.client import AwayError, Client
-from prirec.device.following import catch_up
+from prirec.device.client import NOT_TAKEN_IN, AwayError, Client
+from prirec.device.following import asked_and_missing, catch_up, fetch_asked
 from prirec.device.ledger import PaidStore
 from prirec.device.membership import save_enrolled
 from prirec.device.person import Person
-from prirec.device.taking_part import Rounds
+from prirec.device.taking_part import Rounds, of_use
 from prirec.device.view import View
-from prirec.errors import PassingError
+from prirec.errors import Fault, PassingError, PeerError
 
 DAY = 86_400
+MOST_REFUSALS = 8  # in a row: a key that is being changed, or a clock that is off, lets a device in again before that
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """In seconds: how long one question waits for an answer, and how long a device stays away after failures."""
+    """In seconds: how long one question waits for an answer, and how long a device stays away after failures. `grace`
+    is what every device waits when the log names other regions, whether its person has asked for any besides its own
+    or not: those that come in this time count from the first sum on, and who waits for them cannot be told."""
 
     wait: int = 20
     first: float = 1.0
     longest: float = 300.0
+    grace: float = 3.0
 
     def pause(self, failures: int, *, luck: float, wished: float = 0.0) -> float:
         """Doubles with each failure, between half and the whole of it as luck has it: devices do not come back as
@@ -54,50 +58,96 @@ class Agent:
             person, paid, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
         )
         self._sleep, self._code = sleep, code
-        self._outgoing = self.rounds.handed_in_before()
-        self._after, self._failures = 0, 0
+        self._outgoing = self.rounds.handed_in_before(self.view)
+        self._after, self._failures, self._refusals = 0, 0, 0
+        self._errand: asyncio.Task[None] | None = None  # regions that the person asked for are on their way
         self.problem: AwayError | PassingError | None = None  # why the last step came to nothing
         self.forgotten = 0  # letters that led to an error nobody foresaw
         self.unforeseen: Exception | None = None  # the last of them
 
     async def run(self, stop: asyncio.Event, *, after: Callable[[], None] = lambda: None) -> None:
         """Until it is stopped. `after` is called after each step. A refusal that no waiting mends is raised."""
-        while not stop.is_set():
-            answered = await self.step(wait=0 if self._failures else None)  # who was away is not made to wait
-            after()
-            if not answered and self._failures:
-                wished = self.problem.after if isinstance(self.problem, AwayError) else 0.0
-                pause = self.patience.pause(self._failures, luck=_luck(), wished=wished)
-                await _first(self._sleep(pause), stop.wait())
+        try:
+            while not stop.is_set():
+                began, at = asyncio.get_running_loop().time(), self._place
+                answered = await self.step(wait=0 if self._failures else None)  # who was away is not made to wait
+                after()
+                early = asyncio.get_running_loop().time() - began < self.patience.wait / 2
+                if not answered or (early and self._place == at and not self._outgoing):
+                    await _first(self._sleep(self._pause()), stop.wait())
+        finally:
+            await self.let_go()
+
+    def _pause(self) -> float:
+        """After a failure; or after an answer without news that came before its time, which whoever has too many that
+        wait gives to some."""
+        wished = self.problem.after if isinstance(self.problem, AwayError) else 0.0
+        return self.patience.pause(max(self._failures, 1), luck=_luck(), wished=wished)
+
+    @property
+    def _place(self) -> tuple[int, int]:
+        """How far it has come: letters and entries of the log."""
+        return self._after, self.view.member.head.length
+
+    @property
+    def _regions(self) -> tuple[bytes | None, ...]:
+        """The documents that say which regions there are for the sums to come."""
+        return tuple(self.view.standing.get(subject) for subject in ("charter", "edition"))
+
+    async def let_go(self) -> None:
+        """Ends what goes on beside the steps."""
+        if self._errand is not None:
+            self._errand.cancel()
+            await asyncio.gather(self._errand, return_exceptions=True)
+            self._errand = None
 
     async def step(self, *, wait: int | None = None) -> bool:
         """One question and what it leads to. Whether there was an answer, and room to keep it."""
         try:
             if not self.view.member.enrolled:
                 await self._enrol()
-            now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
-            patient = self.patience.wait if wait is None else wait
-            post = await self.client.mail(now, after=self._after, wait=0 if later else patient)
-            self._outgoing = later
-            await self._hear(post)
+            self._look_at_errand()
+            await self._hear(await self._mail(self.patience.wait if wait is None else wait))
         except (AwayError, PassingError) as problem:
             self.problem, self._failures = problem, self._failures + 1
             return False
-        self.problem, self._failures = None, 0
+        self.problem, self._failures, self._refusals = None, 0, 0
         return True
+
+    async def _mail(self, wait: int) -> Post:
+        """AwayError for a refusal that may not last."""
+        now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
+        try:
+            post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
+        except PeerError as refusal:
+            self._refusals += 1
+            if refusal.fault is not Fault.AUTH or self._refusals >= MOST_REFUSALS:
+                raise
+            raise AwayError(f"the recommender does not let this device in ({refusal})") from None
+        self._outgoing = later
+        return post
 
     async def follow(self) -> None:
         """Reads the log, and forgets what it has left behind."""
         self.view = await catch_up(self.person, self.client)
         self.rounds.forget_past(self.view)
+        self._outgoing = of_use(self._outgoing, self.view)
+        if self._errand is None and asked_and_missing(self.view):
+            self._errand = asyncio.create_task(fetch_asked(self.person, self.client))
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing waits to be handed in."""
-        return not self._outgoing
+    def _look_at_errand(self) -> None:
+        """What was fetched beside the steps is looked at once it is there."""
+        if self._errand is not None and self._errand.done():
+            self._errand.exception()  # one that failed is tried again when the log is next read
+            self._errand, self.view = None, View.of(self.person)
 
     async def _enrol(self) -> None:
-        await self.client.enrol(cell=self.view.member.cell, code=self._code)
+        try:
+            await self.client.enrol(cell=self.view.member.cell, code=self._code)
+        except PeerError as refusal:
+            if refusal.fault is not Fault.AUTH:
+                raise
+            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
         with self.person.store.transaction() as rows:
             save_enrolled(rows)
         self.view = View.of(self.person)
@@ -105,7 +155,11 @@ class Agent:
     async def _hear(self, post: Post) -> None:
         """Letters are about what the log says by now, so the log is read first."""
         if post.entries > self.view.member.head.length:
+            before = self._regions
             await self.follow()
+            if self._regions != before:
+                await self._sleep(self.patience.grace)
+                self._look_at_errand()
         for letter in post.letters:
             self._after = letter.number  # first, so that one which cannot be answered does not come for ever
             said = self._answered(letter)

@@ -3,7 +3,7 @@
     with Device.open(path) as device:
         device.join("https://recommender:8443", home=(35.68, 139.76))
         device.record_visit("poi-17")
-        device.take_part(seconds=60)
+        device.take_part()
         for place in device.recommend(near=(35.68, 139.76)):
             ...
 
@@ -139,7 +139,9 @@ class Device:
             self.person.set_home(here)
         return joined
 
-    def take_part(self, *, seconds: float, code: str = "", tell: Callable[[str], None] = lambda words: None) -> None:
+    def take_part(
+        self, *, seconds: float = 60.0, code: str = "", tell: Callable[[str], None] = lambda words: None
+    ) -> None:
         """Follows the log and takes part in what it is invited to, for so long. What it does is told, without a private
         value."""
 
@@ -153,23 +155,25 @@ class Device:
     async def take_part_until(
         self, stop: asyncio.Event, *, code: str = "", tell: Callable[[str], None] = lambda words: None
     ) -> None:
-        """Until it is stopped, at once: whatever it was doing is as if it had been switched off then."""
+        """Until it is stopped, at once: whatever it was doing is as if it had been switched off then. StateError if
+        another agent is at work on the file: letters that one has read the other never sees."""
         from prirec.device.watching import Watch
 
-        async with self.online(code=code) as agent:
-            watch = Watch(agent)
+        with self.store.alone():
+            async with self.online(code=code) as agent:
+                watch = Watch(agent)
 
-            def look() -> None:
-                for words in watch.news():
-                    tell(words)
+                def look() -> None:
+                    for words in watch.news():
+                        tell(words)
 
-            working = asyncio.ensure_future(self._work(agent, stop, look))
-            stopped = asyncio.ensure_future(stop.wait())
-            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
-            for task in (working, stopped):
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await working
+                working = asyncio.ensure_future(self._work(agent, stop, look))
+                stopped = asyncio.ensure_future(stop.wait())
+                await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+                for task in (working, stopped):
+                    task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await working
 
     async def _work(self, agent: "Agent", stop: asyncio.Event, look: Callable[[], None]) -> None:
         """The log first: who is online for moments only has what was published all the same."""
@@ -201,7 +205,7 @@ class Device:
         asyncio.run(self._download(*checked_point(*near)))
 
     async def _download(self, lat: float, lon: float) -> None:
-        from prirec.device.following import catch_up
+        from prirec.device.following import catch_up, fetch_asked
         from prirec.device.joining import cell_of
         from prirec.device.view import save_region
 
@@ -211,7 +215,7 @@ class Device:
                 raise StateError("nothing has been published yet")
             with self.store.transaction() as rows:
                 save_region(rows, cell_of((lat, lon)))
-            await catch_up(self.person, agent.client)
+            await fetch_asked(self.person, agent.client)
 
     def leave(self) -> None:
         """The deployment forgets the device, and the device the deployment. What was spent is not refunded."""

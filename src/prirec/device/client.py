@@ -24,6 +24,7 @@ from prirec.sharing.keys import SigningKey
 LIMIT = documents.LIMIT + 2**20  # bytes of an answer
 PATIENCE = 10.0  # seconds without a byte, beyond what was asked to wait
 WHOLE = 300.0  # seconds for a whole answer
+NOT_TAKEN_IN = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
 HEADERS = {"accept": wire.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
 _Kind = TypeVar("_Kind", bound=Part)
@@ -137,8 +138,18 @@ class Client:
             ):
                 body = await _bounded(answer)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as problem:
-            raise AwayError(f"the recommender cannot be reached ({type(problem).__name__})") from None
+            raise AwayError(_unreached(problem)) from None
         return _checked(answer, body)
+
+
+def _unreached(problem: BaseException) -> str:
+    """Why, in words: a certificate that does not hold is no recommender that is away."""
+    cause: BaseException | None = problem
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the recommender's certificate does not hold ({cause.verify_message})"
+        cause = cause.__cause__ or cause.__context__
+    return f"the recommender cannot be reached ({type(problem).__name__})"
 
 
 async def _bounded(answer: httpx.Response) -> bytes:

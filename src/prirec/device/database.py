@@ -78,6 +78,23 @@ class Database:
                 f"an older copy of {self._path.name} could not be removed ({error.strerror}); remove it by hand"
             ) from None
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """StateError while another has this. A lock of its own beside the file, which writers do not wait for, and
+        which goes with its process, however that ends."""
+        beside = self._path.with_name(f"{self._path.name}.agent")
+        with _explained(self._path):
+            sqlite.create(beside)
+            lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
+        try:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError:
+                raise StateError(f"another agent is at work on {self._path.name}; stop that one first") from None
+            yield
+        finally:
+            lock.close()
+
     def close(self) -> None:
         self._connection.close()
 

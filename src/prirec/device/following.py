@@ -1,5 +1,8 @@
 """How a device follows its recommender's log: it checks every entry, fetches what the last of each kind names, and
-keeps both in one transaction. Whole regions are fetched, so a request tells no more than the region."""
+keeps both in one transaction. Whole regions are fetched, so a request tells no more than the region.
+
+The regions that its person has asked for besides are fetched apart (`fetch_asked`): which these are is private, so
+nothing that goes out under the device's name may wait for them."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -9,7 +12,7 @@ from typing import Protocol
 from prirec.contract.documents import Edition, Manifest, Model, Publication, address
 from prirec.contract.log import MOST, SignedEntry
 from prirec.contract.regions import wanted
-from prirec.device.membership import save_head
+from prirec.device.membership import held_membership, save_head
 from prirec.device.models import drop_models
 from prirec.device.person import Person
 from prirec.device.shelf import prune_documents, save_documents
@@ -31,12 +34,12 @@ class Source(Protocol):
 async def catch_up(person: Person, source: Source) -> View:
     """The view with everything that the log says by now."""
     view = View.of(person)
-    head, standing, more = view.member.head, dict(view.standing), True
+    head, standing, begun, more = view.member.head, dict(view.standing), _begun(view), True
     while more:
         entries = await source.log(head.length)
         head = head.after(entries, deployment=view.member.deployment, recommender=view.member.recommender)
         for one in entries:
-            _follow(standing, one)
+            _follow(standing, one, begun)
         more = len(entries) >= MOST  # a page that is not full is the last
     if head == view.member.head:
         return await _complete(view, source)
@@ -44,6 +47,9 @@ async def catch_up(person: Person, source: Source) -> View:
     keeping = await _fetch_all(view, source)
     _refuse_going_back(before, view)
     with person.store.transaction() as rows:
+        held = held_membership(rows)
+        if held is None or held.head.length > head.length:  # left, or another process has read on: what it knows holds
+            return View.of(person)
         save_documents(rows, view.shelf.fresh.values())
         prune_documents(rows, keeping=keeping)
         drop_models(rows, keeping=_campaigns(view))
@@ -69,7 +75,7 @@ def _at(model: Model) -> tuple[int, bool]:
 
 
 async def _complete(view: View, source: Source) -> View:
-    """Regions may be missing that the person has asked for since."""
+    """What was cut short the last time."""
     await _fetch_all(view, source)
     if view.shelf.fresh:
         with view.shelf.person.store.transaction() as rows:
@@ -78,9 +84,19 @@ async def _complete(view: View, source: Source) -> View:
     return view
 
 
-def _follow(standing: dict[str, bytes], one: SignedEntry) -> None:
-    """PeerError where the story is told twice: a charter has one edition, so that cohorts are drawn once."""
+def _begun(view: View) -> set[bytes]:
+    """Charters that have begun a campaign, as far as the device knows of now."""
+    return {name for subject, name in view.standing.items() if subject == "charter"}
+
+
+def _follow(standing: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
+    """PeerError where the story is told twice: a charter begins one campaign and has one edition, so that cohorts are
+    drawn once."""
     subject = one.entry.subject
+    if subject == "charter":
+        if one.entry.document in begun:
+            raise PeerError(Fault.EQUIVOCATION, "a campaign is begun a second time")
+        begun.add(one.entry.document)
     if subject == "edition" and ("edition" in standing or "charter" not in standing):
         raise PeerError(Fault.EQUIVOCATION, "a campaign has a second edition, or an edition no campaign")
     for gone in _BELOW.get(subject, ()):
@@ -131,11 +147,41 @@ async def _regions(view: View, source: Source, manifest: bytes, needed: set[byte
     own = view.cells(known)
     parts = wanted(known, own)
     await _fetch(view, source, parts)
-    asked = wanted(known, view.asked(known) - own) if own is not None else ()
-    needed |= {manifest, *parts, *asked}
-    for name in asked:
-        with suppress(ProtocolError):  # whoever fails here would tell where it was
+    needed |= {manifest, *parts, *_asked(view, known)}
+
+
+def _asked(view: View, known: Manifest) -> tuple[bytes, ...]:
+    """What the person has asked for besides the own regions."""
+    own = view.cells(known)
+    return tuple(wanted(known, view.asked(known) - own)) if own is not None else ()
+
+
+def asked_and_missing(view: View) -> list[bytes]:
+    """Of what is in force, the regions that the person has asked for and the device has not."""
+    names = [name for manifest in _manifests(view) for name in _asked(view, view.shelf.read(Manifest, manifest))]
+    return [name for name in dict.fromkeys(names) if not view.shelf.has(name)]
+
+
+async def fetch_asked(person: Person, source: Source) -> None:
+    """One after another, each kept when it has come. One that fails is tried again when the log is next read."""
+    view = View.of(person)
+    for name in asked_and_missing(view):
+        with suppress(ProtocolError):
             await _fetch(view, source, [name])
+            with person.store.transaction() as rows:
+                save_documents(rows, view.shelf.fresh.values())
+            view.shelf.fresh.clear()
+
+
+def _manifests(view: View) -> set[bytes]:
+    """Those that are in force, as far as they are here."""
+    names = set[bytes]()
+    if view.campaign is not None:
+        names.add(view.campaign.charter.manifest)
+        names |= set() if view.campaign.edition is None else {view.campaign.edition.manifest}
+    if "publication" in view.standing:
+        names.add(view.shelf.read(Publication, view.standing["publication"]).manifest)
+    return {name for name in names if view.shelf.has(name)}
 
 
 async def _fetch(view: View, source: Source, names: Iterable[bytes]) -> None:

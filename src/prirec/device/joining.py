@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 
 from prirec.contract.wire import FINEST_CELL, Hello
-from prirec.device.client import AwayError, Client, carrier, trusting
+from prirec.device.client import NOT_TAKEN_IN, AwayError, Client, carrier, trusting
 from prirec.device.membership import Membership, save_enrolled
 from prirec.device.person import Person, Point
 from prirec.errors import Fault, PeerError, StateError, UsageError
@@ -59,11 +59,7 @@ async def _met(line: httpx.AsyncClient) -> Hello:
     try:
         return await Client(line).hello()
     except AwayError as problem:
-        raise AwayError(
-            "there is no recommender at that address, or its certificate is not from an authority that this device is "
-            "told to trust",
-            after=problem.after,
-        ) from None
+        raise AwayError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
 
 
 async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *, code: str) -> None:
@@ -71,8 +67,10 @@ async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *,
     try:
         client = Client(line, identity=joined.identity, deployment=joined.deployment)
         await client.enrol(cell=joined.cell, code=code)
-    except PeerError:
+    except PeerError as refusal:
         person.leave()
+        if refusal.fault is Fault.AUTH:
+            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
         raise
     except AwayError:
         return

@@ -12,7 +12,7 @@ from prirec.device.exporting import exported
 from prirec.device.membership import Membership, held_membership, save_membership
 from prirec.device.models import Kept, Visited, held_given, held_model
 from prirec.device.shelf import held_document
-from prirec.device.store import Store
+from prirec.device.store import Store, give_up
 from prirec.device.tables import OF_DEPLOYMENT, OF_PERSON
 from prirec.device.values import Given, checked_name, checked_point, checked_values, to_json, value_from
 from prirec.device.visits import Visit, held_visits, save_visit
@@ -116,9 +116,11 @@ class Person:
             save_membership(rows, membership)
 
     def leave(self) -> None:
-        """The device is nobody there any more, and what it had from there is gone; the person's own data stay."""
+        """The device is nobody there any more, and what it had from there is gone, vectors that it masked for a sum
+        there included; the person's own data stay."""
         with self.store.transaction() as rows:
             _empty(rows, OF_DEPLOYMENT)
+            give_up(rows)
 
     def model(self, campaign: bytes) -> Kept | None:
         with self.store.reading() as rows:
@@ -145,6 +147,7 @@ class Person:
         entered stay entered: ledger and journal are kept."""
         with self.store.transaction() as rows:
             _empty(rows, OF_DEPLOYMENT + OF_PERSON)
+            give_up(rows)
         self.store.erase_copies()
 
 

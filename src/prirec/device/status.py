@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from prirec.device.learning import visited_places
 from prirec.device.person import Person
+from prirec.device.records import records_of
 from prirec.device.view import View
+from prirec.errors import PrirecError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class Belonging:
     rounds: int  # that the campaign has
     places: int  # downloaded, of the catalogue
     can_recommend: bool
+    unusable: str  # why nothing can be learnt from the person's data as they are; empty: something can
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +59,22 @@ def _belonging(view: View) -> Belonging:
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),
         can_recommend="publication" in view.standing,
+        unusable=_unusable(view),
     )
+
+
+def _unusable(view: View) -> str:
+    """Whoever takes part regardless adds zeros, at the full price (contributing.py): nobody else is told, so the person
+    is told here."""
+    person, campaign = view.shelf.person, view.campaign
+    if campaign is None:
+        return ""
+    try:
+        visited_places(person, campaign, view.known)
+        if campaign.edition is not None:
+            records_of(person, campaign, view.known)
+    except PrirecError as problem:
+        return str(problem)
+    except Exception as problem:
+        return f"an unforeseen fault, {type(problem).__name__}"  # its words could repeat a value
+    return ""

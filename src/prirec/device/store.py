@@ -10,7 +10,7 @@ recommender's round numbers catch part of it: those that it has closed it does n
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -121,6 +121,10 @@ class Store:
         held = self.entry(of)
         return held.payload or None if held is not None and held.round == of else None
 
+    def alone(self) -> AbstractContextManager[None]:
+        """As long as this lasts no other process can have the same: for whoever answers letters on this file."""
+        return self._database.alone()
+
     def erase_copies(self) -> None:
         """Removes the copies of older versions that stand beside the file."""
         self._database.erase_copies()
@@ -155,6 +159,11 @@ def settle(rows: sqlite3.Connection, wanted: Persist) -> Entry:
         (of.deployment, of.kind, of.number, of.group, of.attempt, new.stage, new.digest, new.payload, new.masked),
     )
     return new
+
+
+def give_up(rows: sqlite3.Connection) -> None:
+    """Burns every round in which a masked vector could still be sent, and the vector with it: the device leaves."""
+    rows.execute("UPDATE rounds SET stage = ?, payload = x'' WHERE payload != x''", (Stage.BURNT,))
 
 
 def _held(rows: sqlite3.Connection, of: Round) -> Entry | None:

@@ -26,6 +26,11 @@ from prirec.sharing.keys import SigningKey
 MOST = 4  # rounds at once: there are never more than two honest ones
 
 
+def of_use(messages: Iterable[bytes], view: View) -> list[bytes]:
+    """Those that are for a round which the log has not left behind."""
+    return [body for body in messages if is_current(decode(body).round, view)]
+
+
 class Rounds:
     """Fed with letters, it answers with what is to be handed in. `day` is today, in days since 1970."""
 
@@ -51,9 +56,9 @@ class Rounds:
             self.declined = refusal
             return []
 
-    def handed_in_before(self) -> list[bytes]:
+    def handed_in_before(self, view: View) -> list[bytes]:
         """What an earlier life masked, and may not have got through with."""
-        return self._person.store.pending()
+        return of_use(self._person.store.pending(), view)
 
     def forget_past(self, view: View) -> None:
         """When the log has gone on: keys of rounds that are over are dropped, and so are vectors that were masked for

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from prirec.device.agent import Agent
-from prirec.device.client import AwayError
 from prirec.device.contributing import WHAT
 from prirec.errors import PrirecError
 from prirec.protocols.actions import Stage
@@ -31,8 +30,7 @@ class Seen:
     standing: Mapping[str, bytes]
     stages: Mapping[tuple[str, int], Stage]
     declined: PrirecError | None
-    away: bool
-    hindered: str  # by its own disk
+    hindered: str  # why it waits: the recommender is away, or refuses it, or the disk is full
 
     @classmethod
     def of(cls, agent: Agent) -> Self:
@@ -48,8 +46,7 @@ class Seen:
             standing=dict(agent.view.standing),
             stages={(kind, number): Stage(stage) for kind, number, stage in found},
             declined=agent.rounds.declined,
-            away=isinstance(agent.problem, AwayError),
-            hindered="" if agent.problem is None or isinstance(agent.problem, AwayError) else str(agent.problem),
+            hindered="" if agent.problem is None else str(agent.problem),
         )
 
 
@@ -82,11 +79,9 @@ class Watch:
 
 
 def _reached(before: Seen, now: Seen) -> Iterator[str]:
-    if now.away and not before.away:
-        yield "the recommender does not answer; trying again from time to time"
-    if before.away and not now.away:
-        yield "the recommender answers again"
     if now.hindered and now.hindered != before.hindered:
-        yield f"waiting: {now.hindered}"
+        yield f"trying again from time to time: {now.hindered}"
+    if before.hindered and not now.hindered:
+        yield "the recommender answers again"
     if now.enrolled and not before.enrolled:
         yield "enrolled"

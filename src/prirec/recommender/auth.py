@@ -50,6 +50,7 @@ class Doorkeeper:
         self._challenge_key = derive(token_key, "prirec challenges", deployment)
         self._session_key = derive(token_key, "prirec sessions", deployment)
         self._code = None if code is None else sha256(code.encode()).digest()
+        self.asks_for_code = code is not None
         self._sessions: dict[bytes, tuple[bytes, int]] = {}
         self._answered, self._order = set[bytes](), deque[tuple[float, bytes]]()
 

@@ -33,7 +33,7 @@ def back_up(store: Path, target: Path) -> int:
 
 def _sift(copy: Path) -> int:
     with closing(connected(copy)) as rows:
-        for table in ("mail", "inbox", "lease"):  # who conducts the original does not conduct the copy
+        for table in ("mail", "inbox", "invited", "lease"):  # who conducts the original does not conduct the copy
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

@@ -69,6 +69,7 @@ class Conductor:
         self.identity = SigningKey(self._founding.identity)
         self.gatherings: dict[Round, Gathering] = {}
         self._outbox = Outbox(store, holder=self.holder)
+        self._changes = 0  # of the progress, that were seen
         self._written: bytes | None = None  # where the campaign is, by the store
         self._read: Progress | None = None  # the same, read
         self._begun: bytes | None = None  # where it was when the gatherings were begun
@@ -110,10 +111,11 @@ class Conductor:
         return moved
 
     def _progress(self) -> Progress | None:
-        """Of a campaign that is under way."""
-        found = self.store.progress()
-        if found != self._written:
-            self._written, self._read = found, None if found is None else rules.read(found)
+        """Of a campaign that is under way. It can be megabytes, and is looked at many times a second: it is read only
+        when it has changed."""
+        self._changes, found = self.store.progress_since(self._changes)
+        if found is not None:
+            self._written, self._read = found, rules.read(found)
         return None if self._read is None or self._read.ended else self._read
 
     def _on(self, progress: Progress) -> Course:
@@ -137,14 +139,12 @@ class Conductor:
     def _hear(self) -> int:
         """All that has come: only then is anybody late."""
         heard = 0
-        while True:
-            came = self.store.incoming(self._heard, _BATCH)
+        while came := self.store.incoming(self._heard, _BATCH):  # of large ones fewer come at once than were asked for
             for number, body in came:
                 self._heard = number
                 self._hear_one(body)
             heard += len(came)
-            if len(came) < _BATCH:
-                return heard
+        return heard
 
     def _hear_one(self, body: bytes) -> None:
         try:

@@ -64,10 +64,10 @@ class Course:
             return [(self.campaign.popularity(attempt=attempt), everyone)]
         if progress.phase == "learning":
             return [(self.campaign.interaction(t, V=progress.V, attempt=attempt), everyone)]
-        cohort, V = cohorts_by(self.lines, self.campaign.settings), progress.V
+        cohort, V, centres = cohorts_by(self.lines, self.campaign.settings), progress.V, progress.centres
         members = [[everyone[at] for at in np.flatnonzero(cohort == one)] for one in range(int(cohort.max()) + 1)]
         return [
-            (self.campaign.mixing(t, number, V=V, centre=progress.centres[number], attempt=attempt), names)
+            (self.campaign.mixing(t, number, V=V, centre=centres[number], attempt=attempt), names)
             for number, names in enumerate(members)
         ]
 

@@ -37,6 +37,7 @@ from prirec.recommender.desk import Desk, Found
 from prirec.recommender.kept import Kept
 from prirec.recommender.limits import LARGE, Buckets, Hold, Limits, Room, Turns, neighbourhood
 from prirec.recommender.metrics import PAGE, Metrics
+from prirec.recommender.newcomers import Newcomers
 from prirec.recommender.sorting import Sorted, Sorter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -79,8 +80,7 @@ class Endpoints:
         self._addresses = Buckets[str](limits.address, most=limits.remembered)
         self._devices = Buckets[bytes](limits.device, most=limits.remembered)
         self._bytes = Buckets[bytes](limits.device_bytes, most=limits.remembered)
-        self._newcomers = Buckets[str](limits.enrolment, most=limits.remembered)
-        self._all_newcomers = Buckets[str](limits.enrolments, most=1)
+        self._newcomers = Newcomers(self._door, limits=limits)
 
     async def close(self) -> None:
         await self.desk.close()
@@ -123,9 +123,7 @@ class Endpoints:
         address = self._counted(request)
         signed = await self._asked(request, SignedEnrolment)
         refuse_odd(signed.enrolment.cell)
-        self._door.enrolling(signed)
-        self._newcomers.take(address, now=self.steady())
-        self._all_newcomers.take("", now=self.steady())
+        self._newcomers.let_in(signed, address=address, now=self.steady())
         wanted, day = signed.enrolment, int(self.clock() // DAY)
         await self._written(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
         return packed(Done(), headers=PRIVATE)

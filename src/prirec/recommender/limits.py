@@ -8,6 +8,7 @@ from ipaddress import IPv6Address, ip_address
 from math import inf
 from typing import Final, Generic, TypeVar
 
+from prirec.contract.wire import MOST_OCTETS
 from prirec.errors import UsageError
 from prirec.recommender.answers import too_many
 
@@ -32,13 +33,15 @@ class Rate:
 class Limits:
     """What a service bears. Addresses may hide many devices behind one: they are given more than a device."""
 
-    mail: int = 16 * 2**20  # bytes of one request with messages: a vector over all places, with head room
+    mail: int = MOST_OCTETS  # bytes of one request with messages: devices follow no campaign that needs more
     under_way: int = 256 * 2**20  # bytes of all large bodies that are being read or written down
     device: Rate = Rate(10.0, 100)
     device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it hands in is kept until its round is over
     address: Rate = Rate(200.0, 2000)
     enrolment: Rate = Rate(0.2, 50)  # from one address
     enrolments: Rate = Rate(10.0, 1000)  # from everywhere
+    guess: Rate = Rate(0.01, 10)  # enrolments with a wrong code, from one address
+    guesses: Rate = Rate(0.5, 500)  # from everywhere: fifty addresses together wear it out, and no fewer
     remembered: int = 100_000  # devices or addresses whose rates are known; those beyond share one
     polls: int = 20_000  # requests that wait for letters; those beyond are answered at once
     connections: int = 20_000  # open at once
@@ -61,6 +64,15 @@ class Buckets(Generic[Key]):
 
     def take(self, key: Key, *, now: float, many: int = 1) -> None:
         """So many of what is counted. RefusedError with the time to wait, and nothing taken, if it is too many."""
+        where, even_at = self._after(key, now=now, many=many)
+        self._even_at[where] = even_at
+
+    def refuse_spent(self, key: Key, *, now: float) -> None:
+        """RefusedError where the next one would be too many; nothing is taken."""
+        self._after(key, now=now, many=1)
+
+    def _after(self, key: Key, *, now: float, many: int) -> tuple[Key | None, float]:
+        """Which bucket it is, and when that has nothing to make up for once so many more are taken."""
         found = self._even_at.get(key)
         where: Key | None = key
         if found is None and len(self._even_at) >= self._most and not self._tidy(now):
@@ -68,7 +80,7 @@ class Buckets(Generic[Key]):
         even_at = (now if found is None or found < now else found) + many * self._interval
         if (over := even_at - now - self._slack) > 1e-9:
             raise too_many(over)
-        self._even_at[where] = even_at
+        return where, even_at
 
     def _tidy(self, now: float) -> bool:
         """Whether there is room, once those are forgotten who have nothing to make up for."""

@@ -41,6 +41,11 @@ def note(event: str, **told: int | float | str) -> None:
     _log.info(event, extra={"told": told})
 
 
+def warning(event: str, **told: int | float | str) -> None:
+    """The same, and something is to be done about it."""
+    _log.warning(event, extra={"told": told})
+
+
 def failure(event: str, error: BaseException, **told: int | float | str) -> None:
     """Something that should not have happened."""
     _log.error(event, extra={"told": told | _error(error)})

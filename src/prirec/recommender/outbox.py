@@ -2,13 +2,28 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from prirec.protocols.actions import Persist, Send
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import AnyMessage, Delivery, Round
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.recommender.store import Store
 
 PORTION = 4 * 2**20  # bytes of letters in one transaction: nobody else can write meanwhile
+
+
+@dataclass(slots=True)
+class _Portion:
+    letters: list[tuple[bytes, Round, bytes]] = field(default_factory=list)
+    inviting: list[tuple[bytes, Round]] = field(default_factory=list)
+    masking: set[Round] = field(default_factory=set)
+
+    def add(self, message: AnyMessage, body: bytes) -> None:
+        self.letters.append((message.receiver, message.round, body))
+        if isinstance(message, Invitation):
+            self.inviting.append((message.receiver, message.round))
+        elif isinstance(message, Delivery):
+            self.masking.add(message.round)
 
 
 class Outbox:
@@ -22,24 +37,25 @@ class Outbox:
         self._messages += (send.message for send in sends)
 
     def empty(self) -> None:
-        """First what must be written, then what is sent; and with the first boxes of a round, that vectors may be
-        masked in it from now on. After an error what was written is gone from here, and the rest is not."""
+        """First what must be written, then what is sent; with an invitation, that its receiver may hand in messages;
+        and with the first boxes of a round, that vectors may be masked in it from now on. After an error what was
+        written is gone from here, and the rest is not."""
         while self._persists or self._messages:
-            letters, masking = self._portion()
-            self._store.deliver(letters, persists=self._persists, masking=masking, holder=self._holder)
+            portion = self._portion()
+            self._store.deliver(
+                portion.letters, persists=self._persists, inviting=portion.inviting, masking=portion.masking,
+                holder=self._holder,
+            )  # fmt: skip
             self._persists = []
-            for _ in letters:
+            for _ in portion.letters:
                 self._messages.popleft()
 
-    def _portion(self) -> tuple[list[tuple[bytes, Round, bytes]], set[Round]]:
-        letters: list[tuple[bytes, Round, bytes]] = []
-        size, masking = 0, set()
+    def _portion(self) -> _Portion:
+        portion, size = _Portion(), 0
         for message in self._messages:
             body = encode(message)
             size += len(body)
-            if letters and size > self._most:
+            if portion.letters and size > self._most:
                 break
-            letters.append((message.receiver, message.round, body))
-            if isinstance(message, Delivery):
-                masking.add(message.round)
-        return letters, masking
+            portion.add(message, body)
+        return portion

@@ -11,7 +11,7 @@ from prirec.contract.documents import Line, Publication, Start, octets, written
 from prirec.data.dataset import Places
 from prirec.data.folder import read_public
 from prirec.engines.starts import Starts, starts_of
-from prirec.errors import UsageError
+from prirec.errors import DataError, UsageError
 from prirec.features.encoding import Encoding
 from prirec.features.planning import plan_declared
 from prirec.protocols.prediction import PlacePart
@@ -33,6 +33,8 @@ class Source:
 def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Source:
     """From `pois` and schema.toml of a data folder; no file with people or visits is opened. Private columns are those
     that schema.toml names as [users.*] and [visits.*]: devices are asked for them, and keep them."""
+    if not path.is_dir():
+        raise DataError("there is no such folder; places are published from its pois.csv or pois.parquet", file=path)
     public = read_public(path)
     encoding = plan_declared(public.places, public.schema, settings, timed=timed)
     return Source(public.places, encoding, public.notes)

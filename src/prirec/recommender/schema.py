@@ -6,6 +6,7 @@
     documents  the conductor, or the operator who publishes          never: the log names them
     log        the conductor or the operator, signed                 never: devices check that it only grows
     rounds     the conductor, before what follows is done            never: a number is not gone back to
+    invited    the conductor: who may hand in messages for a round   with its round, or when the device leaves
     inbox      a device that hands in a message, sealed              when its round is opened, burnt or begun anew
     mail       the conductor, for one device, sealed                 when it arrived, with its round, or its device
     progress   the conductor: where it is, public or sealed sums     overwritten
@@ -81,5 +82,14 @@ MIGRATIONS: Migrations = (
         ) {table}""",
         "CREATE TABLE counters (name {text} PRIMARY KEY, value {whole} NOT NULL) {table}",
         "INSERT INTO counters VALUES ('rounds', 0), ('inbox', 0), ('mail', 0)",
+    ),
+    (
+        """CREATE TABLE invited (
+            round {whole} NOT NULL,
+            name  {bytes} NOT NULL CHECK (length(name) = 32),
+            PRIMARY KEY (round, name)
+        ) {table}""",
+        "CREATE INDEX invited_by_name ON invited (name)",
+        "INSERT INTO counters SELECT 'progress', count(*) FROM progress",
     ),
 )

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from uvicorn.supervisors import Multiprocess
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import logs, tls
+from prirec.recommender.certificates import ends
 from prirec.recommender.connections import Connection
 from prirec.recommender.endpoints import Endpoints
 from prirec.recommender.limits import Limits
@@ -34,6 +36,7 @@ from prirec.recommender.store import Store
 
 KEEP_ALIVE: Final = 65  # seconds that a connection is kept for a next request: longer than a device waits for letters
 ENDING: Final = 10  # seconds that requests under way have when the service ends
+SOON: Final = timedelta(days=14)  # before its end, at which a certificate is worth a warning
 PAUSE: Final = 1.0  # seconds before a conductor that failed begins again
 
 
@@ -79,13 +82,24 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
     listening = _listening(host, port)
     _allow_many_connections()
     config = _configured(worker, workers=workers, log_config=logs.configuration())
-    logs.note("serving", host=host, port=listening.getsockname()[1], workers=workers)
+    _note_its_end(worker.certificate, now=datetime.now(UTC))
+    enrolment = "open to anybody" if worker.code is None else "asks for a code"
+    logs.note("serving", host=host, port=listening.getsockname()[1], workers=workers, enrolment=enrolment)
     with _ended_by_signals():
         if workers == 1:
             Server(config).run(sockets=[listening])
             return
         with _figures_together():
             Multiprocess(config, sockets=[listening]).run()
+
+
+def _note_its_end(certificate: Path, *, now: datetime) -> None:
+    """Devices refuse a certificate that has ended, all of them at the same moment."""
+    end = ends(certificate)
+    if end <= now:
+        logs.warning("the certificate has ended", until=end.isoformat())
+    elif end - now < SOON:
+        logs.warning("the certificate ends soon", until=end.isoformat(), days=(end - now).days)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Which of the messages that a device hands in are taken: its own, for the recommender, in a round that is open.
+"""Which of the messages that a device hands in are taken: its own, for the recommender, in a round that is open and
+that it was invited to. Who was not is told what those are told who come too late.
 
-The rest of what a message must be is for the collector to judge; a round that takes it knows who was invited.
+The rest of what a message must be is for the collector to judge.
 """
 
 from collections.abc import Sequence

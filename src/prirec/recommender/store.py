@@ -120,7 +120,7 @@ class Store:
 
     def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         """One transaction for the batch, with what has `arrived` thrown away in it. For each whether its round is
-        open; where it is not, the message was not kept."""
+        open and its sender was invited to it; where not, the message was not kept."""
         if not items and not arrived:
             return []
         with self._database.transaction() as rows:
@@ -134,16 +134,18 @@ class Store:
 
     def deliver(
         self, letters: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
-        masking: Iterable[Round] = (), holder: bytes | None = None,
+        inviting: Sequence[tuple[bytes, Round]] = (), masking: Iterable[Round] = (), holder: bytes | None = None,
     ) -> None:  # fmt: skip
-        """(receiver, round, body) each, in one transaction, after what must be in the journal before they are sent;
-        `masking` are the rounds in which whoever gets one may mask a vector.
+        """(receiver, round, body) each, in one transaction, after what must be in the journal before they are sent.
+        Those whom it is `inviting` may hand in messages for that round; `masking` are the rounds in which whoever gets
+        a letter may mask a vector.
 
         StateError, and none delivered, if a round is not open."""
-        if letters or persists:
+        if letters or persists or inviting:
             with self._transaction(holder) as rows:
                 store_rounds.settle_all(rows, persists)
                 store_rounds.masking(rows, masking)
+                store_mail.invite(rows, inviting)
                 store_mail.deliver(rows, letters)
             self._tidy(persists)
 
@@ -199,6 +201,12 @@ class Store:
         with self._database.reading() as rows:
             return store_conducting.progress(rows)
 
+    def progress_since(self, changes: int) -> tuple[int, bytes | None]:
+        """How often the progress was changed, ever; and the progress itself, where that is not as often as was known
+        already. A look costs the same however large it is."""
+        with self._database.reading() as rows:
+            return store_conducting.progress_since(rows, changes)
+
     def open_rounds(self) -> list[Round]:
         """Not opened, not burnt; in the order in which they were entered."""
         with self._database.reading() as rows:
@@ -208,12 +216,6 @@ class Store:
         """The rounds that were entered last, the newest first."""
         with self._database.reading() as rows:
             return store_rounds.latest(rows, most)
-
-    def close_round(self, of: Round) -> None:
-        """Deletes its letters and messages. A round that is opened, burnt or begun anew has none left already."""
-        with self._database.transaction() as rows:
-            store_rounds.close_round(rows, of)
-        self._tidy(over=True)
 
     def lease(self, holder: bytes, seconds: float) -> bool:
         """Takes or renews the right to conduct rounds; False while another holds it."""

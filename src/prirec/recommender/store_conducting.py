@@ -49,6 +49,7 @@ def note(rows: Rows, progress: bytes) -> None:
     """How far the conductor has come, in its own words."""
     query = "INSERT INTO progress (one, body) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body"
     rows.change(query, progress)
+    numbers(rows, "progress", many=1)
 
 
 def expect(rows: Rows, before: bytes | None) -> None:
@@ -60,6 +61,16 @@ def expect(rows: Rows, before: bytes | None) -> None:
 def progress(rows: Rows) -> bytes | None:
     row = rows.one("SELECT body FROM progress")
     return None if row is None else row[0]
+
+
+def progress_since(rows: Rows, changes: int) -> tuple[int, bytes | None]:
+    """In one statement: the body is the one that was there after so many changes."""
+    row = rows.one(
+        "SELECT counters.value, progress.body FROM counters LEFT JOIN progress ON counters.value <> ?"
+        " WHERE counters.name = 'progress'",
+        changes,
+    )
+    return (changes, None) if row is None else (int(row[0]), row[1])
 
 
 def counts(rows: Rows) -> Counts:

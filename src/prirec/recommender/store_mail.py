@@ -1,7 +1,8 @@
-"""What devices hand in and what waits for them, as rows. Both belong to a round that is open, and go with it."""
+"""What devices hand in and what waits for them, as rows. Both belong to a round that is open, and go with it;
+and only those hand in who were invited to it."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate
@@ -15,6 +16,7 @@ from prirec.recommender.store_rounds import open_ids
 
 MOST_SAID = 6  # different messages of one device in a round: a member of a sum has five to send, and may err once
 MOST_BYTES = 64 * 2**20  # of messages that are looked at together
+MOST_ASKED = 256  # names in one question
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,22 @@ class Incoming:
     body: bytes = field(repr=False)
 
 
+def invite(rows: Rows, invited: Sequence[tuple[bytes, Round]]) -> None:
+    """From now on these may hand in messages, each for its round. StateError where one is not open."""
+    ids = _open(rows, (of for _, of in invited))
+    rows.change_each(
+        "INSERT INTO invited (round, name) VALUES (?, ?) ON CONFLICT (round, name) DO NOTHING",
+        [(ids[of], name) for name, of in invited],
+    )
+
+
 def hand_in(rows: Rows, items: Sequence[Incoming]) -> list[bool]:
-    """Whether the round of each is open. The same message again is one; a second of another kind is kept, for the
-    collector to judge, up to as many as nobody honest sends."""
+    """Of each whether its round is open and its sender was invited to it. The same message again is one; a second of
+    another kind is kept, for the collector to judge, up to as many as nobody honest sends."""
     ids = open_ids(rows, (item.round for item in items))
-    taken = [item for item in items if item.round in ids]
+    guests = _guests(rows, ids, items)
+    welcome = [item.sender in guests.get(item.round, ()) for item in items]
+    taken = [item for item, good in zip(items, welcome, strict=True) if good]
     first = numbers(rows, "inbox", many=len(taken)) if taken else 0
     rows.change_each(
         "INSERT INTO inbox (number, round, sender, digest, body) SELECT ?, ?, ?, ?, ?"
@@ -41,7 +54,7 @@ def hand_in(rows: Rows, items: Sequence[Incoming]) -> list[bool]:
             for at, one in enumerate(taken, first)
         ],
     )
-    return [item.round in ids for item in items]
+    return welcome
 
 
 def incoming(rows: Rows, after: int, most: int) -> list[tuple[int, bytes]]:
@@ -58,9 +71,7 @@ def incoming(rows: Rows, after: int, most: int) -> list[tuple[int, bytes]]:
 
 def deliver(rows: Rows, letters: Sequence[tuple[bytes, Round, bytes]]) -> None:
     """StateError, and none delivered, where a round is not open."""
-    ids = open_ids(rows, (of for _, of, _ in letters))
-    if any(of not in ids for _, of, _ in letters):
-        raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
+    ids = _open(rows, (of for _, of, _ in letters))
     first = numbers(rows, "mail", many=len(letters))
     rows.change_each(
         "INSERT INTO mail (number, round, receiver, body) VALUES (?, ?, ?, ?)",
@@ -86,6 +97,36 @@ def receivers_since(rows: Rows, after: int) -> tuple[int, set[bytes]]:
 def throw_away(rows: Rows, arrived: Sequence[tuple[bytes, int]]) -> None:
     """The letters of each receiver up to a number: they have arrived."""
     rows.change_each("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
+
+
+def _open(rows: Rows, rounds: Iterable[Round]) -> dict[Round, int]:
+    """All of them."""
+    wanted = set(rounds)
+    ids = open_ids(rows, wanted)
+    if len(ids) < len(wanted):
+        raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
+    return ids
+
+
+def _guests(rows: Rows, ids: Mapping[Round, int], items: Sequence[Incoming]) -> dict[Round, set[bytes]]:
+    """Of each round that is open, who was invited to it among those who have sent something."""
+    senders: dict[Round, set[bytes]] = {of: set() for of in ids}
+    for item in items:
+        if item.round in senders:
+            senders[item.round].add(item.sender)
+    return {of: _invited(rows, ids[of], list(names)) for of, names in senders.items()}
+
+
+def _invited(rows: Rows, number: int, names: Sequence[bytes]) -> set[bytes]:
+    """Those of these names that were invited to a round. A statement asks for a power of two, the last name again and
+    again if need be: so there are few statements, and each is prepared once."""
+    found = set[bytes]()
+    for first in range(0, len(names), MOST_ASKED):
+        some = list(names[first : first + MOST_ASKED])
+        asked = some + some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
+        query = f"SELECT name FROM invited WHERE round = ? AND name IN ({', '.join('?' * len(asked))})"  # noqa: S608
+        found.update(name for (name,) in rows.all(query, number, *asked))
+    return found
 
 
 def _digest(body: bytes) -> bytes:

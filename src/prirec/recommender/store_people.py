@@ -55,8 +55,9 @@ def enrolled(rows: Rows, name: bytes) -> bool:
 
 
 def leave(rows: Rows, name: bytes) -> None:
-    """What waits for a device goes with it. Rosters that list it are public, and stay."""
+    """What waits for a device goes with it, and so do its invitations. Rosters that list it are public, and stay."""
     rows.change("DELETE FROM mail WHERE receiver = ?", name)
+    rows.change("DELETE FROM invited WHERE name = ?", name)
     rows.change("DELETE FROM people WHERE name = ?", name)
 
 

@@ -72,6 +72,7 @@ def close_round(rows: Rows, of: Round) -> None:
 def empty(rows: Rows, number: int) -> None:
     rows.change("DELETE FROM mail WHERE round = ?", number)
     rows.change("DELETE FROM inbox WHERE round = ?", number)
+    rows.change("DELETE FROM invited WHERE round = ?", number)
 
 
 def _key(of: Round) -> tuple[bytes, str, int, int]:

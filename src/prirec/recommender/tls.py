@@ -5,6 +5,7 @@ knows by the recommender's own key, which it pinned when it enrolled.
 """
 
 import os
+import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from prirec.errors import StateError, UsageError
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 825  # more, and some clients refuse it
+_LABEL: Final = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"(?:(?:{_LABEL}\.)+(?![0-9]+$))?{_LABEL}")  # one that ends in .300 is a spoilt address
 _EARLIER: Final = timedelta(hours=1)  # a device's clock may be behind
 
 
@@ -81,6 +84,12 @@ def server(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair:
     return _pair(made, key)
 
 
+def refuse_odd(hosts: Sequence[str]) -> None:
+    """UsageError for what no certificate can be made for."""
+    for host in hosts:
+        _general(host)
+
+
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
     """The server's side of TLS 1.3. StateError if the files are not a certificate and its key."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -124,10 +133,12 @@ def _general(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         pass
-    try:
-        return x509.DNSName(host)
-    except ValueError:
-        raise UsageError("a host's name is written in ASCII letters, digits, dots and hyphens") from None
+    if len(host) > 253 or not _HOST.fullmatch(host):
+        raise UsageError(
+            "a server goes by a host name in ASCII, such as recommender.example, or by an IP address, such as "
+            "192.0.2.7: without https://, port or path"
+        )
+    return x509.DNSName(host)
 
 
 def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

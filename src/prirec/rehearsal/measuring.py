@@ -87,6 +87,8 @@ def _released(town: Town, store: Store, campaign: Campaign) -> Popularity:
     known = Catalogue.read(campaign.edition.manifest, lambda name: _document(store, name), campaign=campaign).known
     popular, own = known.counted, noisy_sums(town.prepared, campaign.settings).own  # the own part has no noise
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
+    if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it
+        return Popularity(columns)
     prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
     release = NoisySums(popular.sums, popular.sigma, own)
     return Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})

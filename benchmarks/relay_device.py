@@ -1,0 +1,88 @@
+"""A device that boxes are relayed for: a real member of a sum, on a line of its own to the service and to the bare
+relay."""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from lines import Line, request
+from prirec.contract import wire
+from prirec.contract.wire import BEARER, Mail, Post
+from prirec.protocols.actions import Send
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Part, Roster
+from prirec.protocols.secure_sum.member import ENTROPY, Member
+from prirec.recommender.store import Founding
+from prirec.sharing.keys import SigningKey
+from relay_server import TERMS, task_of
+
+FOUNDING = Founding(b"benchmark relay.", sha256(b"recommender").digest(), sha256(b"sessions").digest(), "a relay")
+
+Answer = TypeVar("Answer", bound=Part)
+
+
+@dataclass
+class Device:
+    """One member, and its lines to both servers."""
+
+    identity: SigningKey
+    rng: np.random.Generator = field(repr=False)
+    line: Line = field(init=False, repr=False)
+    bare: Line = field(init=False, repr=False)
+    member: Member = field(init=False, repr=False)
+    place: dict[str, str] = field(init=False)  # for the bare relay, which is told what the service works out
+    token: str = ""
+    after: int = 0
+
+    async def join(self) -> None:
+        """Enrols and opens a session, as device/client.py does."""
+        mine = wire.Enrolment(FOUNDING.deployment, self.identity.public, 0, "")
+        signed = wire.SignedEnrolment(mine, self.identity.sign(encode(mine)))
+        await self._post("/v1/devices", signed, wire.Done)
+        challenge = (await self._post("/v1/challenges", None, wire.Challenge)).challenge
+        claim = wire.Claim(FOUNDING.deployment, self.identity.public, challenge)
+        said = wire.SignedClaim(claim, self.identity.sign(encode(claim)))
+        self.token = (await self._post("/v1/sessions", said, wire.Session)).token
+
+    async def come(self) -> bytes:
+        """Through invitation and roster to its boxes: the body of the request that hands them in."""
+        invitation = await self._letter()
+        assert isinstance(invitation, Invitation)
+        value, task = np.zeros(TERMS.length, dtype=np.uint64), task_of(invitation.round, invitation.sender)
+        self.member = Member(task, identity=self.identity, value=value, entropy=self.rng.bytes(ENTROPY))
+        roster = await self._letter(*self._said(invitation))
+        assert isinstance(roster, Roster)
+        of, mine = roster.round, next(one.position for one in roster.listed if one.name == self.identity.public)
+        self.place = {"cohort": f"{of.number}-{of.group}", "position": str(mine)}
+        return self._mail(*self._said(roster))
+
+    def asking(self, body: bytes, **others: str) -> bytes:
+        return request("/v1/mail", body, {"authorization": f"{BEARER} {self.token}", **others})
+
+    def opened(self, answer: bytes) -> Delivery:
+        letter = msgspec.msgpack.decode(answer, type=Post).letters[0]
+        self.after, delivery = letter.number, decode(letter.body)
+        assert isinstance(delivery, Delivery)
+        return delivery
+
+    def _mail(self, *messages: bytes) -> bytes:
+        return encode(Mail(messages, self.after, wire.MOST_SECONDS))
+
+    def _said(self, heard: AnyMessage) -> list[bytes]:
+        return [encode(action.message) for action in self.member.receive(heard) if isinstance(action, Send)]
+
+    async def _letter(self, *messages: bytes) -> AnyMessage:
+        while True:
+            post = msgspec.msgpack.decode(await self.line.ask(self.asking(self._mail(*messages))), type=Post)
+            assert not post.refused
+            if post.letters:
+                self.after = post.letters[0].number
+                return decode(post.letters[0].body)
+            messages = ()
+
+    async def _post(self, path: str, content: Part | None, kind: type[Answer]) -> Answer:
+        body = b"" if content is None else encode(content)
+        return msgspec.msgpack.decode(await self.line.ask(request(path, body, {})), type=kind)

@@ -1,0 +1,48 @@
+"""The deployment under load: boxes relayed, a whole round of many devices, memory over many rounds.
+
+python service.py            some minutes
+python service.py --long     as `make soak` has it: PostgreSQL as well, 500 devices, 1,000 rounds
+"""
+
+import json
+import sys
+from typing import Any
+
+import crowd
+import lasting
+import relay
+
+DEVICES, MANY_DEVICES = 200, 500
+ROUNDS, MANY_ROUNDS = 100, 1000
+
+
+def measure() -> dict[str, Any]:
+    return {"relay": relay.measure(), "round": crowd.measure(DEVICES), "memory": lasting.measure(ROUNDS)}
+
+
+def measure_long() -> dict[str, Any]:
+    return {
+        "relay": relay.measure_postgres(),
+        "round": crowd.measure(MANY_DEVICES),
+        "memory": lasting.measure(MANY_ROUNDS),
+    }
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    return ["## The service under load", "", *_parts(found, store="SQLite")]
+
+
+def lines_long(found: dict[str, Any]) -> list[str]:
+    return ["## The service under load, at length", "", "By `make soak`.", "", *_parts(found, store="PostgreSQL")]
+
+
+def _parts(found: dict[str, Any], *, store: str) -> list[str]:
+    return [
+        *relay.lines(found["relay"], store=store), "", *crowd.lines(found["round"]), "", *lasting.lines(found["memory"])
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    long = "--long" in sys.argv
+    measured = measure_long() if long else measure()
+    print(json.dumps(measured, indent=1), *(lines_long if long else lines)(measured), sep="\n")

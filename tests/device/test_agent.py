@@ -1,0 +1,258 @@
+"""A device that takes part by itself: what it puts up with, what it says to the person, and what it says to nobody."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from h3.api import basic_int as h3
+
+from prirec.contract import wire
+from prirec.contract.campaign import Campaign
+from prirec.contract.documents import Places, RegionLine, octets
+from prirec.device.agent import MOST_REFUSALS, Agent, Patience
+from prirec.device.api import Device
+from prirec.device.membership import Membership
+from prirec.device.person import Person
+from prirec.device.status import status
+from prirec.device.view import save_region
+from prirec.device.watching import Watch
+from prirec.errors import Fault, PeerError, StateError
+from prirec.protocols import convener
+from prirec.protocols.actions import Send, Stage
+from prirec.protocols.codec import encode
+from prirec.protocols.meeting import Task
+from prirec.protocols.secure_sum.collector import Collector
+from prirec.protocols.secure_sum.member import ENTROPY, Member
+from prirec.sharing.keys import SigningKey
+from support.chaos import low_floor
+from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
+from support.processes import finish, start
+
+
+@pytest.fixture(autouse=True)
+def floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch)
+
+
+async def until_masked(target: Target, task: Task) -> None:
+    """The target has masked its vector, which has not been handed in yet."""
+    others = {
+        one.public: Member(
+            task, identity=one, value=np.zeros(task.terms.length, np.uint64), entropy=one.public[:1] * ENTROPY
+        )
+        for one in OTHERS
+    }
+    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * convener.ENTROPY)
+    me = target.agent.view.member.name
+    actions = collector.invite([me, *others])
+    while not target.person.store.pending():
+        said = []
+        for message in (action.message for action in actions if isinstance(action, Send)):
+            if message.receiver == me:
+                target.line.send(encode(message))
+                await target.agent.step(wait=0)
+                if not target.person.store.pending():
+                    before = len(target.line.said)
+                    await target.agent.step(wait=0)
+                    said += target.line.said[before:]
+            else:
+                answers = others[message.receiver].receive(message)
+                said += [answer.message for answer in answers if isinstance(answer, Send)]
+        actions = [action for one in said for action in collector.receive(one)] or collector.advance()
+
+
+@pytest.mark.parametrize("leaving", [Person.leave, Person.forget])
+def test_a_vector_that_was_masked_for_one_deployment_is_not_handed_to_the_next(tmp_path: Path, leaving) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    asyncio.run(until_masked(target, Campaign.of(recommender.charter()).popularity()))
+    paid, (vector,) = target.paid.ledger(), target.person.store.pending()
+    assert vector[-40:] in (tmp_path / "device").read_bytes()
+    leaving(target.person)
+    assert target.person.store.pending() == []
+    assert vector[-40:] not in (tmp_path / "device").read_bytes()
+    elsewhere = Dishonest()
+    elsewhere.identity = SigningKey(b"\x44" * 32)
+    target.person.join(
+        Membership(b"\x55" * 16, "https://elsewhere", elsewhere.identity.public, "a city", 0, b"\x66" * 32)
+    )
+    line = Wire(elsewhere)
+    asyncio.run(Agent(target.person, target.paid, line, clock=lambda: 0.0).step(wait=0))
+    assert line.said == []
+    assert target.paid.ledger() == paid  # what was spent stays spent
+    with target.person.store.reading() as rows:
+        assert rows.execute("SELECT DISTINCT stage FROM rounds").fetchall() == [(Stage.BURNT,)]
+
+
+def test_what_waits_to_be_handed_in_is_dropped_with_its_round(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    charter = recommender.charter()
+    asyncio.run(until_masked(target, Campaign.of(charter).popularity()))
+    assert target.agent._outgoing
+    recommender.edition(charter)
+    asyncio.run(target.agent.follow())
+    assert target.agent._outgoing == []
+    assert target.person.store.pending() == []
+
+
+class Refusing(Wire):
+    """Lets the device in from some request on."""
+
+    first, asked = 0, 0
+
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+        self.asked += 1
+        if self.asked < self.first:
+            raise PeerError(Fault.AUTH, "not you")
+        return await super().mail(messages, after=after, wait=wait)
+
+
+def run_for_a_while(agent: Agent, *, seconds: float = 0.5) -> list[float]:
+    """The pauses that it made."""
+    pauses = []
+
+    async def noted(pause: float) -> None:
+        pauses.append(pause)
+        await asyncio.sleep(0.001)
+
+    async def go() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().call_later(seconds, stop.set)
+        await agent.run(stop)
+
+    agent._sleep = noted
+    asyncio.run(go())
+    return pauses
+
+
+def test_a_refusal_that_passes_is_waited_out(tmp_path: Path) -> None:
+    """Keys of sessions are changed worker by worker: in between, one does not know what the other gave."""
+    target = Target.of(Dishonest(), tmp_path / "device")
+    line = target.agent.client = Refusing(target.line.recommender)
+    line.first = MOST_REFUSALS
+    pauses = run_for_a_while(target.agent)
+    assert line.asked > MOST_REFUSALS
+    assert pauses[MOST_REFUSALS - 2] > 30 * pauses[0] / 2  # less and less often
+    assert target.agent.problem is None
+
+
+def test_one_that_does_not_pass_ends_the_agent(tmp_path: Path) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device")
+    line = target.agent.client = Refusing(target.line.recommender)
+    line.first = 10**9
+    with pytest.raises(PeerError, match="not you"):
+        run_for_a_while(target.agent, seconds=30)
+    assert line.asked == MOST_REFUSALS
+
+
+def test_whoever_is_not_taken_in_is_told_of_the_code(tmp_path: Path) -> None:
+    class Closed(Wire):
+        async def enrol(self, *, cell: int, code: str = "") -> None:
+            raise PeerError(Fault.AUTH, "no")
+
+    target = Target.of(Dishonest(), tmp_path / "device")
+    target.agent.client = Closed(target.line.recommender)
+    with pytest.raises(PeerError, match="--code"):
+        run_for_a_while(target.agent, seconds=30)
+
+
+def test_an_answer_without_news_that_comes_at_once_is_not_asked_for_again_at_once(tmp_path: Path) -> None:
+    target = Target.of(Dishonest(), tmp_path / "device")
+    target.agent.patience = Patience(first=1.0)
+    pauses = run_for_a_while(target.agent)
+    assert pauses
+    assert all(0.5 <= pause <= 1.0 for pause in pauses)
+
+
+def test_news_is_answered_without_a_pause(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    task = Campaign.of(recommender.charter()).popularity()
+    slept = []
+
+    async def go() -> None:
+        stop = asyncio.Event()
+
+        async def noted(pause: float) -> None:
+            slept.append(len(target.line.said))
+            stop.set()
+
+        await target.agent.follow()
+        target.agent._sleep = noted
+        collector = Collector(task, identity=recommender.identity, entropy=b"\3" * convener.ENTROPY)
+        for one in collector.invite([target.agent.view.member.name]):
+            if isinstance(one, Send):
+                target.line.send(encode(one.message))
+        await target.agent.run(stop)
+
+    asyncio.run(go())
+    assert slept == [1]  # the keys were handed in by then
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path, asked: bool) -> None:
+    """Or who waits would be who has been elsewhere."""
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender, waits = Dishonest(), list[float]()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",), cell=here)
+    if asked:
+        with target.person.store.transaction() as rows:
+            save_region(rows, far)
+    target.agent.patience = Patience(grace=7.0)
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+
+    target.agent._sleep = noted
+    region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
+    charter = recommender.charter(cell=here, regions=[RegionLine(far, region)])
+    asyncio.run(target.invited(Campaign.of(charter).popularity()))
+    edition = recommender.edition(charter)
+    asyncio.run(target.agent.step(wait=0))
+    recommender.model(edition, np.zeros((len(ENCODING.names()), SETTINGS.model.dimension)))
+    asyncio.run(target.agent.step(wait=0))
+    assert waits == [7.0, 7.0]  # for the charter and for the edition
+
+
+def test_the_person_is_told_why_nothing_is_learnt_from_their_data(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", profile={"age": "canary"}, visits=("a",))
+    assert status(target.person).belonging.unusable == ""  # there is nothing to learn yet
+    recommender.rounds(features=np.ones((3, 1)))
+    asyncio.run(target.agent.follow())
+    told = status(target.person).belonging.unusable
+    assert "age" in told
+    assert "number" in told
+    assert "canary" not in told
+    assert "age" not in " ".join(Watch(target.agent).news())  # a log that others may read
+    target.person.set_profile({"age": 30.0})
+    assert status(target.person).belonging.unusable == ""
+
+
+SECOND = """
+with Store.open(folder / "device") as store:
+    try:
+        with store.alone():
+            print("alone", flush=True)
+            sys.stdin.read()
+    except StateError as problem:
+        print(problem)
+"""
+
+
+def test_one_agent_at_a_time_works_on_a_file(tmp_path: Path) -> None:
+    with Device.open(tmp_path / "device") as device:
+        with device.store.alone():
+            assert "another agent is at work" in finish(start(SECOND, tmp_path))[0]
+            device.record_visit("a")  # whoever writes does not wait
+        other = start(SECOND, tmp_path)
+        assert other.stdout.readline() == "alone\n"
+        with pytest.raises(StateError, match="another agent"):
+            device.take_part(seconds=0)
+        other.kill()
+        other.communicate()
+        with device.store.alone():
+            pass
