@@ -1,7 +1,5 @@
 """Checkpoints: one file, replaced in one move, refused when damaged or from another run."""
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -11,6 +9,7 @@ from zipfile import BadZipFile
 import msgspec
 import numpy as np
 
+from prirec.engines.durable import replacing
 from prirec.engines.state import Passed, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
@@ -89,20 +88,13 @@ def save(path: Path, run: Checkpoint, whose: str) -> None:
         arrays=_hash(arrays),
     )
     arrays["header"] = np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise StateError(
             f"the checkpoint could not be written ({error.strerror}); the one before it is untouched"
         ) from None
-    sync_folder(path.parent)
 
 
 def load(path: Path, whose: str) -> Checkpoint:
@@ -153,13 +145,3 @@ def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
 def _check_version(version: object, path: Path) -> None:
     if version != VERSION:
         raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
-
-
-def sync_folder(path: Path) -> None:
-    """Makes a rename durable, where the system lets a folder be opened."""
-    with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

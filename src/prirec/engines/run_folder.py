@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec import __version__, settings_file
-from prirec.engines.checkpoint import sync_folder
+from prirec.engines.durable import sync_folder
 from prirec.engines.starts import Starts
 from prirec.engines.state import Passed
 from prirec.errors import DataError, PolicyError, StateError, UsageError

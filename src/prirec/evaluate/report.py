@@ -1,10 +1,9 @@
 """A comparison as one HTML file that needs nothing else: for people who look before they read."""
 
-import os
 from pathlib import Path
 
 from prirec.data.dataset import Dataset
-from prirec.engines.checkpoint import sync_folder
+from prirec.engines.durable import replacing
 from prirec.errors import UsageError
 from prirec.evaluate.comparison import Entry
 from prirec.evaluate.reporting.advice import Advice, AdviceLine, advice_section
@@ -42,15 +41,8 @@ def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> 
 
 
 def _write(path: Path, html: str) -> None:
-    """Written beside, made durable, then moved over whatever was there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(html)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        sync_folder(path.parent)
+        with replacing(path) as file:
+            file.write(html.encode())
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
