@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marked import alone
 from prirec.evaluate.mechanisms import MECHANISMS
-from prirec.evaluate.reporting.drawing import FAINT, INK, draw, marker, series
+from prirec.evaluate.reporting.drawing import FAINT, INK, alone, draw, marker, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

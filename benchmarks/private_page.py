@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import private
-from marked import alone, filled
-from prirec.evaluate.reporting.drawing import FAINT, INK, draw, marker, series
+from marked import filled
+from prirec.evaluate.reporting.drawing import FAINT, INK, alone, draw, marker, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from sklearn import metrics as peer
 
 from prirec.errors import UsageError
-from prirec.evaluate.metrics import Quality, auc, auc_of_few, gauc, log_loss, measure
+from prirec.evaluate.metrics import (
+    Quality,
+    auc,
+    auc_of_few,
+    auc_within_people,
+    gauc,
+    log_loss,
+    measure,
+    with_fewest_records,
+)
 
 
 def labels(*values: int) -> np.ndarray:
@@ -107,6 +116,12 @@ def test_gauc_equals_a_loop_over_people(drawn):
     assert gauc(y, s, person=person) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
+def test_the_auc_within_people_is_told_for_those_with_both_classes_and_does_not_print():
+    within = auc_within_people(labels(1, -1, 1, -1, 1), reals(1, 0, 0, 1, 5), person=rows(7, 7, 2, 2, 4))
+    assert (within.person.tolist(), within.auc.tolist(), within.records.tolist()) == ([2, 7], [0.0, 1.0], [2, 2])
+    assert "array" not in repr(within)
+
+
 @given(records)
 def test_gauc_of_a_single_person_is_the_auc(drawn):
     y, s, person = unzip(drawn)
@@ -142,6 +157,14 @@ def test_auc_of_few_takes_its_share_of_people_who_have_test_records():
     y, s, person = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(4, 4, 5, 5)
     counts = rows(0, 0, 0, 0, 7, 9)  # people 0 to 3 have nothing to be tested on
     assert auc_of_few(y, s, person=person, training_records=counts, share=0.5) == 1.0
+
+
+def test_any_figure_can_be_shown_for_the_people_with_fewest_records():
+    y, s, person = labels(1, -1, 1, -1, 1, -1), reals(0, 1, 1, 0, 9, 8), rows(0, 0, 1, 1, 2, 2)
+    few = with_fewest_records(person, training_records=rows(5, 1, 9), share=0.4)
+    assert few.tolist() == [True, True, True, True, False, False]  # two people are the fewest that are 40 % of three
+    assert auc(y[few], s[few]) == auc_of_few(y, s, person=person, training_records=rows(5, 1, 9), share=0.4)
+    assert with_fewest_records(rows(), training_records=rows(1)).tolist() == []
 
 
 def test_the_whole_share_is_the_plain_auc():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from prirec.errors import UsageError
-from prirec.evaluate.ranking import PlaceLists, RankQuality, hits, rank_quality
+from prirec.evaluate.ranking import PlaceLists, RankQuality, hits, rank_figures, rank_quality
 
 CATALOGUE = np.arange(6, dtype=np.int32)
 
@@ -91,6 +91,18 @@ def test_no_candidates_are_all_misses():
 def test_people_are_averaged_and_those_without_tests_left_out():
     quality = ask(lists([5], [], [0]), k=1)
     assert (quality.hit_rate, quality.people) == (0.5, 2)
+
+
+def test_figures_of_each_person_come_in_the_order_asked_and_average_to_the_quality():
+    tests, nothing = lists([5], [], [0, 5], [1]), lists([], [], [], [])
+    asked = np.array([3, 2, 1, 0], dtype=np.int32)
+    each = rank_figures(by_row, tests=tests, candidates=whole, exclude=nothing, k=2, people=asked)
+    assert each.person.tolist() == [3, 2, 0]
+    assert each.hit.tolist() == [0.0, 1.0, 1.0]
+    assert each.recall.tolist() == [0.0, 0.5, 1.0]
+    quality = ask(tests, nothing, k=2, people=asked)
+    assert (quality.ndcg, quality.people) == (pytest.approx(each.ndcg.mean()), 3)
+    assert "array" not in repr(each)
 
 
 def test_only_the_people_asked_for_are_asked():

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prirec.cli.saved import Reopened
-from prirec.engines.randomness import generator
 from prirec.evaluate.person import Advisor, Moment
-from prirec.evaluate.ranking import PlaceLists, RankQuality, rank_quality
-from prirec.features.samples import Records
+from prirec.evaluate.ranking import RankQuality, asked, positives, rank_quality
 from prirec.types import IndexArray, RealArray
 
 
@@ -35,28 +33,15 @@ def rank(opened: Reopened, question: Question) -> RankQuality:
 
     return rank_quality(
         lambda person, places: scores(advisor, person, places),
-        tests=_positives(samples.test),
+        tests=positives(samples.test),
         candidates=candidates,
-        exclude=_positives(samples.train),
+        exclude=positives(samples.train),
         k=question.k,
         people=asked(samples.test, question.people, seed=opened.run.settings.seed),
     )
-
-
-def asked(test: Records, count: int, *, seed: int) -> IndexArray:
-    """Some of the people who have a visit in the test, in ascending rows."""
-    able = np.unique(test.person[test.label > 0])
-    if count >= len(able):
-        return able
-    return np.sort(generator(seed, "people asked").choice(able, size=count, replace=False))
 
 
 def scores(advisor: Advisor, person: int, places: IndexArray) -> RealArray:
     """One person's scores at these places, at no particular time."""
     context, _ = advisor.context(person, places, Moment())
     return advisor.scores(person, places, context)
-
-
-def _positives(records: Records) -> PlaceLists:
-    visited = records.label > 0
-    return PlaceLists.of(person=records.person[visited], place=records.place[visited], people=len(records.offsets) - 1)

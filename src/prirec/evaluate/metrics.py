@@ -4,7 +4,7 @@ Labels are +1 and -1, scores any real number or an infinity; a figure that has n
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -61,11 +61,26 @@ def log_loss(labels: LabelArray, scores: RealArray) -> float:
     return float(np.logaddexp(0.0, -(labels * scores)).mean()) if len(labels) else math.nan
 
 
+@dataclass(frozen=True, slots=True)
+class WithinPeople:
+    """The AUC within each person who has test records of both classes."""
+
+    person: IndexArray = field(repr=False)  # (n,) rows of these people, ascending
+    auc: RealArray = field(repr=False)  # (n,)
+    records: OffsetArray = field(repr=False)  # (n,): the weight that a person has in GAUC
+
+
 def gauc(labels: LabelArray, scores: RealArray, *, person: IndexArray) -> float:
     """The AUC within each person, averaged by the person's records over people with both classes; nan without any."""
+    within = auc_within_people(labels, scores, person=person)
+    return float(np.average(within.auc, weights=within.records)) if len(within.auc) else math.nan
+
+
+def auc_within_people(labels: LabelArray, scores: RealArray, *, person: IndexArray) -> WithinPeople:
+    """What GAUC is the average of."""
     _check(labels, scores, person)
     if len(labels) == 0:
-        return math.nan
+        return WithinPeople(person, np.zeros(0), np.zeros(0, dtype=np.int64))
     order = np.lexsort((scores, person))
     new_person = _changes(person[order])
     runs = np.flatnonzero(new_person | _changes(scores[order]))  # where equal scores of one person begin
@@ -75,10 +90,8 @@ def gauc(labels: LabelArray, scores: RealArray, *, person: IndexArray) -> float:
     wins = np.add.reduceat(_wins(positive, negative, people), people)
     positive, negative = np.add.reduceat(positive, people), np.add.reduceat(negative, people)
     both = (positive > 0) & (negative > 0)
-    if not both.any():
-        return math.nan
-    within = wins[both] / (2 * positive * negative)[both]
-    return float(np.average(within, weights=(positive + negative)[both]))
+    who = person[order][runs[people]][both]
+    return WithinPeople(who, wins[both] / (2 * positive * negative)[both], (positive + negative)[both])
 
 
 def auc_of_few(
@@ -89,22 +102,30 @@ def auc_of_few(
     training_records: IndexArray | OffsetArray,
     share: float = 0.25,
 ) -> float:
-    """The AUC over the test records of the share of people who have the fewest training records.
+    """The AUC over the test records of the share of people who have the fewest training records, (I,)."""
+    _check(labels, scores, person)
+    few = with_fewest_records(person, training_records=training_records, share=share)
+    return auc(labels[few], scores[few])
+
+
+def with_fewest_records(
+    person: IndexArray, *, training_records: IndexArray | OffsetArray, share: float = 0.25
+) -> BoolArray:
+    """(R,): which test records are of the people with the fewest training records, to show any figure for them apart.
 
     The share is taken of people who have test records. Everyone at or below the quantile is in, so that ties never
     depend on the order of people, and the group may be larger than the share. training_records is (I,).
     """
-    _check(labels, scores, person)
     if not 0.0 < share <= 1.0:
         raise UsageError("the share of people with few records must be above 0 and at most 1")
-    if len(labels) == 0:
-        return math.nan
+    if len(person) == 0:
+        return np.zeros(0, dtype=np.bool_)
     if person.min() < 0 or person.max() >= len(training_records):
         raise UsageError("training_records must have an entry for every person in the test records")
     tested = np.bincount(person, minlength=len(training_records)) > 0
     limit = np.quantile(training_records[tested], share, method="inverted_cdf")
-    few = (training_records <= limit)[person]
-    return auc(labels[few], scores[few])
+    few: BoolArray = (training_records <= limit)[person]
+    return few
 
 
 def _wins(positive: OffsetArray, negative: OffsetArray, people: OffsetArray) -> OffsetArray:

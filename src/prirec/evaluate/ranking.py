@@ -12,7 +12,9 @@ from typing import Self
 
 import numpy as np
 
+from prirec.engines.randomness import generator
 from prirec.errors import UsageError
+from prirec.features.samples import Records
 from prirec.protocols.prediction import top
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray
 
@@ -41,6 +43,20 @@ class PlaceLists:
         return self.places[self.offsets[person] : self.offsets[person + 1]]
 
 
+def positives(records: Records) -> PlaceLists:
+    """Where each person was, in these records."""
+    there = records.label > 0
+    return PlaceLists.of(person=records.person[there], place=records.place[there], people=len(records.offsets) - 1)
+
+
+def asked(test: Records, count: int, *, seed: int) -> IndexArray:
+    """Some of the people who have a visit in the test, in ascending rows."""
+    able = np.unique(test.person[test.label > 0])
+    if count >= len(able):
+        return able
+    return np.sort(generator(seed, "people asked").choice(able, size=count, replace=False))
+
+
 @dataclass(frozen=True, slots=True)
 class RankQuality:
     """Means over people; nan without any."""
@@ -54,6 +70,16 @@ class RankQuality:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class RankFigures:
+    """Figures of each person who has an expected place. Private, unlike their means."""
+
+    person: OffsetArray = field(repr=False)  # (n,) rows of these people, in the order asked
+    hit: RealArray = field(repr=False)  # (n,)
+    ndcg: RealArray = field(repr=False)  # (n,)
+    recall: RealArray = field(repr=False)  # (n,)
+
+
 def rank_quality(
     score_candidates: Callable[[int, IndexArray], RealArray],
     *,
@@ -63,7 +89,24 @@ def rank_quality(
     k: int = 10,
     people: IndexArray | None = None,
 ) -> RankQuality:
-    """Hit rate, NDCG and recall at k of the scores that `score_candidates(person, places)` gives.
+    """The means of `rank_figures` over people."""
+    of = rank_figures(score_candidates, tests=tests, candidates=candidates, exclude=exclude, k=k, people=people)
+    if not len(of.person):
+        return RankQuality(hit_rate=math.nan, ndcg=math.nan, recall=math.nan, people=0)
+    hit_rate, ndcg, recall = np.mean(np.stack([of.hit, of.ndcg, of.recall], axis=1), axis=0).tolist()
+    return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(of.person))
+
+
+def rank_figures(
+    score_candidates: Callable[[int, IndexArray], RealArray],
+    *,
+    tests: PlaceLists,
+    candidates: Callable[[int], IndexArray],
+    exclude: PlaceLists,
+    k: int = 10,
+    people: IndexArray | None = None,
+) -> RankFigures:
+    """Hit, NDCG and recall at k of each person by the scores that `score_candidates(person, places)` gives.
 
     `candidates(person)` names each candidate once: the whole catalogue, or the matched places of Algorithm 3. `tests`
     are positives held out, `exclude` the positives trained on; `people` are the rows to ask, everyone by default.
@@ -75,17 +118,17 @@ def rank_quality(
     asked = np.arange(len(tests)) if people is None else people
     if len(asked) and (asked.min() < 0 or asked.max() >= len(tests)):
         raise UsageError("people must be rows of those who have tests")
-    figures = []
+    rows, figures = [], []
     for person in asked.tolist():
         expected = np.setdiff1d(tests[person], exclude[person])
         if len(expected):
             offered = _without(candidates(person), exclude[person])
             scores = score_candidates(person, offered)
-            figures.append(_figures(hits(offered, scores, expected=expected, k=k), expected=len(expected), k=k))
-    if not figures:
-        return RankQuality(hit_rate=math.nan, ndcg=math.nan, recall=math.nan, people=0)
-    hit_rate, ndcg, recall = np.mean(figures, axis=0).tolist()
-    return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(figures))
+            found = hits(offered, scores, expected=expected, k=k)
+            rows.append(person)
+            figures.append(_figures(found, expected=len(expected), k=k))
+    hit, ndcg, recall = np.array(figures, dtype=np.float64).reshape(-1, 3).T
+    return RankFigures(np.array(rows, dtype=np.int64), hit, ndcg, recall)
 
 
 def hits(offered: IndexArray, scores: RealArray, *, expected: IndexArray, k: int) -> BoolArray:

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from prirec.errors import UsageError
-from prirec.evaluate.reporting.page import text
+from prirec.evaluate.reporting.page import packaged, text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif'
 COLOURS = 8  # that the style sheet names --series-0, ...
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 INK, FAINT = "#010203", "#010204"  # stand-ins for the text and for lines that help the eye
@@ -97,3 +98,20 @@ def _themed(style: str) -> str:
     style = re.sub(r'font(-size)?: ([\d.]+)px[^;"]*', r"font-size: \2px", style)
     style = style.replace(INK, "currentColor").replace(FAINT, "var(--faint)")
     return re.sub(r"#0201([0-9a-f]{2})", lambda found: f"var(--series-{int(found[1], 16)})", style)
+
+
+def alone(svg: str) -> str:
+    """With the report's colours inside, and a ground of its own: it is shown as an image."""
+    light, dark = (_colours(block) for block in re.findall(r":root \{(.*?)\}", packaged("report.css"), re.DOTALL)[:2])
+    style = (
+        f"<style>svg {{ {light} color: var(--ink); font-family: {FONT}; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}</style>"
+    )
+    opening, rest = re.sub(r' class="plot"| style="max-width[^"]*"', "", svg).split(">", 1)
+    opening = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return f'{opening}>\n{style}\n<rect width="100%" height="100%" style="fill: var(--page)"/>{rest}\n'
+
+
+def _colours(block: str) -> str:
+    used = r"--(?:page|ink|faint|series-\d): #[0-9a-f]+;"
+    return " ".join(re.findall(used, block))

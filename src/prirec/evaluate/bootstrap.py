@@ -1,0 +1,186 @@
+"""Whether one model is better than another, or only luckier: paired bootstrap intervals for differences of figures.
+
+What is drawn anew, with replacement, is people, never records: the records of one person go together, and an interval
+that takes them for independent is too narrow. Both models are measured on the same draws, so that what people have in
+common leaves their difference. Only a simulation can run this: it sees all labels at once.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
+
+from prirec.engines.randomness import generator
+from prirec.errors import UsageError
+from prirec.evaluate.bootstrap_kernels import LANES, Times, counted, weighted_sums, weighted_wins
+from prirec.evaluate.metrics import auc, auc_within_people, gauc, log_loss
+from prirec.evaluate.ranking import RankFigures
+from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """Which people are drawn how often. Models that are compared share it, and so do repeats whose rows of people
+    agree: their means are then resampled together."""
+
+    people: int  # I: rows 0, ..., I - 1, also of people without test records
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.people < 2:
+            raise UsageError("a single person cannot be drawn anew: an interval needs at least two people")
+        if self.resamples < 1:
+            raise UsageError("an interval needs resamples: give 1 or more, usually 1,000")
+
+    def blocks(self) -> Iterator[Times]:
+        """The multiplicities, LANES resamples at a time. The n-th resample is the same however many follow it."""
+        rng, size = generator(self.seed, "bootstrap of people"), (LANES, self.people)
+        for _ in range(0, self.resamples, LANES):
+            yield counted(rng.integers(self.people, size=size, dtype=np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """Figures of one model: on everyone, and on each resample (n,), nan where it has no meaning."""
+
+    by: Resampling
+    tested: int  # people with test records or figures
+    whole: Mapping[str, float]
+    drawn: Mapping[str, RealArray] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """First model less second, and between which ends that lies: percentiles of the resamples.
+
+    Resamples of n people spread as if n were n - 1 and the normal law were Student's, too little where people are few.
+    The percentiles are those further out that make up for both (Hesterberg, The American Statistician 69, 2015)."""
+
+    difference: float
+    low: float
+    high: float
+    resamples: int  # those in which the figure had a meaning for both
+
+    @property
+    def apart(self) -> bool:
+        """Whether the models differ by more than the luck of who was asked."""
+        return self.low > 0 or self.high < 0
+
+
+def resample_scores(labels: LabelArray, scores: RealArray, *, person: IndexArray, by: Resampling) -> Resampled:
+    """AUC, GAUC and log loss of the test records (R,) on each resample; the same figures as metrics.measure."""
+    whole = {
+        "auc": auc(labels, scores),
+        "gauc": gauc(labels, scores, person=person),
+        "log_loss": log_loss(labels, scores),
+    }
+    _refuse_strangers(person, by)
+    within = auc_within_people(labels, scores, person=person)
+    weight = within.records.astype(np.float64)
+    losses = np.bincount(person, np.logaddexp(0.0, -(labels * scores)), by.people).astype(np.float64)
+    ranked, everyone = _Ranked.of(labels, scores, person), np.arange(by.people)
+    sums = [
+        _Ratio(within.person.astype(np.int64), within.auc * weight, weight),
+        _Ratio(everyone, losses, np.bincount(person, minlength=by.people).astype(np.float64)),
+    ]
+    drawn = [[ranked.auc(times), *(ratio.of(times) for ratio in sums)] for times in by.blocks()]
+    return Resampled(by, len(np.unique(person)), whole, _together(whole, drawn, by))
+
+
+def resample_ranks(figures: RankFigures, *, by: Resampling) -> Resampled:
+    """Hit rate, NDCG and recall at k on each resample: means over people who have an expected place."""
+    _refuse_strangers(figures.person, by)
+    columns = {"hit_rate": figures.hit, "ndcg": figures.ndcg, "recall": figures.recall}
+    whole = {name: float(values.mean()) if len(values) else math.nan for name, values in columns.items()}
+    sums = [_Ratio(figures.person, values, np.ones(len(values))) for values in columns.values()]
+    drawn = [[ratio.of(times) for ratio in sums] for times in by.blocks()]
+    return Resampled(by, len(figures.person), whole, _together(whole, drawn, by))
+
+
+def mean_of(repeats: Sequence[Resampled]) -> Resampled:
+    """The mean over repeats of one experiment, resampled as one: the same people are drawn in all of them."""
+    if not repeats or any(one.by != repeats[0].by or one.whole.keys() != repeats[0].whole.keys() for one in repeats):
+        raise UsageError("repeats can be averaged when there are some, with the same figures on the same resamples")
+    whole = {name: float(np.mean([one.whole[name] for one in repeats])) for name in repeats[0].whole}
+    drawn = {name: np.mean([one.drawn[name] for one in repeats], axis=0) for name in whole}
+    return Resampled(repeats[0].by, min(one.tested for one in repeats), whole, drawn)
+
+
+def differences(first: Resampled, second: Resampled, *, level: float = 0.95) -> dict[str, Interval]:
+    """First less second in every figure that both have, with intervals that hold the truth so often."""
+    if first.by != second.by:
+        raise UsageError("models are compared on the same resamples: give both the same people, number and seed")
+    if not 0 < level < 1:
+        raise UsageError("the level of an interval lies between 0 and 1, for example 0.95")
+    people = min(first.tested, second.tested)
+    ends = _ends(level, people=people)
+
+    def interval(name: str) -> Interval:
+        with np.errstate(invalid="ignore"):  # infinite losses have no difference
+            between = first.drawn[name] - second.drawn[name]
+            whole = float(np.subtract(first.whole[name], second.whole[name]))
+        known = between[np.isfinite(between) & (people > 1)]  # of a single person nothing varies
+        low, high = np.quantile(known, ends).tolist() if len(known) else (math.nan, math.nan)
+        return Interval(whole, low, high, len(known))
+
+    return {name: interval(name) for name in first.whole if name in second.whole}
+
+
+def _ends(level: float, *, people: int) -> tuple[float, float]:
+    """Φ(± t √(n / (n - 1))), t Student's quantile for n - 1 degrees of freedom."""
+    freedom = max(people - 1, 1)
+    far = float(ndtr(stdtrit(freedom, (1 - level) / 2) * math.sqrt((freedom + 1) / freedom)))
+    return far, 1 - far
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The test records sorted by score, once for all resamples."""
+
+    person: IndexArray = field(repr=False)
+    positive: BoolArray = field(repr=False)
+    ends: BoolArray = field(repr=False)  # whether the next record has another score
+
+    @classmethod
+    def of(cls, labels: LabelArray, scores: RealArray, person: IndexArray) -> "_Ranked":
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        return cls(person[order], labels[order] > 0, np.append(ordered[1:] != ordered[:-1], True)[: len(order)])
+
+    def auc(self, times: Times) -> RealArray:
+        """(LANES,): wins are counted in exact integers, as in metrics.auc."""
+        wins, positive, negative = weighted_wins(self.person, self.positive, self.ends, times)
+        return _divided(wins, 2 * positive * negative)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """Σ x_i / Σ w_i over some people, each as often as a resample has them."""
+
+    person: OffsetArray = field(repr=False)
+    values: RealArray = field(repr=False)
+    weights: RealArray = field(repr=False)
+
+    def of(self, times: Times) -> RealArray:
+        return _divided(weighted_sums(self.person, self.values, times), weighted_sums(self.person, self.weights, times))
+
+
+def _divided(above: NDArray[Any], below: NDArray[Any]) -> RealArray:
+    """nan where there is nothing to divide by: a class or everyone with a figure is missing."""
+    ratio: RealArray = np.divide(above, below, out=np.full(len(above), math.nan), where=below != 0)
+    return ratio
+
+
+def _together(names: Mapping[str, float], drawn: list[list[RealArray]], by: Resampling) -> dict[str, RealArray]:
+    columns = (np.concatenate(parts)[: by.resamples] for parts in zip(*drawn, strict=True))
+    return dict(zip(names, columns, strict=True))
+
+
+def _refuse_strangers(person: NDArray[np.integer], by: Resampling) -> None:
+    if len(person) and (person.min() < 0 or person.max() >= by.people):
+        raise UsageError("a test record or figure names a person outside 0, ..., people - 1")

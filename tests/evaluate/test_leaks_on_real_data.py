@@ -1,0 +1,89 @@
+"""The project's own evaluations on the real data: nothing is refused, and what the split does is told with its size."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from prirec import settings_file
+from prirec.data.dataset import Dataset
+from prirec.data.published import FORMATS
+from prirec.evaluate.counting import count
+from prirec.evaluate.experiment import Setup, set_up
+from prirec.evaluate.leaks import Finding, check
+from prirec.features.popularity import Popularity
+from support.cities import change
+from support.leaky import again, with_all_learnt
+
+DATA = os.environ.get("PRIREC_DATA")
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
+    pytest.mark.xdist_group("leaks"),
+]
+BY_PEOPLE, BY_MOMENTS = "labels anti-correlated by the split", "moments cut in two by the split"
+
+
+@cache
+def city(name: str) -> Dataset:
+    return FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
+
+
+def prepared(name: str, **changes: object) -> Setup:
+    return set_up(city(name), settings_file.load(changes={key.replace("__", "."): v for key, v in changes.items()}))
+
+
+def told(setup: Setup) -> dict[str, Finding]:
+    return {one.name: one for one in check(setup)}
+
+
+@pytest.mark.parametrize("preset", ["paper", "rounds", "private", "fm"])
+@pytest.mark.parametrize("name", ["yelp", "foursquare-tokyo"])
+def test_of_visits_only_the_anti_correlation_is_told(name, preset):
+    found = told(prepared(name, preset=preset))
+    assert found.keys() == {BY_PEOPLE}
+    assert 0.61 < found[BY_PEOPLE].figure < 0.64
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data__negatives": "nearby"},
+        {"data__ratio": 3},
+        {"popularity__mechanism": "randomized-response"},
+        {"popularity__mechanism": "randomized-response", "popularity__reporters": "those-with-a-record"},
+    ],
+)
+def test_other_negatives_and_mechanisms_raise_no_other_alarm(changes):
+    assert told(prepared("yelp", preset="rounds", **changes)).keys() == {BY_PEOPLE}
+
+
+@pytest.mark.parametrize(
+    ("changes", "by_people", "by_moments"),
+    [
+        ({}, 0.66, 0.83),
+        ({"data__thin": 3}, 0.83, 0.90),
+        ({"data__split": "time"}, 0.60, 0.68),
+    ],
+)
+def test_on_trivago_lists_are_cut_in_two_by_either_split(changes, by_people, by_moments):
+    found = told(prepared("trivago", preset="rounds", **changes))
+    assert found.keys() == {BY_PEOPLE, BY_MOMENTS}
+    assert found[BY_PEOPLE].figure == pytest.approx(by_people, abs=0.015)
+    assert found[BY_MOMENTS].figure == pytest.approx(by_moments, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"preset": "private", "privacy__epsilon_per_user": 10.0},
+        {"preset": "rounds", "popularity__mechanism": "randomized-response", "popularity__epsilon_per_bit": 6.0},
+    ],
+)
+def test_on_tokyo_other_noise_is_fair_over_training_visits_and_refused_over_all(changes):
+    setup = prepared("foursquare-tokyo", **changes)
+    anew = change(setup.settings, seed=99)
+    for records, severities in ((setup.prepared, []), (with_all_learnt(setup.prepared), ["refused"])):
+        other = again(setup, setup.prepared, Popularity(count(records, anew).released))
+        assert [one.severity for one in check(other) if one.name != BY_PEOPLE] == severities
