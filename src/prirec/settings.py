@@ -18,7 +18,7 @@ class Data(Section, frozen=True):
 
     keep: Literal["paper", "visitors", "records", "all"] = "paper"  # paper: visitors without labels, records with
     at_least: int | None = None  # visitors a place (10), or records a person and a place (5)
-    split: Literal["record", "time"] = "record"
+    split: Literal["record", "time", "moment"] = "record"  # moment: what was shown together stays together
     train_share: float = 0.8
     negatives: Literal["uniform", "nearby"] = "uniform"
     ratio: int = 1  # negatives for each positive, where there are no labels
@@ -32,6 +32,7 @@ class Features(Section, frozen=True):
     own_left_out: bool = True  # a device learns from its visit with the popularity that others gave the place
     averages: tuple[str, ...] = ()  # numbers of visits, such as what was spent, that places have an average of
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
+    own_visits: bool = False  # distance from the nearest other place that the person has visited
     words: int = 30  # the most common words of a public column that get a feature each
     buckets: int = 8  # hashed features for a private column of words that nobody declared
     recent_days: int = 30

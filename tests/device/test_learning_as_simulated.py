@@ -67,10 +67,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "K = 1": {"model": {"dimension": 1}},
     "32 bits": {"ring": {"bits": 32}},
     "no context": {"features": {"context": False}},
+    "distance from own visits": {"features": {"own_visits": True}},
 }
 CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
     **{name: (made, {}) for name, made in CITIES.items()},
     **{name: (usual, changes) for name, changes in SETTINGS.items()},
+    "own visits without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_visits": True}}),
 }
 
 

@@ -21,17 +21,18 @@ from prirec.evaluate.person import Advisor, Moment
 from prirec.protocols.codec import encode
 from prirec.protocols.prediction import PlacePart, Recommendation
 from prirec.types import RealArray
-from support.cities import same_bits, small_city, without_coordinates
+from support.cities import SMALL_PRIVATE, change, same_bits, small_city, without_coordinates
 from support.device_city import Town, membership, town
 
 MOMENTS = [Moment(), Moment(time=1_714_850_000), Moment(here=(35.66, 139.7)), Moment((35.7, 139.8), 1_714_800_000)]
 HOME_CELL = h3.latlng_to_cell(35.68, 139.76, 6)
 
 
-@pytest.fixture(scope="module", params=["coordinates", "no coordinates"])
+@pytest.fixture(scope="module", params=["coordinates", "no coordinates", "own visits"])
 def here(request: pytest.FixtureRequest) -> Town:
     city = small_city(people=60, places=40, records=500)
-    return town(city if request.param == "coordinates" else without_coordinates(city))
+    settings = change(SMALL_PRIVATE, features={"own_visits": request.param == "own visits"})
+    return town(without_coordinates(city) if request.param == "no coordinates" else city, settings)
 
 
 @pytest.fixture(scope="module")

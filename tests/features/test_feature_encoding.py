@@ -92,7 +92,7 @@ def test_missing_popularity_is_named():
 
 def test_context_that_is_not_known_is_0():
     rain = {"rain": Numbers(np.array([np.nan, np.e - 1]))}
-    encoded = encode_context(FULL, rain, km=np.array([np.nan, np.nan]), time=None)
+    encoded = encode_context(FULL, rain, km=np.full(2, np.nan), nearest=np.full(2, np.nan), time=None)
     np.testing.assert_allclose(encoded, [[0] * 7, [0] * 6 + [1]], atol=1e-7)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
-from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
+from prirec.features.blocks import Clock, Distance, Hashed, Log, Nearest, Range, Words
 from prirec.features.planning import PRIVATE_SCALE, plan
 from prirec.features.popularity import Popularity
 from prirec.settings import Features
@@ -84,6 +84,12 @@ def test_context_holds_what_the_city_knows_of_a_moment():
     assert mood == Hashed(column="mood", buckets=8)
     assert plan(toy(location=False), Popularity(), Features()).context == ()
     assert plan(toy(visits=visits), Popularity(), Features(context=False)).context == ()
+
+
+def test_the_distance_from_own_visits_is_an_option_where_there_are_coordinates():
+    own = Features(own_visits=True)
+    assert [type(block) for block in plan(toy(), Popularity(), own).context] == [Distance, Nearest]
+    assert plan(toy(location=False), Popularity(), own).context == ()
 
 
 def test_five_kilometres_are_the_middle_of_the_distance_feature():

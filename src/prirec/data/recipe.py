@@ -8,12 +8,12 @@ import numpy as np
 from prirec.data.dataset import Dataset, Visits
 from prirec.data.filters import people_and_places_with_records, places_with_visitors, thin_ignored
 from prirec.data.negatives import NOWHERE, POOL, Draw, blind_anchor, draw_negatives, nearby, someone_known, uniform
-from prirec.data.splits import by_record, by_time, check_share, person_then_time
+from prirec.data.splits import by_moment, by_record, by_time, check_share, person_then_time
 from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, IndexArray, OffsetArray
 
 Filter = Literal["visitors", "records", "none"]
-Split = Literal["record", "time"]
+Split = Literal["record", "time", "moment"]
 Negatives = Literal["uniform", "nearby"]
 
 
@@ -104,6 +104,8 @@ def _thinned(dataset: Dataset, recipe: Recipe, notes: list[str], rng: np.random.
 def _split(visits: Visits, recipe: Recipe, rng: np.random.Generator) -> BoolArray:
     if recipe.split == "time":
         return by_time(visits, train_share=recipe.train_share)
+    if recipe.split == "moment":
+        return by_moment(visits, train_share=recipe.train_share, rng=rng)
     return by_record(len(visits), train_share=recipe.train_share, rng=rng)
 
 
@@ -112,14 +114,14 @@ def _with_negatives(
 ) -> tuple[Visits, BoolArray]:
     """Each positive and its negatives, in file order, and which of them are for training.
 
-    Split by record: positives and negatives fall independently, as in the paper. By time: a negative goes with its
-    positive. Either way places and moments are drawn after the split, so that training negatives are blind to the
-    test set: one whose positive is tested has the moment of a training positive (decisions/0009).
+    Split by record: positives and negatives fall independently, as in the paper. By time or moment: a negative goes
+    with its positive. Either way places and moments are drawn after the split, so that training negatives are blind to
+    the test set: one whose positive is tested has the moment of a training positive (decisions/0009).
     """
     positives, width = dataset.visits, 1 + recipe.ratio
     of = np.repeat(np.arange(len(positives)), width)  # row -> its positive
     negative = np.arange(len(of)) % width > 0
-    if recipe.split == "time":
+    if recipe.split != "record":
         train = _split(positives, recipe, rng)[of]
     else:
         train = by_record(len(of), train_share=recipe.train_share, rng=rng)

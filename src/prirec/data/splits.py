@@ -29,6 +29,19 @@ def by_time(visits: Visits, *, train_share: float) -> BoolArray:
     return train
 
 
+def by_moment(visits: Visits, *, train_share: float, rng: np.random.Generator) -> BoolArray:
+    """Whole lists at random: what was shown to one person at one time is learnt from, or tested on, all of it.
+
+    A list that is cut in two tells its other half: where one of four was clicked, and the click is in training, the
+    test has none. round(train_share * lists) of them are for training."""
+    check_share(train_share)
+    if visits.time is None:
+        raise UsageError("a split by moment needs a time for each record; split by record instead")
+    _, moment = np.unique(np.stack([visits.person, visits.time]), axis=1, return_inverse=True)
+    lists = int(moment.max(initial=-1)) + 1
+    return by_record(lists, train_share=train_share, rng=rng)[moment.ravel()]
+
+
 def person_then_time(visits: Visits) -> np.ndarray:
     """The canonical order of records: by person, then by time where it is known, then as in the file."""
     if visits.time is None:

@@ -19,9 +19,10 @@ from prirec.errors import DataError, StateError
 from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
 from prirec.features.home import homes
+from prirec.features.own_visits import OwnVisits
 from prirec.features.popularity import OwnCounts
 from prirec.features.told import columns_of
-from prirec.geography import haversine_km
+from prirec.geography import haversine_km, unit_vectors
 from prirec.keyed import person_keys
 from prirec.model.local_step import Own
 from prirec.model.public_half import PlaceRows, place_rows
@@ -154,9 +155,11 @@ def _context(
     seen = known.counted.seen_with(own).seen_by(rows.as_visits())
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
+    visited = OwnVisits.of_one(unit_vectors(known.location), rows.place[rows.label > 0])
+    near = visited.nearest_km(np.zeros(len(rows.place), dtype=np.int32), rows.place)
     columns = columns_of(encoding.context, [visit.context for visit in rows.visits])
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)
     timed = np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_)
-    at_times, at_none = (encode_context(encoding, columns, km=km, time=told) for told in (time, None))
+    at_times, at_none = (encode_context(encoding, columns, km=km, nearest=near, time=told) for told in (time, None))
     moment = np.where(timed[:, None], at_times, at_none)
     return np.ascontiguousarray(np.hstack([popular, moment]))

@@ -102,14 +102,22 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return int.from_bytes(digest, "little") % self.buckets
 
 
-class Distance(Block, frozen=True, tag="distance"):
-    """(ln(1 + km) - shift) / scale; 0 where home or place is unknown."""
+class Kilometres(Block, frozen=True):
+    """(ln(1 + km) - shift) / scale; 0 where an end of the way is unknown."""
 
     shift: Shift
     scale: Scale
 
     def encode_km(self, km: RealArray) -> FeatureArray:
         return np.nan_to_num((np.log1p(km) - self.shift) / self.scale, nan=0.0).astype(np.float32)[:, None]
+
+
+class Distance(Kilometres, frozen=True, tag="distance"):
+    """From home."""
+
+
+class Nearest(Kilometres, frozen=True, tag="nearest"):
+    """From the nearest other place that the person has visited (own_visits.py)."""
 
 
 class Clock(Block, frozen=True, tag="clock"):
@@ -133,7 +141,7 @@ class Clock(Block, frozen=True, tag="clock"):
 
 
 ColumnBlock: TypeAlias = Log | Range | Words | Hashed
-AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Clock
+AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Clock
 
 
 def signed_log(values: RealArray) -> RealArray:

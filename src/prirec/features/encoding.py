@@ -11,7 +11,7 @@ import numpy as np
 
 from prirec.data.dataset import Column, Numbers
 from prirec.errors import DataError, StateError
-from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Log
+from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Log, Nearest
 from prirec.types import FeatureArray, IndexArray, RealArray, TimeArray
 
 VERSION = 1
@@ -87,13 +87,16 @@ def encode_popularity(encoding: Encoding, counts: Mapping[str, RealArray], rows:
 
 
 def encode_context(
-    encoding: Encoding, columns: Mapping[str, Column], *, km: RealArray, time: TimeArray | None
+    encoding: Encoding, columns: Mapping[str, Column], *, km: RealArray, nearest: RealArray, time: TimeArray | None
 ) -> FeatureArray:
-    """What describes the moment, (R, c): made on the device, for a visit or for a place that is being considered."""
+    """What describes the moment, (R, c): made on the device, for a visit or for a place that is being considered. km is
+    from home, nearest from the nearest other place that the person has visited."""
     parts = [np.zeros((len(km), 0), dtype=np.float32)]
     for block in encoding.context:
         if isinstance(block, Distance):
             parts.append(block.encode_km(km))
+        elif isinstance(block, Nearest):
+            parts.append(block.encode_km(nearest))
         elif isinstance(block, Clock):
             parts.append(_clock(block, time, len(km)))
         else:

@@ -7,7 +7,18 @@ import numpy as np
 
 from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
 from prirec.data.schema import Schema
-from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Hashed, Log, Range, Words, signed_log
+from prirec.features.blocks import (
+    AnyBlock,
+    Clock,
+    ColumnBlock,
+    Distance,
+    Hashed,
+    Log,
+    Nearest,
+    Range,
+    Words,
+    signed_log,
+)
 from prirec.features.encoding import Encoding
 from prirec.features.popularity import Counts, Popularity
 from prirec.settings import Features
@@ -54,6 +65,8 @@ def _bare(
     context: list[AnyBlock] = []
     if places.location is not None:
         context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
+        if settings.own_visits:
+            context.append(Nearest(column="distance from own visits", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
     if timed:
         context.append(Clock(column="time"))
     return Encoding(

@@ -11,6 +11,7 @@ from prirec.data.dataset import Dataset, Visits
 from prirec.errors import DataError
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
 from prirec.features.home import homes
+from prirec.features.own_visits import OwnVisits, nearest_km
 from prirec.features.popularity import Counts, Popularity
 from prirec.geography import haversine_km
 from prirec.keyed import person_keys
@@ -67,6 +68,7 @@ def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encodin
     """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    own = OwnVisits.of(dataset.places.location, train, people=len(dataset.people))
     ids = tuple(dataset.people.ids[row] for row in order)
     samples = Samples(
         ids=ids,
@@ -75,8 +77,8 @@ def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encodin
         people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
         places=encode_columns(encoding.place, dataset.places.columns, len(dataset.places)),
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
-        train=_records(train, order, _context(dataset, train, encoding, home, popularity.seen_by(train))),
-        test=_records(test, order, _context(dataset, test, encoding, home, popularity.seen_by(test))),
+        train=_records(train, order, _context(dataset, train, encoding, home, own, popularity.seen_by(train))),
+        test=_records(test, order, _context(dataset, test, encoding, home, own, popularity.seen_by(test))),
     )
     _refuse_useless(samples)
     return samples
@@ -101,7 +103,7 @@ def _records(visits: Visits, order: np.ndarray, context: FeatureArray) -> Record
 
 
 def _context(
-    dataset: Dataset, visits: Visits, encoding: Encoding, home: RealArray | None, counts: Counts
+    dataset: Dataset, visits: Visits, encoding: Encoding, home: RealArray | None, own: OwnVisits | None, counts: Counts
 ) -> FeatureArray:
     """Popularity and moment of each visit, (R, c), in blocks: distances of ten million visits need not be at once."""
     parts = []
@@ -109,7 +111,8 @@ def _context(
         rows = np.arange(start, min(start + _BLOCK, len(visits)))
         some = visits.take(rows)
         popular = encode_popularity(encoding, {name: values[rows] for name, values in counts.items()}, len(rows))
-        moment = encode_context(encoding, some.context, km=_km(dataset, some, home), time=some.time)
+        near = nearest_km(own, some.person, some.place)
+        moment = encode_context(encoding, some.context, km=_km(dataset, some, home), nearest=near, time=some.time)
         parts.append(np.hstack([popular, moment]))
     return np.concatenate(parts)
 

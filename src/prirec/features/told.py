@@ -10,7 +10,7 @@ import numpy as np
 
 from prirec.data.dataset import Column, Numbers, Tags
 from prirec.errors import DataError
-from prirec.features.blocks import AnyBlock, Clock, Distance, Log, Range
+from prirec.features.blocks import AnyBlock, Clock, Kilometres, Log, Range
 
 Value: TypeAlias = float | str | tuple[str, ...]
 Told: TypeAlias = Mapping[str, Value]
@@ -18,7 +18,7 @@ Told: TypeAlias = Mapping[str, Value]
 
 def columns_of(blocks: Sequence[AnyBlock], rows: Sequence[Told]) -> dict[str, Column]:
     """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
-    named = [block for block in blocks if not isinstance(block, Distance | Clock)]
+    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
     return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
 
 

@@ -7,8 +7,9 @@ from typing import Self
 import numpy as np
 
 from prirec.features.encoding import Encoding, encode_context
+from prirec.features.own_visits import OwnVisits, nearest_km
 from prirec.features.told import columns_of
-from prirec.geography import haversine_km, located
+from prirec.geography import haversine_km, located, unit_vectors
 from prirec.graph.matching import RegionIndex
 from prirec.protocols.prediction import PlacePart, Recommendation, combine, recommend, score_places
 from prirec.protocols.reasons import Contrast, contributions
@@ -42,6 +43,7 @@ class Guide:
     places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
     part: PlacePart = field(repr=False)
     location: RealArray | None = field(repr=False)  # (J, 2)
+    points: RealArray | None = field(repr=False)  # (J, 3): the same on the unit sphere
     index: RegionIndex | None = field(repr=False)  # None: no place has coordinates
 
     @classmethod
@@ -54,7 +56,8 @@ class Guide:
             part = PlacePart.of(interaction, places, first=encoding.width(encoding.person))
         somewhere = location is not None and bool(located(location).any())
         index = RegionIndex.build(location) if location is not None and somewhere else None
-        return cls(encoding, interaction, places, part, location, index)
+        points = None if location is None else unit_vectors(location)
+        return cls(encoding, interaction, places, part, location, points, index)
 
     def recommend(
         self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
@@ -93,7 +96,9 @@ class Guide:
             km = haversine_km(np.array(asker.home), self.location[matched])
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
         unknown = columns_of(self.encoding.context, [{}] * len(matched))
-        return encode_context(self.encoding, unknown, km=km, time=time), km
+        own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
+        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
+        return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
 
     def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1) for one person at these places."""
