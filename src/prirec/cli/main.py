@@ -18,6 +18,7 @@ from prirec.cli import (
     privacy_plan,
     recommend,
     recommender,
+    reproduce,
     settings,
     train,
 )
@@ -62,6 +63,7 @@ def build() -> typer.Typer:
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
     app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
     app.command("settings", epilog=settings.EPILOG)(settings.settings)
+    app.command("reproduce", epilog=reproduce.EPILOG)(reproduce.reproduce)
     privacy = subgroup(
         "What each person is promised, and what was spent of it.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),

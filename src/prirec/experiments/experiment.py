@@ -1,0 +1,67 @@
+"""An experiment: which cells it has, how one is measured, and what all of them show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from tomllib import loads
+from typing import Any, Protocol
+
+from prirec.data.dataset import Dataset
+from prirec.experiments.cabinet import Cabinet
+from prirec.experiments.cells import Cell
+from prirec.experiments.cities import CITIES, City, fingerprint
+from prirec.experiments.rivals.passes import Tell, quiet
+from prirec.experiments.shown import Shown
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Where cells are measured: the reader's data, and the city that was opened last."""
+
+    data: Path | None = None
+    threads: int = 1
+    _open: tuple[str, Dataset, str] | None = field(default=None, repr=False)
+
+    def city(self, name: str) -> tuple[City, Dataset, str]:
+        """The city, its data and their fingerprint. Cells come city by city, and one city is in memory at a time."""
+        if self._open is None or self._open[0] != name:
+            self._open = None
+            dataset = CITIES[name].open(self.data)
+            self._open = (name, dataset, fingerprint(dataset))
+        return CITIES[name], self._open[1], self._open[2]
+
+    def available(self, cell: Cell) -> bool:
+        return CITIES[cell.city].available(self.data)
+
+
+class Measure(Protocol):
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        """Of all that the result depends on."""
+        ...
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        """Measures the cell and puts what it found into the cabinet."""
+        ...
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        """About how many seconds that takes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str  # "table4"
+    title: str
+    cells: Callable[[Mapping[str, Any]], Sequence[Cell]]  # from its settings
+    measure: Measure
+    show: Callable[[Mapping[str, Any], Cabinet], Shown]
+    conclude: Callable[[Mapping[str, Any], Cabinet], None] = lambda settings, cabinet: None  # once all cells are done
+
+    def settings(self, *, quick: bool) -> dict[str, Any]:
+        """Its TOML file; a quick form is the same with what stands below [quick]."""
+        table = loads(files("prirec.experiments").joinpath(f"settings/{self.name}.toml").read_text(encoding="utf-8"))
+        changes = table.pop("quick", {})
+        return {**table, **(changes if quick else {})}

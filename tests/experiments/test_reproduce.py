@@ -1,0 +1,188 @@
+"""prirec reproduce: every experiment in its quick form, from the command to the page."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prirec.experiments.cabinet import Cabinet
+from prirec.experiments.catalogue import EXPERIMENTS
+from prirec.experiments.cells import Cell
+from prirec.experiments.cities import CITIES
+from prirec.experiments.entrants import ENTRANTS
+from prirec.experiments.experiment import Workshop
+from prirec.experiments.paper_figures import TABLE_4
+from prirec.experiments.runner import missing, work
+from support.shell import call, flat
+
+MODELS = {"popularity alone", "local only", "FM", "FM + ids", "MF", "DMF", "PriRec-", "PriRec", "PriRec, rounds"}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reproduced")
+    done = call("reproduce", "all", "--quick", "--out", folder, "--report", folder / "report.html", "--threads", 1)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return folder
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_figures_to_show(out: Path, name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    settings, cabinet = experiment.settings(quick=True), Cabinet(out / "quick", name)
+    assert all(cabinet.values(cell) is not None for cell in experiment.cells(settings))
+    shown = experiment.show(settings, cabinet)
+    assert shown.tables
+    for table in shown.tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert experiment.title in (out / "quick" / "RESULTS.md").read_text()
+    assert experiment.title in (out / "report.html").read_text()
+
+
+def test_drawings_are_there_and_stand_by_themselves(out: Path) -> None:
+    text = (out / "quick" / "RESULTS.md").read_text()
+    named = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(named) == len(set(named)) >= 4
+    for name in named:
+        drawing = (out / "quick" / name).read_text()
+        assert drawing.startswith("<svg")
+        assert "href=" not in drawing.replace('href="#', "")
+
+
+def test_the_papers_figures_stand_beside_ours(out: Path) -> None:
+    text = (out / "quick" / "RESULTS.md").read_text()
+    for model in ("FM", "PriRec-", "PriRec"):
+        assert f"| {model}, the paper's | {TABLE_4[model, 5, 0.8]:.4f} |" in text
+
+
+def test_results_name_nobody(out: Path) -> None:
+    people = CITIES["small"].open(None).people.ids
+    for file in [*(out / "quick").glob("*.json"), out / "quick" / "RESULTS.md", out / "report.html"]:
+        text = file.read_text()
+        assert not any(f'"{person}"' in text for person in people)
+
+
+def test_what_is_done_is_not_done_again(out: Path) -> None:
+    before = {file.name: file.read_bytes() for file in (out / "quick").glob("*.json")}
+    again = call("reproduce", "all", "--quick", "--out", out, "--threads", 1)
+    assert again.exit_code == 0
+    assert {file.name: file.read_bytes() for file in (out / "quick").glob("*.json")} == before
+    for line in again.stdout.splitlines():
+        if line.split() and line.split()[0] in EXPERIMENTS:
+            assert line.split()[2] == "0"
+
+
+def test_a_report_is_made_of_what_is_there(out: Path) -> None:
+    page = out / "another.html"
+    assert call("reproduce", "--quick", "--out", out, "--report", page).exit_code == 0
+    assert page.read_bytes() == (out / "report.html").read_bytes()
+
+
+def test_a_stopped_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
+    experiment = EXPERIMENTS["table4"]
+    settings, workshop = experiment.settings(quick=True), Workshop()
+    settings |= {"models": ["popularity alone", "MF", "FM"], "seeds": [0]}
+    cells = experiment.cells(settings)
+    first = missing(experiment, cells, workshop, Cabinet(tmp_path, "table4"))
+    assert (len(first.cells), first.done, first.without_data) == (3, 0, ())
+    assert first.seconds > 0
+
+    def stop(cell: Cell) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work(experiment, first, workshop, Cabinet(tmp_path, "table4"), done=stop)
+    left, measured = missing(experiment, cells, workshop, Cabinet(tmp_path, "table4")), list[str]()
+    assert (len(left.cells), left.done) == (2, 1)
+    work(experiment, left, workshop, Cabinet(tmp_path, "table4"), done=lambda cell: measured.append(cell.model))
+    assert len(measured) == 2
+    assert missing(experiment, cells, workshop, Cabinet(tmp_path, "table4")).cells == ()
+
+
+def test_other_settings_or_data_are_another_cell(tmp_path: Path) -> None:
+    experiment, workshop = EXPERIMENTS["table4"], Workshop()
+    cell = Cell.of("small visits", "MF", {"seed": 0})
+    one = experiment.measure.digest(cell, workshop)
+    assert experiment.measure.digest(cell.changed(rival__alpha=0.2), workshop) != one
+    assert experiment.measure.digest(cell.changed(model__dimension=6), workshop) != one
+    assert experiment.measure.digest(cell.changed(data__ratio=2), workshop) != one
+    assert experiment.measure.digest(cell.model_named("FM"), workshop) != one
+    workshop.city("small visits")
+    name, dataset, _ = workshop._open
+    workshop._open = (name, dataset, "other data")
+    assert experiment.measure.digest(cell, workshop) != one
+
+
+def test_a_forecast_measures_nothing(tmp_path: Path) -> None:
+    said = call("reproduce", "all", "--quick", "--forecast", "--out", tmp_path / "none")
+    assert said.exit_code == 0
+    assert "to do" in said.stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_cities_whose_data_are_not_there_are_left_out_and_said_so(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("PRIREC_DATA", raising=False)
+    said = call("reproduce", "figure4", "--forecast", "--out", tmp_path)
+    assert said.exit_code == 0
+    assert "Yelp (CAPRI) is left out: there is no folder yelp" in flat(said.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["table9"], "there is no experiment 'table9'; there are table2, "),
+        ([], "name an experiment, or all"),
+        (["--report", "x.html", "--quick", "--out", "nowhere"], "there are no results in nowhere"),
+    ],
+)
+def test_what_cannot_be_done_is_said(words: list[str], told: str) -> None:
+    said = call("reproduce", *words)
+    assert said.exit_code == 2
+    assert told in flat(said.stderr)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 9, "cells": {}, "together": {}}', '{"version": 1}'])
+def test_a_file_that_holds_no_results_is_left_alone(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "quick" / "table2.json"
+    file.parent.mkdir()
+    file.write_text(text)
+    said = call("reproduce", "table2", "--quick", "--out", tmp_path)
+    assert said.exit_code == 5
+    assert "move it away" in flat(said.stderr)
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_settings_name_cities_and_models_that_exist(name: str, quick: bool) -> None:
+    cells = EXPERIMENTS[name].cells(EXPERIMENTS[name].settings(quick=quick))
+    assert len({cell.key for cell in cells}) == len(cells) > 0
+    assert {cell.city for cell in cells} <= CITIES.keys()
+    if name in ("table4", "table5", "figure5", "figure6", "beyond"):
+        assert {cell.model for cell in cells} <= ENTRANTS.keys()
+
+
+@pytest.mark.parametrize("name", ["table4", "table5"])
+def test_the_tables_have_all_that_the_paper_has_three_times_and_the_controls(name: str) -> None:
+    cells = EXPERIMENTS[name].cells(EXPERIMENTS[name].settings(quick=False))
+    for model, K, share in TABLE_4:
+        wanted = {"model.dimension": K, "data.train_share": share}
+        found = [one for one in cells if one.model == model and wanted.items() <= dict(one.changes).items()]
+        cities = {one.city for one in found}
+        assert sorted(int(one.get("seed")) for one in found) == sorted([0, 1, 2] * len(cities))
+    assert {cell.model for cell in cells} >= MODELS | {"PriRec, private"}
+
+
+def test_evidence_comes_back_as_it_was(out: Path) -> None:
+    cabinet = Cabinet(out / "quick", "table4")
+    ours, theirs = (cabinet.evidence(Cell.of("small visits", model, {
+        "model.dimension": 5, "data.train_share": 0.8, "seed": 0})) for model in ("PriRec, rounds", "FM"))  # fmt: skip
+    assert (ours.person == theirs.person).all()
+    assert (ours.label == theirs.label).all()
+    assert not np.array_equal(ours.scores, theirs.scores)
+    held = json.loads((out / "quick" / "table4.json").read_text())["together"]["differences"]["small visits"]
+    assert held["PriRec, rounds"]["auc"]["low"] < held["PriRec, rounds"]["auc"]["high"]
+    assert "FM" not in held

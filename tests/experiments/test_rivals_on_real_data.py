@@ -1,0 +1,50 @@
+"""Rivals as strong as they were tuned to be, on the real data: a comparison with a weak rival says nothing."""
+
+import os
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from prirec import settings_file
+from prirec.data.published import FORMATS
+from prirec.evaluate.experiment import Setup, set_up
+from prirec.evaluate.metrics import auc
+from prirec.experiments.rivals import dmf, fm_ids, mf
+from prirec.experiments.rivals.passes import Descent
+
+DATA = os.environ.get("PRIREC_DATA")
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
+    pytest.mark.xdist_group("figures"),
+]
+
+
+@cache
+def city(name: str) -> Setup:
+    dataset = FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
+    return set_up(dataset, settings_file.load(changes={"preset": "rounds"}))
+
+
+def auc_of(rival: ModuleType, settings: Descent, name: str) -> float:
+    return auc(city(name).samples.test.label, rival.scorer(city(name), settings).test())
+
+
+def test_fm_with_ids_is_the_strongest_peer() -> None:
+    settings = fm_ids.FmIdsSettings(dimension=8)
+    assert auc_of(fm_ids, settings, "yelp") > 0.915
+    assert auc_of(fm_ids, settings, "foursquare-tokyo") > 0.80
+
+
+def test_mf_without_a_feature_holds_its_own() -> None:
+    assert auc_of(mf, mf.MfSettings(), "yelp") > 0.89
+    assert auc_of(mf, mf.MfSettings(), "foursquare-tokyo") > 0.81
+
+
+def test_dmf_keeps_copies_only_where_a_gradient_comes() -> None:
+    """Of 60 million pairs of a person and a place; 15 factors in float32 then fit in 0.6 GB."""
+    model = dmf.fit(city("yelp").samples, dmf.DmfSettings(passes=1))
+    assert 8_000_000 < len(model.held.place) < 10_000_000
+    assert model.parts.common.itemsize == 4
