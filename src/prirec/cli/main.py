@@ -21,6 +21,7 @@ from prirec.cli import (
     reproduce,
     settings,
     train,
+    tune,
 )
 from prirec.cli.group import HELP, Commands, subgroup
 from prirec.cli.options import examples
@@ -64,6 +65,7 @@ def build() -> typer.Typer:
     app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
     app.command("settings", epilog=settings.EPILOG)(settings.settings)
     app.command("reproduce", epilog=reproduce.EPILOG)(reproduce.reproduce)
+    app.command("tune", epilog=tune.EPILOG)(tune.tune)
     privacy = subgroup(
         "What each person is promised, and what was spent of it.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),

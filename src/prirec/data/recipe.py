@@ -59,7 +59,7 @@ def prepare(dataset: Dataset, recipe: Recipe, rng: np.random.Generator) -> Prepa
     _refuse_nothing_left(dataset, kept, recipe)
     if kept.labelled:
         kept = _thinned(kept, recipe, notes, rng)
-        rows, train = kept.visits, _split(kept.visits, recipe, rng)
+        rows, train = kept.visits, split(kept.visits, recipe, rng)
     else:
         rows, train = _with_negatives(kept, recipe, notes, rng)
     parts = [_ordered(rows.take(mask)) for mask in (train, ~train)]
@@ -101,7 +101,8 @@ def _thinned(dataset: Dataset, recipe: Recipe, notes: list[str], rng: np.random.
     return dataset.with_visits(dataset.visits.take(keep))
 
 
-def _split(visits: Visits, recipe: Recipe, rng: np.random.Generator) -> BoolArray:
+def split(visits: Visits, recipe: Recipe, rng: np.random.Generator) -> BoolArray:
+    """Which of these visits are for training."""
     if recipe.split == "time":
         return by_time(visits, train_share=recipe.train_share)
     if recipe.split == "moment":
@@ -122,7 +123,7 @@ def _with_negatives(
     of = np.repeat(np.arange(len(positives)), width)  # row -> its positive
     negative = np.arange(len(of)) % width > 0
     if recipe.split != "record":
-        train = _split(positives, recipe, rng)[of]
+        train = split(positives, recipe, rng)[of]
     else:
         train = by_record(len(of), train_share=recipe.train_share, rng=rng)
     draw = nearby(dataset.places, pool=recipe.pool) if recipe.negatives == "nearby" else uniform(dataset.places)

@@ -1,10 +1,10 @@
 """From a city to a trained and measured model: the steps that every command shares, in order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prirec.data.dataset import Dataset
-from prirec.data.recipe import Prepared, Recipe, prepare
+from prirec.data.recipe import Prepared, Recipe, prepare, split
 from prirec.engines.randomness import generator
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping, Trained, train
@@ -65,6 +65,29 @@ def set_up(
     """Filter, split, count, encode. What a run has saved, its encoding and its release, is used as it is."""
     how = recipe(settings.data, labelled=dataset.labelled)
     prepared = prepare(dataset, how, generator(settings.seed, "data"))
+    return made_ready(prepared, dataset, settings, encoding=encoding, release=release)
+
+
+def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
+    """The same with a part of the training records in the place of the test records, which nobody looks at: for
+    choosing settings. Split as the settings split, and popularity is counted without that part: a model that knows
+    places by name would read a held-out label off a count that has it in."""
+    how = recipe(settings.data, labelled=dataset.labelled)
+    prepared = prepare(dataset, how, generator(settings.seed, "data"))
+    known = split(prepared.train, replace(how, train_share=1 - share), generator(settings.seed, "validation"))
+    aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
+    return made_ready(aside, dataset, settings)
+
+
+def made_ready(
+    prepared: Prepared,
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    encoding: Encoding | None = None,
+    release: Callable[[Dataset], Popularity] | None = None,
+) -> Setup:
+    """Count and encode. The data set is the one before any filter."""
     counts = count(prepared, settings) if release is None else release(prepared.dataset)
     chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(

@@ -103,6 +103,7 @@ ALL = (
         made=lambda: make_city(koubei_size(), _rng("koubei-sized")),
     ),
     City("yelp", "Yelp (CAPRI)", "geography: real places, coordinates and categories", published=("yelp", "yelp")),
+    City("clock", "made-up cities of many sizes", "time and bytes alone"),
     City("small", "a small made-up city", "quick runs", settings={"floor": 50, "neighbours.size": 100}, made=_small),
     City(
         "small visits located", "a small made-up city, visits alone, with coordinates", "quick runs",

@@ -1,0 +1,99 @@
+"""prirec tune: the settings that models are compared with."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from prirec.cli.options import examples
+
+if TYPE_CHECKING:
+    from prirec.experiments.cabinet import Cabinet
+    from prirec.experiments.experiment import Workshop
+    from prirec.experiments.tuning import Tried
+
+EPILOG = examples(
+    "prirec tune small --model MF --out results",
+    "prirec tune yelp tokyo --data published --out results",
+    "prirec tune yelp --model FM --by optuna --trials 60",
+)
+DATA = "PRIREC_DATA"
+USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
+
+
+def tune(
+    cities: Annotated[list[str], typer.Argument(metavar="CITY...", help="Such as yelp, tokyo, trivago or small.")],
+    *,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", show_default="all that have a grid", help="Repeatable.")
+    ] = None,
+    by: Annotated[
+        Literal["grid", "optuna"], typer.Option(help="The paper's grid, or a search that learns from what it tried.")
+    ] = "grid",
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="For optuna: settings to try.")] = 60,
+    data: Annotated[Path | None, typer.Option(envvar=DATA, metavar="FOLDER", help="Published data.")] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept.")] = Path("experiments"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+    ] = None,
+) -> None:
+    """Search settings on held-out training records.
+
+    Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
+    import os
+
+    from prirec.cli.output import SIMULATION, show_table
+    from prirec.experiments.cabinet import Cabinet
+    from prirec.experiments.experiment import Workshop
+    from prirec.experiments.tuning import found, merged
+
+    chosen = tuple(model or USUAL)
+    _refuse_unknown(cities, chosen, data)
+    out.mkdir(parents=True, exist_ok=True)
+    workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
+    best: dict[str, dict[str, Tried]] = {}
+    for city in cities:
+        for name in chosen:
+            best.setdefault(city, {})[name] = _searched(city, name, workshop, cabinet, by=by, trials=trials)
+    rows = [
+        (city, name, f"{one.loss:.4f}", ", ".join(f"{key} = {value:g}" for key, value in found(one).items()))
+        for city, models in best.items()
+        for name, one in models.items()
+    ]
+    show_table(("city", "model", ">log loss", "settings"), rows)
+    file = out / "found.toml"
+    file.write_text(merged(file.read_text(encoding="utf-8") if file.exists() else "", best), encoding="utf-8")
+    typer.echo(f"settings {file}")
+    typer.echo(SIMULATION)
+
+
+def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
+    from prirec.errors import UsageError
+    from prirec.experiments.cities import CITIES
+    from prirec.experiments.entrants import ENTRANTS
+
+    for city in cities:
+        if city not in CITIES:
+            raise UsageError(f"there is no city '{city}'; there are {', '.join(CITIES)}")
+        if not CITIES[city].available(data):
+            raise UsageError(f"{CITIES[city].title} is read from published data: name their folder with --data")
+    for name in models:
+        if name not in ENTRANTS or name == "popularity alone":
+            raise UsageError(f"no model '{name}' can be tuned; there are {', '.join(USUAL)}")
+
+
+def _searched(
+    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int
+) -> "Tried":  # fmt: skip
+    from prirec.cli.progress import bars
+    from prirec.experiments import by_optuna, tuning
+
+    with bars() as shown:
+        row = shown.add_task(f"{city}, {model}", total=None, stage="")
+
+        def done(tried: "Tried") -> None:
+            shown.update(row, advance=1, stage=f"log loss {tried.loss:.4f}")
+
+        if by == "optuna":
+            return by_optuna.search(city, model, workshop, cabinet, trials=trials, done=done)
+        return tuning.search(city, model, workshop, cabinet, done=done)

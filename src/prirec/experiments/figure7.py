@@ -1,0 +1,174 @@
+"""Figure 7 and the complexity section: time against the size of the data, N, K and D, and bytes against N."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from prirec.data.city import CityPlan, make_city
+from prirec.engines.randomness import generator
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.evaluate.experiment import set_up
+from prirec.evaluate.reporting.drawing import marker, series
+from prirec.experiments.cabinet import Cabinet
+from prirec.experiments.carried import LENGTH, WORD, counted
+from prirec.experiments.cells import Cell
+from prirec.experiments.experiment import Experiment, Workshop
+from prirec.experiments.rivals.passes import Tell, quiet
+from prirec.experiments.shown import Drawing, Shown, Table
+from prirec.settings_file import load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Figure 7: time and bytes"
+PRESETS = {"PriRec": "paper", "PriRec, rounds": "rounds"}
+NAMES = {"records": "training records", "neighbours": "neighbours N", "dimension": "K", "words": "features D"}
+BYTES = {"shares": "Algorithm 1 as printed", "pads": "the same sum under pads"}
+CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """The best of some passes, on one thread: whatever else the machine does can only make one longer."""
+
+    clock: Callable[[], float] = perf_counter
+
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        return "1"
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        at = {name: int(value) for name, value in cell.changes if not isinstance(value, str)}
+        found = self._bytes(cell.model, at) if cell.model in BYTES else self._seconds(cell.model, at, tell)
+        cabinet.put(cell, self.digest(cell, workshop), found)
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        if cell.model in BYTES:
+            return 1e-3 * float(cell.get("neighbours", 0) or 0) ** 2
+        records, repeats = (float(cell.get(name, 0) or 0) for name in ("records", "repeats"))
+        return 1e-6 * records * (40 + 6 * repeats)
+
+    def _seconds(self, model: str, at: Mapping[str, int], tell: Tell) -> dict[str, Any]:
+        records = at["records"]
+        plan = CityPlan(
+            people=max(records // 6, 200), places=max(records // 8, 40), records=records, districts=4, categories=140,
+            span_km=60.0,
+        )  # fmt: skip
+        settings = load(changes={
+            "preset": PRESETS[model], "data.keep": "all", "features.words": at["words"],
+            "neighbours.count": at["neighbours"], "model.dimension": at["dimension"], "floor": 50,
+        })  # fmt: skip
+        samples = set_up(make_city(plan, generator(0, "figure 7")), settings).samples
+        engine, state = make_engine("local", samples, settings, threads=1), start(samples, settings)
+        engine.advance(state)
+        times = []
+        for repeat in range(at["repeats"]):
+            began = self.clock()
+            passed = engine.advance(state)
+            times.append(self.clock() - began)
+            tell(repeat, passed.loss)
+        return {"seconds": min(times), "records": len(samples.train), "features": samples.features}
+
+    def _bytes(self, model: str, at: Mapping[str, int]) -> dict[str, Any]:
+        found = counted("shares" if model == "shares" else "pads", at["neighbours"])
+        return {"elements": sum(found.payload.values()) // WORD, "octets": sum(found.octets.values())}
+
+
+def cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+    usual = {name: settings[name][0] for name in NAMES} | {"repeats": settings["repeats"]}
+    made = [
+        Cell.of(CLOCK, model, {**usual, name: value, "against": name})
+        for model in PRESETS
+        for name in NAMES
+        if not (model == "PriRec, rounds" and name == "neighbours")  # cohorts have none
+        for value in settings[f"{name}_against"]
+    ]
+    sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["carried"]]
+    return (*made, *sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """An affine fit, with the 95 % interval of its slope."""
+
+    slope: float
+    half: float
+    offset: float
+    r2: float
+
+
+def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
+    found = stats.linregress(x, y)
+    half = float(stats.t.ppf(0.975, len(x) - 2) * found.stderr) if len(x) > 2 else float("nan")
+    return Fit(float(found.slope), half, float(found.intercept), float(found.rvalue**2))
+
+
+def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+    words = (
+        "One pass on one thread, the best of some; what is not varied is as in the first column of its settings. The "
+    )
+    words += "paper prints a line without figures. Bytes are counted on the in-memory wire, every box opened."
+    rows, drawings = [], []
+    for (model, name), points in _lines(settings, cabinet).items():
+        x, y = [point[0] for point in points], [point[1] for point in points]
+        line = fit(x, y)
+        scaled = 1e6 if name == "records" else 1e3
+        unit = "µs a record" if name == "records" else f"ms for one more {NAMES[name].split()[-1]}"
+        slope = f"{scaled * line.slope:.3f} ± {scaled * line.half:.3f} {unit}"
+        span = f"{min(x):,.0f} to {max(x):,.0f}"
+        rows.append((model, NAMES[name], span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
+        drawings.append(_drawing(model, name, x, y, line))
+    fits = Table(
+        "Affine fits of the time of one pass", ("model", "against", ">from", ">slope", ">offset", ">R²"), tuple(rows)
+    )
+    return Shown(TITLE, (words,), (fits, _carried(settings, cabinet)), tuple(drawings))
+
+
+def _lines(settings: Mapping[str, Any], cabinet: Cabinet) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    timed = [cell for cell in cells(settings) if cell.model in PRESETS and cabinet.values(cell) is not None]
+    grouped = groupby(timed, key=lambda cell: (cell.model, str(cell.get("against"))))
+    return {key: [_point(cell, key[1], cabinet) for cell in group] for key, group in grouped}
+
+
+def _point(cell: Cell, name: str, cabinet: Cabinet) -> tuple[float, float]:
+    held = cabinet.values(cell) or {}
+    measured = {"records": "records", "words": "features"}
+    x = held[measured[name]] if name in measured else float(cell.get(name, 0) or 0)
+    return float(x), float(held["seconds"])
+
+
+def _carried(settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+    formulas: dict[str, Callable[[int], int]] = {
+        "shares": lambda N: N * (N - 1) * LENGTH + N * LENGTH, "pads": lambda N: N * LENGTH
+    }  # fmt: skip
+    rows = []
+    for cell in (one for one in cells(settings) if one.model in BYTES):
+        if (held := cabinet.values(cell)) is not None:
+            N = int(cell.get("neighbours", 0) or 0)
+            rows.append((BYTES[cell.model], f"{N}", f"{held['elements']:,}", f"{formulas[cell.model](N):,}",
+                         f"{held['octets']:,}"))  # fmt: skip
+    columns = ("sum", ">N", ">counted", ">formula", ">bytes in all")
+    return Table(
+        f"Ring elements of one sum, D + 1 = {LENGTH}", columns, tuple(rows),
+        note="Formulas: N (N - 1) (D + 1) shares and N (D + 1) sums of them as printed; N (D + 1) under pads.",
+    )  # fmt: skip
+
+
+def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line: Fit) -> Drawing:
+    def paint(figure: "Figure") -> None:
+        axes, ends = figure.subplots(), np.array([0.0, max(x)])
+        axes.plot(x, y, color=series(0), marker=marker(0), linestyle="none")
+        axes.plot(ends, line.offset + line.slope * ends, color=series(1))
+        axes.set_xlabel(NAMES[name])
+        axes.set_ylabel("seconds a pass")
+        axes.set_ylim(bottom=0)
+
+    return Drawing(f"figure7-{model}-{name}", f"{model}: time against {NAMES[name]}", paint, width=360, height=240)
+
+
+EXPERIMENT = Experiment("figure7", TITLE, cells, Clocked(), show)

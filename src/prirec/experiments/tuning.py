@@ -1,0 +1,133 @@
+"""Which settings a model is compared with: the paper's grid, α, λ_w and λ_v from 10⁻⁴ to 1, or a search by optuna.
+
+Once for each model and city, at K = 5 with 80 % for training and one seed, by the log loss on a tenth of the training
+records; test records are never looked at. The grid is pruned by halving: all of it for a quarter of the passes, then
+the better third for all of them. What was tried is kept, so that a search that is stopped goes on where it was.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from tomllib import loads
+from typing import Any
+
+from prirec.errors import UsageError
+from prirec.evaluate.experiment import validation
+from prirec.evaluate.metrics import auc, log_loss
+from prirec.experiments.cabinet import Cabinet
+from prirec.experiments.cells import Cell, Scalar
+from prirec.experiments.entrants import ENTRANTS, Entrant, Job
+from prirec.experiments.experiment import Workshop
+from prirec.experiments.rivals.passes import Tell, quiet
+from prirec.experiments.trial import Chosen, chosen
+
+GRID = tuple(10.0**power for power in range(-4, 1))
+SEED, DIMENSION, SHARE = 7, 5, 0.8
+EARLY, KEPT = 0.25, 1 / 3  # of the passes in the first look, and of the settings that get the second
+RIVAL = {"rival.alpha": GRID, "rival.lambda_w": GRID, "rival.lambda_v": GRID}
+OURS = {"linear.alpha": GRID, "model.lambda_w": GRID, "model.lambda_v": GRID}
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Settings and how they did on validation records."""
+
+    cell: Cell
+    loss: float  # infinite where training diverged
+
+
+def space(entrant: Entrant) -> Mapping[str, Sequence[float]]:
+    """What is searched for. One α serves W and V, as in the paper."""
+    return RIVAL if entrant.own is not None else OURS
+
+
+def grid(city: str, model: str) -> list[Cell]:
+    """All 125 settings of the paper's grid."""
+    names, values = zip(*space(ENTRANTS[model]).items(), strict=True)
+    return [with_changes(city, model, dict(zip(names, one, strict=True))) for one in product(*values)]
+
+
+def with_changes(city: str, model: str, changes: Mapping[str, Scalar]) -> Cell:
+    """A model under these settings, at the K, share and seed that all searches have."""
+    fixed: dict[str, Scalar] = {"seed": SEED, "model.dimension": DIMENSION, "data.train_share": SHARE}
+    alpha = {"interaction.alpha": changes["linear.alpha"]} if "linear.alpha" in changes else {}
+    return Cell.of(city, model, {**fixed, **changes, **alpha})
+
+
+def search(
+    city: str, model: str, workshop: Workshop, cabinet: Cabinet, *,
+    cells: Iterable[Cell] | None = None, done: Callable[[Tried], None] = lambda tried: None,
+) -> Tried:  # fmt: skip
+    """The best of the grid, or of these."""
+    every = list(cells) if cells is not None else grid(city, model)
+    early = sorted(
+        (look(_shortened(cell, workshop), workshop, cabinet, done=done, whole=cell) for cell in every),
+        key=lambda tried: tried.loss,
+    )
+    chosen_few = [one.cell for one in early[: max(1, math.ceil(KEPT * len(early)))] if math.isfinite(one.loss)]
+    if not chosen_few:
+        raise UsageError(f"every setting of {model} diverged on {city}; search among smaller ones")
+    return min((look(cell, workshop, cabinet, done=done) for cell in chosen_few), key=lambda tried: tried.loss)
+
+
+def _shortened(cell: Cell, workshop: Workshop) -> Cell:
+    """The same for a quarter of the passes."""
+    how = resolved(cell, workshop)
+    passes = how.settings.iterations if how.own is None else how.own.passes
+    few = max(1, round(EARLY * passes))
+    return cell.changed(iterations=few) if how.own is None else cell.changed(rival__passes=few)
+
+
+def look(
+    cell: Cell, workshop: Workshop, cabinet: Cabinet, *, done: Callable[[Tried], None], whole: Cell | None = None
+) -> Tried:
+    """Measures a cell unless it was measured before."""
+    digest = resolved(cell, workshop).digest(model=f"validation of {cell.model}", data=workshop.city(cell.city)[2])
+    if not cabinet.done(cell, digest):
+        cabinet.put(cell, digest, validated(cell, workshop))
+    held = cabinet.values(cell) or {}
+    loss = held.get("log_loss")
+    tried = Tried(cell if whole is None else whole, math.inf if loss is None else float(loss))
+    done(tried)
+    return tried
+
+
+def resolved(cell: Cell, workshop: Workshop) -> Chosen:
+    """From the model's defaults: what an earlier search has found is no part of this one."""
+    return chosen(cell, workshop.city(cell.city)[0], ENTRANTS[cell.model], {})
+
+
+def validated(cell: Cell, workshop: Workshop, *, tell: Tell = quiet) -> dict[str, Any]:
+    """Loss and AUC on held-out training records; none where training diverges."""
+    _, dataset, _ = workshop.city(cell.city)
+    how = resolved(cell, workshop)
+    setup = validation(dataset, how.settings)
+    try:
+        scores = ENTRANTS[cell.model].fit(Job(setup, how.own, workshop.threads, tell)).scorer.test()
+        labels = setup.samples.test.label
+        return {"log_loss": log_loss(labels, scores), "auc": auc(labels, scores)}
+    except UsageError:  # the loss is no longer a number
+        return {"log_loss": None, "auc": None}
+
+
+def found(tried: Tried) -> dict[str, Scalar]:
+    """What of a cell's settings was searched for."""
+    names = {*space(ENTRANTS[tried.cell.model]), "interaction.alpha"}
+    return {name: value for name, value in tried.cell.changes if name in names}
+
+
+def merged(before: str, best: Mapping[str, Mapping[str, Tried]]) -> str:
+    """What was found, beside what stood in the file before: settings/found.toml, by city and model."""
+    known: dict[str, dict[str, dict[str, Scalar]]] = loads(before)
+    for city, models in best.items():
+        known.setdefault(city, {}).update({model: found(tried) for model, tried in models.items()})
+    lines = ["# By `prirec tune`: for each city and model what did best on validation records, never on test ones."]
+    for city, tables in sorted(known.items()):
+        for model, settings in sorted(tables.items()):
+            lines += [
+                "",
+                f'["{city}"."{model}"]',
+                *(f'"{name}" = {value!r}' for name, value in sorted(settings.items())),
+            ]
+    return "\n".join(lines) + "\n"
