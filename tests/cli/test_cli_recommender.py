@@ -7,11 +7,9 @@ import ssl
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from cryptography import x509
@@ -24,26 +22,13 @@ from prirec.recommender.store import Incoming, Store
 from prirec.sharing.keys import SigningKey
 from support import shell
 from support.cities import small_city
+from support.founded import folder, store
 from support.postgres import GROUP, postgres
 from support.running_town import PRIREC, running, serving
 
-__all__ = ["postgres"]
+__all__ = ["folder", "postgres", "store"]
 call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
 CODE = {"PRIREC_ENROLMENT_CODE": "sesame-canary"}
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    memory = Path("/dev/shm")  # noqa: S108
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def store(folder: Path) -> Path:
-    """Of a deployment that was founded."""
-    assert call("init", folder / "town.db", "--title", "Our town", "--host", "recommender.example").exit_code == 0
-    return folder / "town.db"
 
 
 @pytest.fixture

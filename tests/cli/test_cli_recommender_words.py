@@ -1,11 +1,8 @@
 """prirec recommender: what an operator is told is true, and says what to give."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -19,24 +16,12 @@ from prirec.recommender.progress import Past
 from prirec.recommender.store import Store
 from support import shell
 from support.cities import small_city
+from support.founded import folder, store
 from support.running_town import PRIREC, running
 
+__all__ = ["folder", "store"]
 call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
 CODE = "PRIREC_ENROLMENT_CODE"
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    memory = Path("/dev/shm")  # noqa: S108
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def store(folder: Path) -> Path:
-    """Of a deployment that was founded."""
-    assert call("init", folder / "town.db", "--title", "Our town", "--host", "recommender.example").exit_code == 0
-    return folder / "town.db"
 
 
 # Enrolment

@@ -26,7 +26,7 @@ from prirec.recommender.lease import Lease
 from prirec.recommender.publishing import Source
 from prirec.recommender.store import Store
 from prirec.settings import Features
-from support.chaos import Chaos, Plan, few_people
+from support.chaos import Chaos, Plan, few_people, until
 from support.cities import small_city
 from support.mishaps import CALM, Luck, Weather
 
@@ -46,14 +46,6 @@ def progress_of(chaos: Chaos) -> rules.Progress:
 def states(chaos: Chaos) -> set[State]:
     held = chaos.conductor
     return set() if held is None else {one.collector.state for one in held.gatherings.values()}
-
-
-async def until(chaos: Chaos, holds: Callable[[], bool]) -> None:
-    for _ in range(300):
-        if holds():
-            return
-        await chaos.turn()
-    raise AssertionError("it does not come to that")
 
 
 async def begun(chaos: Chaos) -> None:

@@ -20,7 +20,7 @@ from prirec.protocols.moves import State
 from prirec.recommender import progress as rules
 from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
-from support.chaos import Chaos, Plan, few_people
+from support.chaos import Chaos, Plan, few_people, until
 from support.mishaps import CALM, KilledError
 
 ALL_ASLEEP = replace(CALM, asleep=1.0)
@@ -57,14 +57,6 @@ def town(folder: Path, monkeypatch) -> Callable[..., Chaos]:
 
 def run(chaos: Chaos, *, rounds: int) -> None:
     asyncio.run(chaos.run(rounds=rounds, weather=CALM, turns=30))
-
-
-async def until(chaos: Chaos, holds: Callable[[], bool]) -> None:
-    for _ in range(300):
-        if holds():
-            return
-        await chaos.turn()
-    raise AssertionError("it does not come to that")
 
 
 def progress_of(chaos: Chaos) -> rules.Progress:

@@ -1,37 +1,24 @@
 """The project's own evaluations on the real data: nothing is refused, and what the split does is told with its size."""
 
-import os
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from prirec import settings_file
-from prirec.data.dataset import Dataset
-from prirec.data.published import FORMATS
 from prirec.evaluate.counting import count
 from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.leaks import Finding, check
 from prirec.features.popularity import Popularity
 from support.cities import change
 from support.leaky import again, with_all_learnt
+from support.real_data import ON_REAL_DATA, real_city
 
-DATA = os.environ.get("PRIREC_DATA")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
-    pytest.mark.xdist_group("leaks"),
-]
+pytestmark = ON_REAL_DATA
 BY_PEOPLE, BY_MOMENTS = "labels anti-correlated by the split", "moments cut in two by the split"
 
 
-@cache
-def city(name: str) -> Dataset:
-    return FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
-
-
 def prepared(name: str, **changes: object) -> Setup:
-    return set_up(city(name), settings_file.load(changes={key.replace("__", "."): v for key, v in changes.items()}))
+    return set_up(
+        real_city(name), settings_file.load(changes={key.replace("__", "."): v for key, v in changes.items()})
+    )
 
 
 def told(setup: Setup) -> dict[str, Finding]:

@@ -7,6 +7,7 @@ import pytest
 
 from prirec.engines.state import State
 from prirec.engines.training import train
+from prirec.errors import PolicyError
 from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.ranking import positives
 from prirec.experiments import attacks
@@ -15,7 +16,6 @@ from prirec.experiments.questions import Questions
 from prirec.experiments.read_gradient import likeness, read, switches
 from prirec.experiments.rivals.dmf import DmfSettings
 from prirec.model.as_printed import interaction_gradient
-from prirec.settings_file import load
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
 CITY = small_city(people=200, places=300, records=4000)
@@ -44,7 +44,7 @@ def test_a_question_is_about_one_place_that_was_visited_and_one_of_which_there_i
 def test_popularity_alone_is_a_guess():
     setup, asked = ready(SMALL_ROUNDS)
     visitors = setup.popularity.released["visitors"]
-    assert abs(attacks.by_popularity(visitors, asked)["recommender"] - 0.5) < 0.15
+    assert abs(attacks.by_popularity(visitors, asked)["recommender"] - 0.5) < 4 * 0.5 / math.sqrt(len(asked))
     assert asked.right(np.zeros(len(asked)), np.zeros(len(asked))) == 0.5
 
 
@@ -125,11 +125,9 @@ def test_without_noise_everybody_else_together_learn_much_and_with_it_little():
     assert plain["recommender"] < plain["everybody else, by V"]
 
 
-def test_a_sum_that_is_not_opened_tells_nothing():
-    settings = load(changes={"preset": "rounds", "floor": 150, "neighbours.size": 150})
-    setup, asked = ready(settings)
+def test_a_sum_that_may_not_be_opened_is_not_attacked():
+    setup, asked = ready(SMALL_ROUNDS)
     state: State = train(setup.samples, setup.settings, threads=1).state
-    few = change(setup.settings, floor=1000)
-    closed = Scene(Setup(few, setup.prepared, setup.popularity, setup.encoding, setup.samples), state, asked)
-    with pytest.raises(Exception, match="floor"):
-        attacks.by_sums(closed)
+    few = Setup(change(setup.settings, floor=1000), setup.prepared, setup.popularity, setup.encoding, setup.samples)
+    with pytest.raises(PolicyError, match="floor"):
+        attacks.by_sums(Scene(few, state, asked))

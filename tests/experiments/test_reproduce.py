@@ -109,7 +109,7 @@ def test_other_settings_or_data_are_another_cell(tmp_path: Path) -> None:
     assert experiment.measure.digest(cell.changed(rival__alpha=0.2), workshop) != one
     assert experiment.measure.digest(cell.changed(model__dimension=6), workshop) != one
     assert experiment.measure.digest(cell.changed(data__ratio=2), workshop) != one
-    assert experiment.measure.digest(cell.model_named("FM"), workshop) != one
+    assert experiment.measure.digest(Cell.of("small visits", "FM", {"seed": 0}), workshop) != one
     workshop.city("small visits")
     name, dataset, _ = workshop._open
     workshop._open = (name, dataset, "other data")
@@ -186,3 +186,11 @@ def test_evidence_comes_back_as_it_was(out: Path) -> None:
     held = json.loads((out / "quick" / "table4.json").read_text())["together"]["differences"]["small visits"]
     assert held["PriRec, rounds"]["auc"]["low"] < held["PriRec, rounds"]["auc"]["high"]
     assert "FM" not in held
+
+
+def test_a_report_that_cannot_be_written_is_said(out: Path) -> None:
+    blocked = out / "blocked"
+    blocked.write_text("a file where a folder should be")
+    said = call("reproduce", "--quick", "--out", out, "--report", blocked / "report.html")
+    assert said.exit_code == 2
+    assert "could not be written" in flat(said.stderr)

@@ -1,30 +1,21 @@
 """Rivals as strong as they were tuned to be, on the real data: a comparison with a weak rival says nothing."""
 
-import os
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from prirec import settings_file
-from prirec.data.published import FORMATS
 from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.metrics import auc
 from prirec.experiments.rivals import dmf, fm_ids, mf
 from prirec.experiments.rivals.passes import Descent
+from support.real_data import ON_REAL_DATA, real_city
 
-DATA = os.environ.get("PRIREC_DATA")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
-    pytest.mark.xdist_group("figures"),
-]
+pytestmark = ON_REAL_DATA
 
 
 @cache
 def city(name: str) -> Setup:
-    dataset = FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
+    dataset = real_city(name)
     return set_up(dataset, settings_file.load(changes={"preset": "rounds"}))
 
 

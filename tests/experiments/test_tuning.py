@@ -102,3 +102,11 @@ def test_what_cannot_be_tuned_is_said(words: list[str], told: str, monkeypatch) 
     said = call("tune", *words)
     assert said.exit_code == 2
     assert told in flat(said.stderr)
+
+
+def test_a_file_of_settings_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "found.toml").write_text("no [toml")
+    said = call("tune", "small", "--model", "MF", "--by", "optuna", "--trials", 1, "--out", tmp_path, "--threads", 1)
+    assert said.exit_code == 2
+    assert "move it away" in flat(said.stderr)
+    assert (tmp_path / "found.toml").read_text() == "no [toml"

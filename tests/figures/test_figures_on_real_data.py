@@ -1,32 +1,17 @@
 """The figures that the project stands on, held on the real data with the presets as they are."""
 
-import os
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from prirec import settings_file
-from prirec.data.dataset import Dataset
-from prirec.data.published import FORMATS
 from prirec.evaluate.experiment import run, set_up
+from support.real_data import ON_REAL_DATA, real_city
 
-DATA = os.environ.get("PRIREC_DATA")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not DATA, reason="PRIREC_DATA does not name the folder with the real data"),
-    pytest.mark.xdist_group("figures"),
-]
-
-
-@cache
-def city(name: str) -> Dataset:
-    return FORMATS[name].read(Path(str(DATA)) / name.replace("-", "_")).dataset
+pytestmark = ON_REAL_DATA
 
 
 def auc(name: str, **changes: object) -> float:
     chosen = {key.replace("__", "."): value for key, value in changes.items()}
-    return run(set_up(city(name), settings_file.load(changes=chosen))).quality.auc
+    return run(set_up(real_city(name), settings_file.load(changes=chosen))).quality.auc
 
 
 def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:

@@ -261,3 +261,12 @@ class Chaos:
     def ends(self) -> Counter[Stage]:
         """How the rounds of the recommender's journal ended."""
         return Counter(one.stage for one in self.store.rounds(100_000))
+
+
+async def until(chaos: Chaos, holds: Callable[[], bool]) -> None:
+    """Turn after turn, as long as it takes within reason."""
+    for _ in range(300):
+        if holds():
+            return
+        await chaos.turn()
+    raise ViolationError("it does not come to that")

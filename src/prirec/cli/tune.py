@@ -43,13 +43,12 @@ def tune(
     import os
 
     from prirec.cli.output import SIMULATION, show_table
-    from prirec.experiments.cabinet import Cabinet
+    from prirec.experiments.cabinet import Cabinet, write_whole
     from prirec.experiments.experiment import Workshop
     from prirec.experiments.tuning import found, merged
 
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
-    out.mkdir(parents=True, exist_ok=True)
     workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
     best: dict[str, dict[str, Tried]] = {}
     for city in cities:
@@ -62,7 +61,7 @@ def tune(
     ]
     show_table(("city", "model", ">log loss", "settings"), rows)
     file = out / "found.toml"
-    file.write_text(merged(file.read_text(encoding="utf-8") if file.exists() else "", best), encoding="utf-8")
+    write_whole(file, merged(file, best).encode())
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)
 

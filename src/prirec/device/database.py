@@ -87,10 +87,13 @@ class Database:
             sqlite.create(beside)
             lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
         try:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError:
-                raise StateError(f"another agent is at work on {self._path.name}; stop that one first") from None
+            with _explained(beside):
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                        raise
+                    raise StateError(f"another agent is at work on {self._path.name}; stop that one first") from None
             yield
         finally:
             lock.close()

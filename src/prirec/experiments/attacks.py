@@ -16,6 +16,7 @@ from prirec.engines.plain import Rounds, Samplewise
 from prirec.engines.randomness import generator
 from prirec.engines.state import State, centres
 from prirec.engines.sums import InTheClear, added
+from prirec.errors import PolicyError
 from prirec.evaluate.experiment import Setup
 from prirec.evaluate.ranking import positives
 from prirec.experiments.questions import Questions
@@ -148,7 +149,7 @@ def by_sums(scene: Scene) -> Found:
     everyone = list(values)
     opened = rounds.sums.over_everyone(values, survivors=everyone, V=V, iteration=scene.state.iteration)
     if opened is None:
-        return {}
+        raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
     ring = rounds.codes.interaction.ring
     rest, whole = _left(opened, values, scene.asked.person.tolist()), ring.decode(opened)
     guesses = [_guess(scene, rounds, places) for places in (scene.asked.visited, scene.asked.decoy)]

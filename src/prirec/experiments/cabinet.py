@@ -45,8 +45,7 @@ class Cabinet:
     def put(self, cell: Cell, digest: str, values: Mapping[str, Any], evidence: Evidence | None = None) -> None:
         """A cell that was measured."""
         if evidence is not None:
-            self._scores.mkdir(parents=True, exist_ok=True)
-            _replace(self._scores / f"{digest}.npz", evidence.to_bytes())
+            write_whole(self._scores / f"{digest}.npz", evidence.to_bytes())
         self._cells[cell.key] = {**values, "digest": digest}
         self._write()
 
@@ -60,8 +59,7 @@ class Cabinet:
 
     def _write(self) -> None:
         held = {"version": VERSION, "cells": dict(sorted(self._cells.items())), "together": self._together}
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(self.file, (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode())
+        write_whole(self.file, (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _read(file: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
@@ -79,8 +77,10 @@ def _read(file: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     return cells, together
 
 
-def _replace(file: Path, body: bytes) -> None:
+def write_whole(file: Path, body: bytes) -> None:
+    """With the folder that it is in. UsageError, and what was there untouched, if it cannot be."""
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as out:
             out.write(body)
     except OSError as error:

@@ -6,8 +6,6 @@ from typing import Self, TypeAlias
 
 Scalar: TypeAlias = str | int | float | bool
 
-SEED = "seed"
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -32,9 +30,6 @@ class Cell:
         """Names have two underscores where settings have a dot."""
         given = {name.replace("__", "."): value for name, value in changes.items()}
         return Cell.of(self.city, self.model, {**dict(self.changes), **given})
-
-    def model_named(self, model: str) -> "Cell":
-        return Cell(self.city, model, self.changes)
 
     def without(self, *names: str) -> "Cell":
         return Cell(self.city, self.model, tuple(one for one in self.changes if one[0] not in names))

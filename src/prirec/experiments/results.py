@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prirec.evaluate.reporting.drawing import alone, draw
 from prirec.evaluate.reporting.page import figure, grid, page, paragraph, section, text
+from prirec.experiments.cabinet import write_whole
 from prirec.experiments.shown import Drawing, Shown, Table, markdown
 
 DRAWINGS = "plots"
@@ -20,21 +21,19 @@ OPENING = (
 def write_markdown(folder: Path, sections: Sequence[Shown]) -> Path:
     """RESULTS.md and its drawings."""
     lines = [f"# {TITLE}", "", OPENING, ""]
-    (folder / DRAWINGS).mkdir(parents=True, exist_ok=True)
     for shown in sections:
         lines += markdown(shown, drawings=DRAWINGS)
         for one in shown.drawings:
-            (folder / DRAWINGS / f"{one.file}.svg").write_text(alone(_drawn(one)), encoding="utf-8")
+            write_whole(folder / DRAWINGS / f"{one.file}.svg", alone(_drawn(one)).encode())
     file = folder / "RESULTS.md"
-    file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_whole(file, ("\n".join(lines).rstrip() + "\n").encode())
     return file
 
 
 def write_page(file: Path, sections: Sequence[Shown]) -> None:
     """One HTML file that reads on paper and on a phone."""
     parts = [f"<h1>{text(TITLE)}</h1>", paragraph(OPENING, kind="lead"), *(_section(shown) for shown in sections)]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page(TITLE, parts), encoding="utf-8")
+    write_whole(file, page(TITLE, parts).encode())
 
 
 def _section(shown: Shown) -> str:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from tomllib import loads
 from typing import Any
 
@@ -117,9 +118,9 @@ def found(tried: Tried) -> dict[str, Scalar]:
     return {name: value for name, value in tried.cell.changes if name in names}
 
 
-def merged(before: str, best: Mapping[str, Mapping[str, Tried]]) -> str:
-    """What was found, beside what stood in the file before: settings/found.toml, by city and model."""
-    known: dict[str, dict[str, dict[str, Scalar]]] = loads(before)
+def merged(file: Path, best: Mapping[str, Mapping[str, Tried]]) -> str:
+    """What was found, beside what stands in the file: settings/found.toml, by city and model."""
+    known = _known(file)
     for city, models in best.items():
         known.setdefault(city, {}).update({model: found(tried) for model, tried in models.items()})
     lines = ["# By `prirec tune`: for each city and model what did best on validation records, never on test ones."]
@@ -131,3 +132,10 @@ def merged(before: str, best: Mapping[str, Mapping[str, Tried]]) -> str:
                 *(f'"{name}" = {value!r}' for name, value in sorted(settings.items())),
             ]
     return "\n".join(lines) + "\n"
+
+
+def _known(file: Path) -> dict[str, dict[str, dict[str, Scalar]]]:
+    try:
+        return loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    except (OSError, ValueError):
+        raise UsageError(f"{file} is not TOML that can be read; move it away, or name another folder") from None
