@@ -90,8 +90,9 @@ class Interaction(Section, frozen=True):
 class Neighbours(Section, frozen=True):
     """Who learns with whom."""
 
-    kind: Literal["cohorts", "nearest", "random", "fixed"] = "cohorts"
+    kind: Literal["cohorts", "nearest", "alike", "random", "fixed"] = "cohorts"
     count: int = 30  # N, for all but cohorts
+    alike: str | None = None  # alike: the column of places that says where, in words such as "Paris, France"
     among: int | None = None  # nearest: drawn at random from so many of the closest
     weights: Literal["uniform", "metropolis", "exponential", "gaussian", "inverse", "ones-diverges"] = "uniform"
     scale_km: float = 2.0  # for weights by distance

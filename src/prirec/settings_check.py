@@ -85,6 +85,10 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
             "neighbours.kind 'random' draws anew for each interaction and has uniform weights only",
         ),
         (
+            (s.neighbours.kind == "alike") == (s.neighbours.alike is not None),
+            "neighbours.kind 'alike' and neighbours.alike, a column of places, need each other",
+        ),
+        (
             s.neighbours.among is None or s.neighbours.among >= s.neighbours.count,
             "neighbours.among must be at least neighbours.count",
         ),

@@ -51,18 +51,33 @@ def test_the_grid_is_the_papers() -> None:
 
 
 def test_a_search_finds_what_is_best_and_is_not_done_twice(tmp_path: Path, monkeypatch) -> None:
-    workshop, mild = Workshop(), {"rival.lambda_w": 1e-3, "rival.lambda_v": 1e-3}
-    few = [tuning.with_changes("small", "MF", {"rival.alpha": alpha, **mild}) for alpha in (1e-4, 1e-2, 1.0)]
+    workshop, mild = Workshop(), {"rival.lambda_w": 1e-2, "rival.lambda_v": 1e-2}
+    few = [tuning.with_changes("small", "MF", {"rival.alpha": alpha, **mild}) for alpha in (1e-4, 2e-2, 1.0)]
     best = tuning.search("small", "MF", workshop, Cabinet(tmp_path, "t"), cells=few)
     losses = {cell.get("rival.alpha"): tuning.validated(cell, workshop)["log_loss"] for cell in few}
     assert best.cell.get("rival.alpha") == min(losses, key=losses.get)
     assert best.loss == losses[best.cell.get("rival.alpha")]
+    assert best.loss < tuning.validated(tuning.with_changes("small", "MF", {}), workshop)["log_loss"]
 
     def never(*rest: object, **more: object) -> None:
         raise AssertionError("measured again")
 
     monkeypatch.setattr(tuning, "validated", never)
     assert tuning.search("small", "MF", workshop, Cabinet(tmp_path, "t"), cells=few) == best
+
+
+def test_a_model_that_does_best_as_it_is_stays_so(tmp_path: Path) -> None:
+    poor = [tuning.with_changes("small", "MF", {"rival.alpha": alpha}) for alpha in (1e-4, 1e9)]
+    best = tuning.search("small", "MF", Workshop(), Cabinet(tmp_path, "t"), cells=poor)
+    assert tuning.found(best) == {}
+    assert loads(tuning.merged(tmp_path / "found.toml", best)) == {"small": {"MF": {}}}
+
+
+def test_a_city_made_ready_once_gives_what_each_setting_would_by_itself() -> None:
+    workshop = Workshop()
+    for alpha in (0.01, 0.1):
+        cell = tuning.with_changes("small", "PriRec, rounds", {"linear.alpha": alpha})
+        assert tuning.validated(cell, workshop) == tuning.validated(cell, Workshop())
 
 
 def test_settings_that_diverge_are_worse_than_all_others(tmp_path: Path) -> None:
@@ -75,7 +90,7 @@ def test_optuna_searches_between_the_settings_of_the_grid(tmp_path: Path) -> Non
     best = by_optuna.search(
         "small", "MF", Workshop(), Cabinet(tmp_path, "t"), trials=6, done=lambda one: tried.append(one)
     )  # fmt: skip
-    assert len(tried) == 6
+    assert len(tried) == 1 + 6  # and the model as it is
     assert best.loss == min(one.loss for one in tried)
     assert all(1e-4 <= value <= 1 for one in tried for value in tuning.found(one).values())
 
@@ -86,7 +101,8 @@ def test_the_command_writes_what_it_found_beside_what_stood_there(tmp_path: Path
     assert (done.exit_code, done.stderr) == (0, "")
     held = loads((tmp_path / "found.toml").read_text())
     assert held["yelp"]["FM"] == {"linear.alpha": 0.25}
-    assert held["small"]["MF"].keys() == {"rival.alpha", "rival.lambda_w", "rival.lambda_v"}
+    assert held["small"].keys() == {"MF"}
+    assert ("rival.alpha" in held["small"]["MF"]) == ("as it is" not in done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def tune(
 
     Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
     import os
+    from itertools import product
 
     from prirec.cli.output import SIMULATION, show_table
     from prirec.experiments.cabinet import Cabinet, write_whole
@@ -50,18 +51,13 @@ def tune(
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
     workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
-    best: dict[str, dict[str, Tried]] = {}
-    for city in cities:
-        for name in chosen:
-            best.setdefault(city, {})[name] = _searched(city, name, workshop, cabinet, by=by, trials=trials)
-    rows = [
-        (city, name, f"{one.loss:.4f}", ", ".join(f"{key} = {value:g}" for key, value in found(one).items()))
-        for city, models in best.items()
-        for name, one in models.items()
-    ]
+    file, rows = out / "found.toml", []
+    for city, name in product(cities, chosen):
+        best = _searched(city, name, workshop, cabinet, by=by, trials=trials)
+        write_whole(file, merged(file, best).encode())
+        settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
+        rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
     show_table(("city", "model", ">log loss", "settings"), rows)
-    file = out / "found.toml"
-    write_whole(file, merged(file, best).encode())
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)
 

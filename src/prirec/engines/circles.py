@@ -7,7 +7,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Samples
 from prirec.graph import weights as strengths
 from prirec.graph.cohorts import coarse_cells, cohorts
-from prirec.graph.nearest import Neighbours, nearest
+from prirec.graph.nearest import Neighbours, nearest, nearest_in_line
 from prirec.graph.random_draw import random_neighbours
 from prirec.model.sample_pass import Circle
 from prirec.settings import Settings
@@ -68,6 +68,8 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
     if n.kind == "fixed":
         everyone = random_neighbours(len(online), count=n.count, rng=generator(settings.seed, "fixed neighbours"))
         return _only(everyone, online)
+    if n.kind == "alike" and samples.area is not None:
+        return nearest_in_line(samples.area, count=n.count, online=online)
     if samples.home is None:
         raise UsageError(
             "nearest neighbours need coordinates, which this city has not; set neighbours.kind to 'random'"

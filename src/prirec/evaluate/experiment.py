@@ -91,7 +91,8 @@ def made_ready(
     counts = count(prepared, settings) if release is None else release(prepared.dataset)
     chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(
-        prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
+        alike=settings.neighbours.alike,
     )  # fmt: skip
     settled = sized(settings, people=len(samples.ids), features=samples.features)
     return Setup(settled, prepared, counts, chosen, samples)

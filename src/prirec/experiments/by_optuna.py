@@ -21,7 +21,8 @@ def search(
         raise UsageError("this search is by optuna; install it with: pip install 'prirec[experiments]'") from None
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study, tried = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=SEED)), list[Tried]()
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=SEED))
+    tried = [look(with_changes(city, model, {}), workshop, cabinet, done=done)]  # as it is
 
     def objective(trial: "optuna.Trial") -> float:
         ranges = {name: (min(values), max(values)) for name, values in space(ENTRANTS[model]).items()}

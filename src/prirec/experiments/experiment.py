@@ -8,6 +8,7 @@ from tomllib import loads
 from typing import Any, Protocol
 
 from prirec.data.dataset import Dataset
+from prirec.evaluate.experiment import Setup
 from prirec.experiments.cabinet import Cabinet
 from prirec.experiments.cells import Cell
 from prirec.experiments.cities import CITIES, City, fingerprint
@@ -22,6 +23,7 @@ class Workshop:
     data: Path | None = None
     threads: int = 1
     _open: tuple[str, Dataset, str] | None = field(default=None, repr=False)
+    _ready: tuple[str, Setup] | None = field(default=None, repr=False)
 
     def city(self, name: str) -> tuple[City, Dataset, str]:
         """The city, its data and their fingerprint. Cells come city by city, and one city is in memory at a time."""
@@ -30,6 +32,13 @@ class Workshop:
             dataset = CITIES[name].open(self.data)
             self._open = (name, dataset, fingerprint(dataset))
         return CITIES[name], self._open[1], self._open[2]
+
+    def ready(self, name: str, make: Callable[[], Setup]) -> Setup:
+        """A city made ready under settings that this names; the last one is kept."""
+        if self._ready is None or self._ready[0] != name:
+            self._ready = None
+            self._ready = (name, make())
+        return self._ready[1]
 
     def available(self, cell: Cell) -> bool:
         return CITIES[cell.city].available(self.data)

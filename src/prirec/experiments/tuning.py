@@ -1,10 +1,12 @@
 """Which settings a model is compared with: the paper's grid, α, λ_w and λ_v from 10⁻⁴ to 1, or a search by optuna.
 
 Once for each model and city, at K = 5 with 80 % for training and one seed, by the log loss on a tenth of the training
-records; test records are never looked at. The grid is pruned by halving: all of it for a quarter of the passes, then
-the better third for all of them. What was tried is kept, so that a search that is stopped goes on where it was.
+records; test records are never looked at. The grid is pruned by successive halving: all of it for an eighth of the
+passes, the better fifth for half of them, the better quarter of those to the end. The model as it is comes along to the
+end, so that a search can only better it. What was tried is kept: a search that is stopped goes on where it was.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +15,11 @@ from pathlib import Path
 from tomllib import loads
 from typing import Any
 
+from msgspec.structs import replace
+
+from prirec import settings_file
 from prirec.errors import UsageError
-from prirec.evaluate.experiment import validation
+from prirec.evaluate.experiment import Setup, validation
 from prirec.evaluate.metrics import auc, log_loss
 from prirec.experiments.cabinet import Cabinet
 from prirec.experiments.cells import Cell, Scalar
@@ -22,10 +27,11 @@ from prirec.experiments.entrants import ENTRANTS, Entrant, Job
 from prirec.experiments.experiment import Workshop
 from prirec.experiments.rivals.passes import Tell, quiet
 from prirec.experiments.trial import Chosen, chosen
+from prirec.settings import Interaction, Linear, Settings
 
 GRID = tuple(10.0**power for power in range(-4, 1))
 SEED, DIMENSION, SHARE = 7, 5, 0.8
-EARLY, KEPT = 0.25, 1 / 3  # of the passes in the first look, and of the settings that get the second
+RUNGS = ((1 / 8, 1 / 5), (1 / 2, 1 / 4))  # of the passes in an early look, and of the settings that get the next
 RIVAL = {"rival.alpha": GRID, "rival.lambda_w": GRID, "rival.lambda_v": GRID}
 OURS = {"linear.alpha": GRID, "model.lambda_w": GRID, "model.lambda_v": GRID}
 
@@ -61,22 +67,26 @@ def search(
     cells: Iterable[Cell] | None = None, done: Callable[[Tried], None] = lambda tried: None,
 ) -> Tried:  # fmt: skip
     """The best of the grid, or of these."""
-    every = list(cells) if cells is not None else grid(city, model)
-    early = sorted(
-        (look(_shortened(cell, workshop), workshop, cabinet, done=done, whole=cell) for cell in every),
-        key=lambda tried: tried.loss,
-    )
-    chosen_few = [one.cell for one in early[: max(1, math.ceil(KEPT * len(early)))] if math.isfinite(one.loss)]
-    if not chosen_few:
+    left = list(cells) if cells is not None else grid(city, model)
+    for share, kept in RUNGS:
+        early = [
+            look(_shortened(cell, workshop, share), workshop, cabinet, done=done, whole=cell)
+            for cell in left
+        ]  # fmt: skip
+        sound = sorted((one for one in early if math.isfinite(one.loss)), key=lambda tried: tried.loss)
+        left = [one.cell for one in sound[: math.ceil(kept * len(early))]]
+    as_it_is = with_changes(city, model, {})
+    best = min((look(cell, workshop, cabinet, done=done) for cell in (as_it_is, *left)), key=lambda tried: tried.loss)
+    if not math.isfinite(best.loss):
         raise UsageError(f"every setting of {model} diverged on {city}; search among smaller ones")
-    return min((look(cell, workshop, cabinet, done=done) for cell in chosen_few), key=lambda tried: tried.loss)
+    return best
 
 
-def _shortened(cell: Cell, workshop: Workshop) -> Cell:
-    """The same for a quarter of the passes."""
+def _shortened(cell: Cell, workshop: Workshop, share: float) -> Cell:
+    """The same for a part of the passes."""
     how = resolved(cell, workshop)
     passes = how.settings.iterations if how.own is None else how.own.passes
-    few = max(1, round(EARLY * passes))
+    few = max(1, round(share * passes))
     return cell.changed(iterations=few) if how.own is None else cell.changed(rival__passes=few)
 
 
@@ -101,9 +111,8 @@ def resolved(cell: Cell, workshop: Workshop) -> Chosen:
 
 def validated(cell: Cell, workshop: Workshop, *, tell: Tell = quiet) -> dict[str, Any]:
     """Loss and AUC on held-out training records; none where training diverges."""
-    _, dataset, _ = workshop.city(cell.city)
     how = resolved(cell, workshop)
-    setup = validation(dataset, how.settings)
+    setup = _aside(cell.city, how.settings, workshop)
     try:
         scores = ENTRANTS[cell.model].fit(Job(setup, how.own, workshop.threads, tell)).scorer.test()
         labels = setup.samples.test.label
@@ -112,17 +121,27 @@ def validated(cell: Cell, workshop: Workshop, *, tell: Tell = quiet) -> dict[str
         return {"log_loss": None, "auc": None}
 
 
+def _aside(city: str, settings: Settings, workshop: Workshop) -> Setup:
+    """The city made ready: once for all settings that differ in what is searched for alone."""
+    if settings.privacy.epsilon_per_user is not None:  # what is released follows from the plan, and that from all
+        return validation(workshop.city(city)[1], settings)
+    model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
+    common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
+    setup = workshop.ready(f"{city}, {settings_file.dump(common)}", lambda: validation(workshop.city(city)[1], common))
+    return dataclasses.replace(setup, settings=settings)
+
+
 def found(tried: Tried) -> dict[str, Scalar]:
     """What of a cell's settings was searched for."""
     names = {*space(ENTRANTS[tried.cell.model]), "interaction.alpha"}
     return {name: value for name, value in tried.cell.changes if name in names}
 
 
-def merged(file: Path, best: Mapping[str, Mapping[str, Tried]]) -> str:
-    """What was found, beside what stands in the file: settings/found.toml, by city and model."""
+def merged(file: Path, best: Tried) -> str:
+    """What was found, beside what stands in the file: settings/found.toml, by city and model. Nothing below a name
+    says that the model as it is did best."""
     known = _known(file)
-    for city, models in best.items():
-        known.setdefault(city, {}).update({model: found(tried) for model, tried in models.items()})
+    known.setdefault(best.cell.city, {})[best.cell.model] = found(best)
     lines = ["# By `prirec tune`: for each city and model what did best on validation records, never on test ones."]
     for city, tables in sorted(known.items()):
         for model, settings in sorted(tables.items()):

@@ -9,6 +9,7 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Visits
 from prirec.errors import DataError
+from prirec.features.area import areas
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
 from prirec.features.home import homes
 from prirec.features.own_visits import OwnVisits, nearest_km
@@ -52,6 +53,7 @@ class Samples:
     popularity: FeatureArray = field(repr=False)  # (J, p): dynamic features as released
     train: Records
     test: Records
+    area: RealArray | None = field(default=None, repr=False)  # (I,): the place in line that features/area.py gives
 
     @property
     def features(self) -> int:
@@ -64,7 +66,15 @@ class Samples:
         return np.ascontiguousarray(np.hstack([self.places, self.popularity]))
 
 
-def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encoding, popularity: Popularity) -> Samples:
+def assemble(
+    dataset: Dataset,
+    *,
+    train: Visits,
+    test: Visits,
+    encoding: Encoding,
+    popularity: Popularity,
+    alike: str | None = None,
+) -> Samples:
     """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
@@ -74,6 +84,7 @@ def assemble(dataset: Dataset, *, train: Visits, test: Visits, encoding: Encodin
         ids=ids,
         keys=person_keys(ids),
         home=None if home is None else home[order],
+        area=None if alike is None else areas(dataset, train, alike)[order],
         people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
         places=encode_columns(encoding.place, dataset.places.columns, len(dataset.places)),
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),

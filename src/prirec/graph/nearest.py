@@ -60,10 +60,26 @@ def nearest(
     reach = _reach(count, among=among, rng=rng)
     there = located(location) if online is None else located(location) & _one_each(online, location)
     rows = np.flatnonzero(there).astype(np.int32)
-    reach = min(reach, max(len(rows) - 1, 0))
     order = np.argsort(morton(location[rows]), kind="stable")  # a walk along the map finds the tree in cache: 2x
-    walk = rows[order]
-    chosen = _search(_apart(unit_vectors(location[walk])), reach=reach, count=count, rng=rng)
+    return _around(unit_vectors(location[rows]), there, order, reach=reach, count=count, rng=rng)
+
+
+def nearest_in_line(position: RealArray, *, count: int, online: BoolArray) -> Neighbours:
+    """The same for people who stand in a line, (I,), NaN for those who stand nowhere: those at one's own position come
+    first, and which of them is by chance of their order."""
+    check_count(count, people=len(position))
+    there = ~np.isnan(position) & _one_each(online, position)
+    order = np.argsort(position[there], kind="stable")
+    return _around(position[there, None], there, order, reach=count, count=count, rng=None)
+
+
+def _around(
+    points: RealArray, there: BoolArray, order: OffsetArray, *, reach: int, count: int, rng: Generator | None
+) -> Neighbours:
+    """Neighbours of those who are there, each of whom has a point; `order` is a walk along the points."""
+    walk = np.flatnonzero(there).astype(np.int32)[order]
+    reach = min(reach, max(len(walk) - 1, 0))
+    chosen = _search(_apart(points[order]), reach=reach, count=count, rng=rng)
     people = np.empty_like(chosen)
     people[order] = walk[chosen]
     offsets = np.concatenate([[0], np.cumsum(there * np.int64(min(reach, count)))])

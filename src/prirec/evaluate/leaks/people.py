@@ -47,6 +47,7 @@ def features_of_the_test(setup: Setup) -> Findings:
         test=prepared.test,
         encoding=setup.encoding,
         popularity=setup.popularity,
+        alike=setup.settings.neighbours.alike,
     )
     other = [name for name, same in _compared(samples, again).items() if not same]
     if not other:
@@ -150,10 +151,17 @@ def _compared(samples: Samples, again: Samples) -> dict[str, bool]:
     return {
         "people": samples.ids == again.ids and np.array_equal(samples.people, again.people),
         "places": np.array_equal(samples.places, again.places),
+        "areas": _same_areas(samples.area, again.area),
         "popularity": np.array_equal(samples.popularity, again.popularity),
         **{f"{name} records": _same_records(mine, other) for name, mine, other in sides},
         **{f"{name} moments": np.array_equal(mine.context, other.context) for name, mine, other in sides},
     }
+
+
+def _same_areas(one: RealArray | None, other: RealArray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other, equal_nan=True)
 
 
 def _same_records(one: Records, other: Records) -> bool:
