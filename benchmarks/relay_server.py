@@ -20,6 +20,7 @@ from prirec.protocols.messages import Round, Terms
 from prirec.recommender.conductor import Conductor
 from prirec.recommender.gathering import Pace
 from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.outbox import Wake
 from prirec.recommender.progress import Progress
 from prirec.recommender.serving import Worker, serve
 from prirec.recommender.store import Store
@@ -67,15 +68,15 @@ class Relaying(Conductor):
         return self.cohorts
 
 
-def relay(store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None], cohort: int) -> None:
+def relay(store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None], cohort: int) -> None:
     """recommender.conductor.conduct, with a lease that nobody else wants."""
     holder = urandom(16)
     store.lease(holder, AGES)
-    conductor = Relaying(store, holder=holder, pace=Pace(coming=AGES, step=AGES))
+    conductor = Relaying(store, holder=holder, pace=Pace(coming=AGES, step=AGES), wake=wake)
     conductor.cohorts = Cohorts(conductor, size=cohort)
     while not stop.is_set():
         if conductor.tick():
-            wake()
+            wake(())
         else:
             stop.wait(PAUSE)
 

@@ -64,6 +64,21 @@ def dump(settings: Settings) -> str:
     return "\n".join(_lines(msgspec.to_builtins(settings))) + "\n"
 
 
+def changed(settings: Settings) -> dict[str, Any]:
+    """By name, those that are not what every setting is by default: a setting that is added later, and stands at its
+    default, is not among them."""
+    usual = dict(_flat(msgspec.to_builtins(Settings())))
+    return {name: value for name, value in _flat(msgspec.to_builtins(settings)) if value != usual[name]}
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in sorted(table.items()):
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,11 +1,9 @@
 """The clerk: everything that has come goes into one transaction, and nobody waits for a letter that is there."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
 from typing import Any
 
 import pytest
@@ -16,43 +14,11 @@ from prirec.errors import StateError
 from prirec.recommender import desk as desks
 from prirec.recommender.answers import RefusedError
 from prirec.recommender.desk import MOST_AT_ONCE, Desk
-from prirec.recommender.limits import Limits
-from prirec.recommender.metrics import Metrics
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import Store
+from support.desks import Watched, opened
 from support.patience import PATIENT
 from support.services import Site
 from support.stores import enter, name, of, said
-
-
-@asynccontextmanager
-async def opened(store: Store, **limits: Any) -> AsyncIterator[Desk]:
-    desk = Desk(store, limits=Limits(**limits), metrics=Metrics())
-    desk.open()
-    try:
-        yield desk
-    finally:
-        await desk.close()
-
-
-class Watched(Store):
-    """Counts what it is asked, and can be held up in the middle of a commit."""
-
-    def __init__(self, database: Any) -> None:
-        super().__init__(database)
-        self.commits, self.lookups, self.gate, self.inside = list[int](), 0, Event(), Event()
-        self.thrown = list[tuple[bytes, int]]()
-        self.gate.set()
-
-    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
-        self.inside.set()
-        self.gate.wait(30)
-        self.commits.append(len(items))
-        self.thrown += arrived
-        return super().hand_in(items, arrived=arrived)
-
-    def letters(self, receiver: bytes, after: int, most: int) -> Any:
-        self.lookups += 1
-        return super().letters(receiver, after, most)
 
 
 @pytest.fixture
@@ -186,9 +152,9 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), seconds=1000) as poll:
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
-                waiting = asyncio.create_task(desk.letters(name(1), after=0, entries=0, poll=poll))
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
                 await asyncio.to_thread(desk.wake)
@@ -205,11 +171,11 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), seconds=1000) as poll:
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 store.deliver([(name(1), of(), b"hello")])
                 await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
-                found = await asyncio.wait_for(desk.letters(name(1), after=0, entries=0, poll=poll), 10)
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
             assert len(found.letters) == 1
 
     asyncio.run(run())
@@ -218,12 +184,12 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
 def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), seconds=1000) as poll:
-                waiting = asyncio.create_task(desk.letters(name(1), after=0, entries=0, poll=poll))
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 desk.release()
                 assert (await asyncio.wait_for(waiting, 10)).letters == ()
-            with desk.waiting(name(1), seconds=1000) as poll:
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
                 assert poll.released
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prirec import settings_file
 from prirec.errors import DataError, PrirecError, UsageError
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
 from support.cities import change
 from support.patience import PATIENT
 
@@ -112,3 +112,11 @@ def test_what_is_not_toml_is_a_data_error(tmp_path, content):
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
     with pytest.raises(PrirecError):
         settings_file.load(tmp_path)
+
+
+def test_what_is_changed_is_what_is_not_at_its_default():
+    assert settings_file.changed(Settings()) == {}
+    chosen = settings_file.load(changes={"preset": "rounds", "seed": 3, "linear.alpha": 0.123})
+    told = settings_file.changed(chosen)
+    assert (told["seed"], told["linear.alpha"]) == (3, 0.123)
+    assert settings_file.load(changes={"preset": "rounds", **told}) == chosen

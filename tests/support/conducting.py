@@ -6,11 +6,12 @@ from pathlib import Path
 from threading import Event
 
 from prirec.protocols.codec import decode
+from prirec.recommender.outbox import Wake
 from prirec.recommender.store import Store
 
 
 def echo(
-    store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None], folder: Path
+    store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None], folder: Path
 ) -> None:  # fmt: skip
     """Whoever holds the lease answers each message with a letter that names its process."""
     holder, heard = os.urandom(16), 0
@@ -25,10 +26,10 @@ def echo(
         if letters:
             store.deliver(letters)
             heard = came[-1][0]
-            wake()
+            wake(())
     store.release(holder)
     (folder / f"ended-{os.getpid()}").touch()
 
 
-def failing(store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None]) -> None:
+def failing(store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None]) -> None:
     raise ValueError("canary-41aa")

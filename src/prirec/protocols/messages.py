@@ -26,7 +26,7 @@ PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
 Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Something that travels inside messages."""
 
 

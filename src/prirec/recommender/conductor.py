@@ -26,7 +26,7 @@ from prirec.recommender import progress as rules
 from prirec.recommender.course import Course, Following
 from prirec.recommender.gathering import Gathering, Pace
 from prirec.recommender.lease import LEASE, Lease
-from prirec.recommender.outbox import Outbox
+from prirec.recommender.outbox import Outbox, Wake
 from prirec.recommender.progress import Past, Progress
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
@@ -62,13 +62,14 @@ class Conductor:
         clock: Callable[[], float] = monotonic,
         entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[Told], None] = lambda told: None,
+        wake: Wake = lambda letters: None,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease: without it nothing is written
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
         self.gatherings: dict[Round, Gathering] = {}
-        self._outbox = Outbox(store, holder=self.holder)
+        self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the progress, that were seen
         self._written: bytes | None = None  # where the campaign is, by the store
         self._read: Progress | None = None  # the same, read
@@ -197,10 +198,10 @@ class Conductor:
 
 
 def conduct(
-    store: Store, stop: Event, *, wake: Callable[[], None] = lambda: None, failed: Callable[[], None] = lambda: None,
+    store: Store, stop: Event, *, wake: Wake = lambda letters: None, failed: Callable[[], None] = lambda: None,
     pace: Pace | None = None, tell: Callable[[Told], None] = lambda told: None, lease: float = LEASE,
 ) -> None:  # fmt: skip
-    """Conducts whenever it holds the lease, until it is told to stop; `wake` tells who waits that there is mail, and
+    """Conducts whenever it holds the lease, until it is told to stop; `wake` tells those who wait of mail and news, and
     `failed` whoever counts that something could not be done."""
     conductor: Conductor | None = None
     pause = 0.0
@@ -210,7 +211,9 @@ def conduct(
             try:
                 held = word.held()
                 conductor = (
-                    (conductor or _taken_over(store, holder=word.holder, pace=pace, tell=tell)) if held else None
+                    conductor or _taken_over(store, holder=word.holder, pace=pace, tell=tell, wake=wake)
+                    if held
+                    else None
                 )
                 moved = conductor is not None and conductor.tick()
                 pause = 0.0 if moved else _BUSY if conductor is not None and conductor.gatherings else _IDLE
@@ -222,13 +225,13 @@ def conduct(
                 failed()
                 pause = min(max(2 * pause, _IDLE), _LONGEST)
             if moved:
-                wake()
+                wake(())
 
 
 def _taken_over(
-    store: Store, *, holder: bytes, pace: Pace | None, tell: Callable[[Told], None]
+    store: Store, *, holder: bytes, pace: Pace | None, tell: Callable[[Told], None], wake: Wake
 ) -> Conductor:  # fmt: skip
-    conductor = Conductor(store, holder=holder, pace=pace, tell=tell)
+    conductor = Conductor(store, holder=holder, pace=pace, tell=tell, wake=wake)
     conductor.take_over()
     return conductor
 

@@ -2,8 +2,9 @@
 
 A clerk is a thread that takes everything that has come since it last looked, makes all messages durable in one
 transaction, looks up letters, and answers. The more comes at once, the more one commit carries. Who finds no letter may
-wait for one. Letters that arrive in this process wake at once; for those from other workers one query for all who wait
-is made ten times a second. Whoever waits also hears when the log grows: a publication reaches devices at once.
+wait for one. Letters that were sent in this process are brought at once to whoever waits for them; for those from other
+workers one query for all who wait is made ten times a second. Whoever waits also hears when the log grows: what is
+published reaches devices at once.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import BoundedSemaphore, Thread
 from typing import Final
 
 from prirec.contract.wire import MOST_LETTERS, Letter
@@ -22,41 +23,12 @@ from prirec.recommender.answers import away, broken
 from prirec.recommender.limits import Limits
 from prirec.recommender.metrics import Metrics
 from prirec.recommender.store import Incoming, Store
+from prirec.recommender.waiting import Bundle, Found, Parcel, Poll
 
 LOOK_EVERY: Final = 0.1  # seconds
 THROW_AWAY_EVERY: Final = 10  # looks: what has arrived goes with the next commit, or lies a second longer
 MOST_AT_ONCE: Final = 256  # errands that share a transaction
-
-
-@dataclass(slots=True)
-class Found:
-    """What the clerk brings back."""
-
-    letters: tuple[Letter, ...] = field(repr=False)
-    entries: int  # of the log, counted after the letters were found: what they speak of is in it
-    taken: tuple[bool, ...]  # of each message that was handed in, whether its round is open
-
-
-class Poll:
-    """A request that waits for letters until a moment, or until it is released."""
-
-    def __init__(self, until: float):
-        self.until, self.released = until, False
-        self._woken = asyncio.Event()
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    def release(self) -> None:
-        self.released = True
-        self._woken.set()
-
-    async def rest(self) -> None:
-        """Until there may be a letter, or there is no use in waiting."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self.until):
-                await self._woken.wait()
-        self._woken.clear()
+MOST_PARCELS: Final = 8  # in memory, of a conductor's portion each; further letters are read from the store
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +44,7 @@ class _Look:
     """Look who has got letters since the last time."""
 
     thoroughly: bool = False  # and throw away what has arrived
+    parcel: Parcel | None = None
 
 
 class Desk:
@@ -83,6 +56,7 @@ class Desk:
         self._polls: dict[bytes, Poll] = {}
         self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
         self._entries = 0  # of the log, as far as those who wait were told
+        self._parcels = BoundedSemaphore(MOST_PARCELS)
         self._open = False
         self._loop: asyncio.AbstractEventLoop
         self._watch: asyncio.Task[None]
@@ -107,9 +81,10 @@ class Desk:
         for poll in self._polls.values():
             poll.release()
 
-    def wake(self) -> None:
-        """There are new letters."""
-        self._errands.put(_Look())
+    def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
+        """There are new letters, perhaps these, which are on disk; or the log has grown."""
+        carried = bool(letters) and self._parcels.acquire(blocking=False)
+        self._errands.put(_Look(parcel=Parcel(letters) if carried else None))
 
     def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[Found]":
         """Letters after a number, once these messages are durable. Letters up to that number have arrived."""
@@ -118,10 +93,10 @@ class Desk:
         return errand.done
 
     @contextmanager
-    def waiting(self, name: bytes, *, seconds: float) -> Iterator[Poll]:
+    def waiting(self, name: bytes, *, after: int, seconds: float) -> Iterator[Poll]:
         """To be entered before asking, or a letter could come in between unseen. One request of a device waits: a newer
         one releases the older. Where there are too many, or the service is about to end, nobody waits."""
-        poll = Poll(self._loop.time() + seconds)
+        poll = Poll(after, self._loop.time() + seconds)
         if not self._open or len(self._polls) >= self._limits.polls:
             poll.release()
             yield poll
@@ -137,11 +112,14 @@ class Desk:
                 del self._polls[name]
             self._metrics.polls.set(len(self._polls))
 
-    async def letters(self, name: bytes, *, after: int, entries: int, poll: Poll) -> Found:
-        """Letters after a number, as soon as there are some, the log has more entries or the poll is over."""
+    async def letters(self, name: bytes, *, entries: int, poll: Poll) -> Found:
+        """As soon as there are some, the log has more entries or the poll is over."""
         while True:
             await poll.rest()
-            found = await self.ask(name, (), after=after)
+            if poll.found is not None:
+                self._metrics.letters.inc(len(poll.found.letters))
+                return poll.found
+            found = await self.ask(name, (), after=poll.after)
             if found.letters or found.entries > entries or poll.released or self._loop.time() >= poll.until:
                 return found
 
@@ -171,10 +149,10 @@ class Desk:
     def _done(self, batch: "list[_Errand | _Look]") -> Callable[[], None]:
         """What is left to do on the event loop."""
         errands = [one for one in batch if isinstance(one, _Errand)]
-        thoroughly = any(isinstance(one, _Look) and one.thoroughly for one in batch)
+        looks = [one for one in batch if isinstance(one, _Look)]
         try:
-            taken = self._written(errands, thoroughly=thoroughly)
-            receivers = self._looked()
+            taken = self._written(errands, thoroughly=any(look.thoroughly for look in looks))
+            receivers = self._looked(looks)
             letters = [self._letters(one) for one in errands]
             entries = self._store.head().length
         except Exception as error:  # whoever asked is told, and the clerk goes on
@@ -196,12 +174,27 @@ class Desk:
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in errand.items) for errand in errands]
 
-    def _looked(self) -> set[bytes]:
-        """Who has got letters since the last time. Numbers rise in the order in which letters come to be seen, so what
-        is known of a mailbox is an upper bound on what is in it."""
+    def _looked(self, looks: list[_Look]) -> dict[bytes, Bundle | None]:
+        """Who has got letters since the last time, and the letters where they were brought along. Numbers rise in the
+        order in which letters come to be seen, so what is known of a mailbox is an upper bound on what is in it."""
+        bundles = self._unpacked([look.parcel for look in looks if look.parcel is not None])
         self._seen, receivers = self._store.receivers_since(self._seen)
         self._tips.update(dict.fromkeys(receivers, self._seen))
-        return receivers
+        return {**bundles, **dict.fromkeys(receivers)}  # for whom there is still more: they ask
+
+    def _unpacked(self, parcels: list[Parcel]) -> dict[bytes, Bundle | None]:
+        """Nobody's, where letters are missing between what was seen and these."""
+        for _ in parcels:
+            self._parcels.release()
+        whole = Parcel.of(parcels)
+        if not whole.follows(self._seen):
+            return {}
+        mine, self._seen = whole.by_receiver(), whole.last
+        bundles: dict[bytes, Bundle | None] = {
+            name: Bundle(letters, since=self._tips.get(name, 0)) for name, letters in mine.items()
+        }
+        self._tips.update({name: letters[-1].number for name, letters in mine.items()})
+        return bundles
 
     def _letters(self, errand: _Errand) -> tuple[Letter, ...]:
         """Asked for only where there may be some: most of those who ask hand something in, or wait."""
@@ -215,13 +208,16 @@ class Desk:
             del self._tips[errand.name]
         return found
 
-    def _settle(self, errands: list[_Errand], found: list[Found], receivers: set[bytes], *, entries: int) -> None:
+    def _settle(
+        self, errands: list[_Errand], found: list[Found], receivers: dict[bytes, Bundle | None], *, entries: int
+    ) -> None:
         for errand, one in zip(errands, found, strict=True):
             if not errand.done.done():  # given up meanwhile
                 errand.done.set_result(one)
         grown, self._entries = entries > self._entries, entries
-        for name in self._polls.keys() if grown else receivers & self._polls.keys():
-            self._polls[name].wake()
+        for name in self._polls.keys() if grown else receivers.keys() & self._polls.keys():
+            poll, bundle = self._polls[name], receivers.get(name)
+            poll.wake(None if bundle is None else bundle.found(poll, entries=entries))
 
 
 def _fail(errands: list[_Errand], *, known: bool) -> None:

@@ -33,13 +33,14 @@ from prirec.recommender.answers import PRIVATE, Packed, absent, nobody, packed
 from prirec.recommender.auth import Doorkeeper
 from prirec.recommender.bodies import Asked, body_of, header_of, read, refuse_odd
 from prirec.recommender.connections import GONE
-from prirec.recommender.desk import Desk, Found
+from prirec.recommender.desk import Desk
 from prirec.recommender.kept import Kept
 from prirec.recommender.limits import LARGE, Buckets, Hold, Limits, Room, Turns, neighbourhood
 from prirec.recommender.metrics import PAGE, Metrics
 from prirec.recommender.newcomers import Newcomers
 from prirec.recommender.sorting import Sorted, Sorter
 from prirec.recommender.store import Store
+from prirec.recommender.waiting import Found
 from prirec.sharing.keys import SigningKey
 
 READERS: Final = 4  # threads that look something up for a single request
@@ -187,14 +188,14 @@ class Endpoints:
     async def _waited(
         self, request: Request, handed: Sorted, *, hold: Hold, name: bytes, after: int, wait: int
     ) -> tuple[Found, tuple[str, ...]]:
-        with self.desk.waiting(name, seconds=wait) as poll:
+        with self.desk.waiting(name, after=after, seconds=wait) as poll:
             request.scope.setdefault("state", {})[GONE] = poll.release
             found = await self.desk.ask(name, handed.items, after=after)
             refused = self._refused(handed, found)
             handed.items.clear()
             hold.give_back()
             if not (found.letters or refused or poll.released):
-                found = await self.desk.letters(name, after=after, entries=found.entries, poll=poll)
+                found = await self.desk.letters(name, entries=found.entries, poll=poll)
             return found, refused
 
     def _refused(self, handed: Sorted, found: Found) -> tuple[str, ...]:

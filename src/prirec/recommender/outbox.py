@@ -1,14 +1,18 @@
-"""What a conductor has to write down and to send, in portions; what could not be written stays until it is."""
+"""What a conductor has to write down and to send, in portions; what could not be written stays until it is. Letters
+that are on disk go on to whoever has their receivers waiting in this process, who need not read them from there."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from prirec.contract.wire import Letter
 from prirec.protocols.actions import Persist, Send
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.recommender.store import Store
 
+Wake: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers and their letters, which are on disk
 PORTION = 4 * 2**20  # bytes of letters in one transaction: nobody else can write meanwhile
 
 
@@ -27,8 +31,10 @@ class _Portion:
 
 
 class Outbox:
-    def __init__(self, store: Store, *, holder: bytes | None, portion: int = PORTION) -> None:
-        self._store, self._holder, self._most = store, holder, portion
+    def __init__(
+        self, store: Store, *, holder: bytes | None, wake: Wake = lambda letters: None, portion: int = PORTION
+    ) -> None:
+        self._store, self._holder, self._wake, self._most = store, holder, wake, portion
         self._persists: list[Persist] = []
         self._messages: deque[AnyMessage] = deque()
 
@@ -42,13 +48,14 @@ class Outbox:
         written is gone from here, and the rest is not."""
         while self._persists or self._messages:
             portion = self._portion()
-            self._store.deliver(
+            first = self._store.deliver(
                 portion.letters, persists=self._persists, inviting=portion.inviting, masking=portion.masking,
                 holder=self._holder,
             )  # fmt: skip
             self._persists = []
             for _ in portion.letters:
                 self._messages.popleft()
+            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(portion.letters, first)])
 
     def _portion(self) -> _Portion:
         portion, size = _Portion(), 0

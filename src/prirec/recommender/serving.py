@@ -31,6 +31,7 @@ from prirec.recommender.connections import Connection
 from prirec.recommender.endpoints import Endpoints
 from prirec.recommender.limits import Limits
 from prirec.recommender.metrics import SHARED
+from prirec.recommender.outbox import Wake
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
 
@@ -44,7 +45,7 @@ class Conduct(Protocol):
     """Conducts rounds until it is told to stop; `wake` is to be called when letters were delivered, `failed` when
     something could not be done."""
 
-    def __call__(self, store: Store, stop: Event, *, wake: Callable[[], None], failed: Callable[[], None]) -> None: ...
+    def __call__(self, store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,19 +135,19 @@ class Store:
     def deliver(
         self, letters: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
         inviting: Sequence[tuple[bytes, Round]] = (), masking: Iterable[Round] = (), holder: bytes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> int:  # fmt: skip
         """(receiver, round, body) each, in one transaction, after what must be in the journal before they are sent.
         Those whom it is `inviting` may hand in messages for that round; `masking` are the rounds in which whoever gets
-        a letter may mask a vector.
+        a letter may mask a vector. Returns the number of the first letter; the others follow it.
 
         StateError, and none delivered, if a round is not open."""
-        if letters or persists or inviting:
-            with self._transaction(holder) as rows:
-                store_rounds.settle_all(rows, persists)
-                store_rounds.masking(rows, masking)
-                store_mail.invite(rows, inviting)
-                store_mail.deliver(rows, letters)
-            self._tidy(persists)
+        with self._transaction(holder) as rows:
+            store_rounds.settle_all(rows, persists)
+            store_rounds.masking(rows, masking)
+            store_mail.invite(rows, inviting)
+            first = store_mail.deliver(rows, letters)
+        self._tidy(persists)
+        return first
 
     def letters(self, receiver: bytes, after: int, most: int) -> list[Letter]:
         with self._database.reading() as rows:

@@ -1,0 +1,42 @@
+"""A desk over a store that can be watched."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from threading import Event
+from typing import Any
+
+from prirec.recommender.desk import Desk
+from prirec.recommender.limits import Limits
+from prirec.recommender.metrics import Metrics
+from prirec.recommender.store import Incoming, Store
+
+
+@asynccontextmanager
+async def opened(store: Store, **limits: Any) -> AsyncIterator[Desk]:
+    desk = Desk(store, limits=Limits(**limits), metrics=Metrics())
+    desk.open()
+    try:
+        yield desk
+    finally:
+        await desk.close()
+
+
+class Watched(Store):
+    """Counts what it is asked, and can be held up in the middle of a commit."""
+
+    def __init__(self, database: Any) -> None:
+        super().__init__(database)
+        self.commits, self.lookups, self.gate, self.inside = list[int](), 0, Event(), Event()
+        self.thrown = list[tuple[bytes, int]]()
+        self.gate.set()
+
+    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+        self.inside.set()
+        self.gate.wait(30)
+        self.commits.append(len(items))
+        self.thrown += arrived
+        return super().hand_in(items, arrived=arrived)
+
+    def letters(self, receiver: bytes, after: int, most: int) -> Any:
+        self.lookups += 1
+        return super().letters(receiver, after, most)
