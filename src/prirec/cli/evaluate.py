@@ -31,20 +31,27 @@ def evaluate(
     ] = 500,
     json: Json = False,
 ) -> None:
-    """Measure a saved run on its test records."""
+    """Measure a saved run on its test records.
+
+    Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
     from prirec.cli.output import SIMULATION, notes, show_json
     from prirec.cli.progress import busy
     from prirec.cli.quality import doubts, show_quality, show_ranking
     from prirec.cli.ranking import Question, rank
     from prirec.cli.saved import reopen
     from prirec.evaluate.experiment import quality
+    from prirec.evaluate.leaks import check, refuse
 
     opened = reopen(run, data)
+    with busy("looking for leaks"):
+        findings = check(opened.setup)
+    refuse(findings)
     figures = quality(opened.setup.samples, opened.run.linear, opened.run.interaction)
     question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
     with busy("ranking"):
         ranked = rank(opened, question) if ranking else None
-    told = [*doubts(figures, opened.setup), *([] if ranking else _idle(context))]
+    flagged = [f"{one.name}: {one.words}" for one in findings]
+    told = [*doubts(figures, opened.setup), *flagged, *([] if ranking else _idle(context))]
     if json:
         answer: dict[str, Any] = {"run": str(run), "source": opened.run.source, "quality": figures.as_dict()}
         answer["notes"] = told

@@ -86,7 +86,8 @@ def _follows_the_test(values: RealArray, prepared: Prepared) -> bool:
 
 
 def _habits(visits: Visits, prepared: Prepared) -> list[RealArray]:
-    """What a table may say of a person's visits: how many, to how many places, and what they are like on average."""
+    """What a table may say of a person's visits: how many, which share of all records, to how many places, and what they
+    are like on average."""
     people, places = len(prepared.dataset.people), len(prepared.dataset.places)
     positive = visits.take(visits.label > 0)
     many = np.bincount(positive.person, minlength=people).astype(np.float64)
@@ -98,7 +99,8 @@ def _habits(visits: Visits, prepared: Prepared) -> list[RealArray]:
             np.bincount(positive.person[k], v[k], people) / np.bincount(positive.person[k], minlength=people)
             for v, k in zip(numbers, known, strict=True)
         ]
-    return [many, distinct, *means]
+        share = many / np.bincount(visits.person, minlength=people)
+    return [many, share, distinct, *means]
 
 
 def _ranks_alike(one: RealArray, other: RealArray) -> float:

@@ -20,18 +20,18 @@ from prirec.types import OffsetArray, RealArray
 
 _FAR = 3.09  # once in a thousand fair splits
 _LEAST = 0.01  # a smaller distance from 0.5 changes no figure that anyone would print
+_WHOLE = 'set data.split = "moment", which keeps what was shown together on one side'
 
 
 def rates_that_say_the_opposite(prepared: Prepared) -> Findings:
     """The AUC on the test of minus each person's share of positives in training, where that is clearly above 0.5."""
     within = 'read GAUC, which compares within people alone, or set data.split = "time"'
-    whole = "keep what was shown at one moment on one side of the split"
     return _found(
         prepared,
         [side.person.astype(np.int64)[:, None] for side in (prepared.train, prepared.test)],
         "labels anti-correlated by the split",
         "a person's share of positives in training says the opposite of the test labels",
-        f"so models of single people look worse than they are; {whole if prepared.dataset.labelled else within}",
+        f"so models of single people look worse than they are; {_WHOLE if prepared.dataset.labelled else within}",
     )
 
 
@@ -39,14 +39,13 @@ def moments_cut_in_two(prepared: Prepared) -> Findings:
     """The same with the share of positives among the training records of the same person and second."""
     if prepared.train.time is None or prepared.test.time is None:
         return ()
-    whole = "split so that what was shown at one moment stays on one side"
     return _found(
         prepared,
         [np.column_stack([side.person, np.asarray(side.time)]) for side in (prepared.train, prepared.test)],
         "moments cut in two by the split",
         "training has records of the very moments that are tested, and their labels say the opposite of the test's",
         "so the test asks less, and something else, than what comes next; "
-        + (whole if prepared.dataset.labelled else 'set data.split = "time"'),
+        + (_WHOLE if prepared.dataset.labelled else 'set data.split = "time"'),
     )
 
 
