@@ -86,8 +86,8 @@ def _follows_the_test(values: RealArray, prepared: Prepared) -> bool:
 
 
 def _habits(visits: Visits, prepared: Prepared) -> list[RealArray]:
-    """What a table may say of a person's visits: how many, which share of all records, to how many places, and what they
-    are like on average."""
+    """What a table may say of a person's visits: how many, the share of them among all records, to how many places, and
+    what they are like on average."""
     people, places = len(prepared.dataset.people), len(prepared.dataset.places)
     positive = visits.take(visits.label > 0)
     many = np.bincount(positive.person, minlength=people).astype(np.float64)
