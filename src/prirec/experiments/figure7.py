@@ -109,9 +109,7 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 
 
 def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
-    words = (
-        "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its settings. The "
-    )
+    words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its settings. The "
     words += "paper prints a line without figures. Bytes are counted on the in-memory wire, every box opened."
     rows, drawings = [], []
     for (model, name), points in _lines(settings, cabinet).items():
