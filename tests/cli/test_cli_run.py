@@ -106,7 +106,7 @@ def test_rounds_in_which_nothing_could_be_summed_are_flagged(city, tmp_path):
 def test_evaluate_measures_what_the_library_measures(run, city):
     saved = load_run(run)
     samples = set_up_again(read_folder(city).dataset, saved).samples
-    expected = quality(samples, saved.linear, saved.interaction).as_dict()
+    expected = quality(samples, saved.models).as_dict()
     assert json.loads(call("evaluate", run, city, "--json").stdout)["quality"] == pytest.approx(expected)
     assert f"{expected['auc']:.4f}" in call("evaluate", run, city).stdout
 

@@ -18,6 +18,7 @@ ROUNDS = {
     "some offline, some lost": {"participation": {"online": 0.9, "dropout": 0.3}},
     "too many lost": {"participation": {"dropout": 0.9}},
     "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}, "participation": {"dropout": 0.2}},
+    "K' = 2": {"latent": {"dimension": 2}, "participation": {"dropout": 0.1}},
     "no loss borne": {"participation": {"dropout": 0.1}, "sums": {"lost": 0.0}},
 }
 PAPER = {

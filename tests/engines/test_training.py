@@ -11,6 +11,7 @@ from prirec.engines.state import Passed, start
 from prirec.engines.training import Keeping, Trained, hold_out, make_engine, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
+from prirec.model.models import Models
 from prirec.model.scoring import mean_loss, scores
 from support.cities import (
     SMALL_FM,
@@ -33,6 +34,10 @@ RUNS = {
     "fm": change(SMALL_FM, iterations=5),
     "private": change(SMALL_PRIVATE, iterations=5),
     "early stopping": change(SMALL_ROUNDS, iterations=40, **EAGER),
+    "latent": change(
+        SMALL_ROUNDS, iterations=5, latent={"dimension": 3}, participation={"online": 0.8, "dropout": 0.2}
+    ),
+    "latent, early stopping": change(SMALL_ROUNDS, iterations=40, latent={"dimension": 3}, **EAGER),
 }
 ALL = pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
 
@@ -174,7 +179,7 @@ def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss():
     seen, aside = hold_out(samples, settings)
     at_best = train(samples, change(settings, iterations=best + 1)).state
     assert same_state(trained.state, at_best)
-    again = mean_loss(aside, scores(trained.state.linear, trained.state.interaction, seen, aside))
+    again = mean_loss(aside, scores(trained.state.models, seen, aside))
     assert again == losses[best]
 
 
@@ -242,7 +247,7 @@ def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
     samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)
     linear = rng.normal(size=(1 if shared else 50, samples.features + 1))
     interaction = rng.normal(size=(samples.features, 3)) / 5
-    found = scores(linear, interaction, samples, samples.test)
+    found = scores(Models(linear, interaction), samples, samples.test)
     for row in range(0, len(samples.test), 7):
         i, j = samples.test.person[row], samples.test.place[row]
         x = np.concatenate([samples.people[i], samples.places[j], samples.test.context[row]]).astype(float)

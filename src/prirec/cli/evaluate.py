@@ -40,7 +40,7 @@ def evaluate(
     from prirec.evaluate.experiment import quality
 
     opened = reopen(run, data)
-    figures = quality(opened.setup.samples, opened.run.linear, opened.run.interaction)
+    figures = quality(opened.setup.samples, opened.run.models)
     question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
     with busy("ranking"):
         ranked = rank(opened, question) if ranking else None

@@ -73,7 +73,7 @@ def train(
     whose = identity(seen, settings)
     kept = load(keeping.path, whose) if keeping is not None and keeping.path.exists() else None
     run = kept if kept is not None else Checkpoint(state=start(seen, settings))
-    if not fits(run.state.linear, run.state.interaction, seen, settings):
+    if not fits(run.state.models, seen, settings):
         raise StateError("the models in the checkpoint have not the size or kind that these settings and data call for")
     if run.state.iteration > settings.iterations:
         raise StateError(
@@ -97,7 +97,7 @@ def train(
 def _measured(passed: Passed, state: State, samples: Samples, held_out: Records | None, *, seconds: float) -> Passed:
     if held_out is None:
         return msgspec.structs.replace(passed, seconds=seconds)
-    loss = mean_loss(held_out, scores(state.linear, state.interaction, samples, held_out))
+    loss = mean_loss(held_out, scores(state.models, samples, held_out))
     return msgspec.structs.replace(passed, seconds=seconds, held_out_loss=loss)
 
 

@@ -61,8 +61,7 @@ def _trained(job: Job) -> Fitted:
         job.tell(passed.iteration, passed.loss)
 
     outcome = run(job.setup, threads=job.threads, tell=told)
-    state = outcome.trained.state
-    scorer = FactorisationScorer.trained(job.setup, linear=state.linear, interaction=state.interaction)
+    scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 
 
