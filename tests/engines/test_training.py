@@ -242,6 +242,12 @@ def test_learning_that_runs_away_is_refused_and_not_returned_as_nan(settings):
         train(samples_of(CITY, runaway), runaway)
 
 
+def test_a_latent_part_that_runs_away_is_refused_too():
+    runaway = change(SMALL_ROUNDS, iterations=6, latent={"dimension": 2, "alpha": 1e200})
+    with pytest.raises(UsageError, match=r"latent\.alpha"):
+        train(samples_of(CITY, runaway), runaway)
+
+
 @pytest.mark.parametrize("shared", [True, False], ids=["one model", "a model each"])
 def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
     samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)

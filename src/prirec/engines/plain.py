@@ -93,10 +93,8 @@ class Rounds:
         shrink(out, self.codes.linear.clip, out)
         return out
 
-    def learn(
-        self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int
-    ) -> tuple[RealArray, float]:  # fmt: skip
-        """On device i, step (d): moves w and u. What it adds to the sum of everyone (K * D + J * K'), and the loss."""
+    def learn(self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
+        """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
         train, settings = self.samples.train, self.settings
         mine = slice(train.offsets[i], train.offsets[i + 1])
         own = Own(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])

@@ -88,7 +88,7 @@ def mixes(state: State, *, noisy: bool) -> bool:
 
 
 def start(samples: Samples, settings: Settings) -> State:
-    """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero. So are P and u."""
+    """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero. P as V, u as W."""
     shape = (samples.features, settings.model.dimension)
     V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
     models = 1 if settings.schedule == "centralised" else len(samples.ids)

@@ -86,7 +86,9 @@ def train(
         began = monotonic()
         passed = motor.advance(run.state)
         if not isfinite(passed.loss):
-            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
+            raise UsageError(
+                "the loss is no longer a number: give linear.alpha, interaction.alpha or latent.alpha a smaller value"
+            )
         run.note(_measured(passed, run.state, seen, held_out, seconds=monotonic() - began))
         if keeping is not None and run.state.iteration % keeping.every == 0:
             save(keeping.path, run, whose)

@@ -119,6 +119,11 @@ ALL = (
     ),
     Entrant("PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained),
     Entrant(
+        "PriRec, rounds, latent",
+        "ours without noise, with a latent vector on each device (K' = 8): simulation, or a trusted recommender",
+        {"preset": "rounds", "latent.dimension": 8}, _trained,
+    ),
+    Entrant(
         "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
         _trained,
     ),
