@@ -22,7 +22,8 @@ SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50}, latent={"dime
 CITY: Dataset = small_city(people=60, places=10, records=600)
 OUTCOME = run(set_up(CITY, SETTINGS))
 SAVED: Run = to_run(OUTCOME, "a small city")
-TAUGHT = OUTCOME.trained.state.latent or Latent(np.empty((0, 0)), np.empty((0, 0)))
+TAUGHT = OUTCOME.trained.state.latent
+assert TAUGHT is not None
 
 
 def with_a_new_person_and_place() -> Dataset:
