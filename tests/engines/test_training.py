@@ -167,8 +167,9 @@ def test_without_patience_everything_is_learnt_from_and_the_last_state_is_return
     assert all(passed.held_out_loss is None for passed in trained.history)
 
 
-def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss():
-    settings = RUNS["early stopping"]
+@pytest.mark.parametrize("name", ["early stopping", "latent, early stopping"])
+def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss(name):
+    settings = RUNS[name]
     samples = samples_of(CITY, settings)
     trained = train(samples, settings)
     losses = [passed.held_out_loss for passed in trained.history]
