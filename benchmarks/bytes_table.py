@@ -1,4 +1,5 @@
-"""Writes docs/reference/bytes.md: the bytes of Algorithm 1, and of the same sum under pads, counted on the wire.
+"""Writes docs/reference/bytes.md: the bytes of Algorithm 1, of the same sum under pads, and of the sum over everyone
+with factors of places, counted on the wire.
 
 Nothing is left to chance: the same code gives the same page.
 """
@@ -11,11 +12,17 @@ from prirec.protocols.codec import encode
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "bytes.md"
 SIZES = (5, 10, 30, 50)
+LATENT = (0, 2, 4, 8, 16)  # K'
+CITIES = {"Yelp": (8_397, 33), "Foursquare Tokyo": (5_280, 2)}  # places and features, after the paper's filters
+DIMENSION = 5  # K
 
 
 def page() -> str:
     shares, pads = ({size: counted(method, size) for size in SIZES} for method in ("shares", "pads"))
-    return "\n".join([*head(), *shares_table(shares), *pads_table(pads), *overheads(shares[5], pads[5])]) + "\n"
+    return (
+        "\n".join([*head(), *shares_table(shares), *pads_table(pads), *overheads(shares[5], pads[5]), *factors()])
+        + "\n"
+    )
 
 
 def head() -> list[str]:
@@ -92,6 +99,27 @@ def meeting_words(found: Count) -> list[str]:
         f"about {head_of_roster} of its own. So the rosters grow with N² too, but not with D: under pads they are most",
         "of what is sent while D is small.",
     ]
+
+
+def factors() -> list[str]:
+    lines = [
+        "",
+        "## The sum over everyone, with factors of places",
+        "",
+        "One device in one round with [a latent part](../decisions/0016-latent-part.md) of K' columns for each of J",
+        f"places, and K = {DIMENSION}. Up goes one masked vector of K·D + J·K' ring elements, counted on the wire;",
+        f"down come V and P, K·D + J·K' numbers of {WORD} bytes. K' = 0 is without a latent part.",
+        "",
+        "| K' | " + " | ".join(f"{city}, J = {J:,}: up | down" for city, (J, _) in CITIES.items()) + " |",
+        "|---|---|---|---|---|",
+    ]
+    for latent in LATENT:
+        cells: list[int] = []
+        for places, features in CITIES.values():
+            length = DIMENSION * features + places * latent
+            cells += [len(encode(counted("pads", 2, length=length).one["masked"])), length * WORD]
+        lines.append(row(latent, *cells))
+    return lines
 
 
 def row(*cells: object) -> str:

@@ -87,6 +87,18 @@ class Interaction(Section, frozen=True):
     clip: float = 2.0  # rounds: the longest gradient that enters a sum
 
 
+class Latent(Section, frozen=True):
+    """A latent vector u_i on each device and public factors p_j of places: rounds without a budget, decisions/0016."""
+
+    dimension: int = 0  # K'; 0 is off
+    alpha: float = 0.05  # of u
+    lambda_u: float = 0.025  # for each record, as is lambda_p
+    lambda_p: float = 0.05
+    pace: float = 0.2  # Adam's, of the factors
+    spread: float = 0.2  # the factors start from N(0, spread^2), u from 0
+    weight: float = 0.1  # of the factors' gradient beside that of V, with which it is clipped
+
+
 class Neighbours(Section, frozen=True):
     """Who learns with whom."""
 
@@ -145,6 +157,7 @@ class Settings(Section, frozen=True):
     model: Model = Model()
     linear: Linear = Linear()
     interaction: Interaction = Interaction()
+    latent: Latent = Latent()
     neighbours: Neighbours = Neighbours()
     participation: Participation = Participation()
     sums: Sums = Sums()

@@ -52,6 +52,13 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
         (0 < s.interaction.alpha < inf, "interaction.alpha must be positive and finite"),
         (s.interaction.batch >= 1, "interaction.batch must be at least 1"),
         (0 < s.interaction.clip < inf, "interaction.clip must be positive and finite"),
+        (0 <= s.latent.dimension <= 256, "latent.dimension (K') must be between 0 and 256; 0 is off"),
+        (0 < s.latent.alpha < inf, "latent.alpha must be positive and finite"),
+        (0 <= s.latent.lambda_u < inf, "latent.lambda_u must be finite and not negative"),
+        (0 <= s.latent.lambda_p < inf, "latent.lambda_p must be finite and not negative"),
+        (0 < s.latent.pace < inf, "latent.pace must be positive and finite"),
+        (0 < s.latent.spread < inf, "latent.spread must be positive and finite"),
+        (0 < s.latent.weight < inf, "latent.weight must be positive and finite"),
         (1 <= s.neighbours.count < 2**31, "neighbours.count (N) must be at least 1 and below 2^31"),
         (
             s.neighbours.size == 0 or 2 <= s.neighbours.size < 2**31,
@@ -113,6 +120,10 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
             rounds or s.participation.dropout == 0,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",
         ),
+        (
+            rounds or s.latent.dimension == 0,
+            "latent vectors are learnt in rounds only: set schedule to 'rounds', or latent.dimension to 0",
+        ),
     ]
 
 
@@ -153,6 +164,11 @@ def _promises(s: Settings) -> list[tuple[bool, str]]:
         (
             not promised or s.stopping.patience == 0,
             "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
+        ),
+        (
+            not promised or s.latent.dimension == 0,
+            "learnt factors of places drown in a budget's noise and do harm (decisions/0016): set latent.dimension to "
+            "0, or leave privacy.epsilon_per_user out, in simulation",
         ),
         (
             not promised or all(parts.values()),

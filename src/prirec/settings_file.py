@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from prirec.errors import DataError, UsageError
-from prirec.settings import Section, Settings, preset
+from prirec.settings import Latent, Section, Settings, preset
 from prirec.settings_check import check
 
 _LONGEST = 65_536
@@ -61,7 +61,16 @@ def _in_words(error: str) -> str:
 
 def dump(settings: Settings) -> str:
     """TOML that `load` reads back to the same settings."""
-    return "\n".join(_lines(msgspec.to_builtins(settings))) + "\n"
+    return "\n".join(_lines(written(settings))) + "\n"
+
+
+def written(settings: Settings) -> dict[str, Any]:
+    """What is written down of settings. An option that came later and was left alone is not: settings that say nothing
+    of it are those from before it, with the same text and the same hash."""
+    table: dict[str, Any] = msgspec.to_builtins(settings)
+    if settings.latent == Latent():
+        del table["latent"]
+    return table
 
 
 def changed(settings: Settings) -> dict[str, Any]:

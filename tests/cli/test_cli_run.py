@@ -103,10 +103,27 @@ def test_rounds_in_which_nothing_could_be_summed_are_flagged(city, tmp_path):
     assert any("in 3 of 3 rounds" in text and "V did not move" in text for text in told)
 
 
+def test_a_run_with_a_latent_part_is_trained_evaluated_and_recommended_from(city, tmp_path, someone):
+    words = ("--preset", "rounds", "--iterations", 6, "--set", "latent.dimension=4")
+    trained = json.loads(call("train", city, "--out", tmp_path / "r", *words, "--json").stdout)
+    saved = load_run(tmp_path / "r")
+    assert saved.latent is not None
+    assert saved.latent.vectors.any()
+    told = json.loads(call("evaluate", tmp_path / "r", city, "--json").stdout)
+    assert told["quality"] == pytest.approx(trained["quality"])
+    assert json.loads(call("recommend", tmp_path / "r", city, "--person", someone, "--json").stdout)["places"]
+
+
+def test_a_latent_part_within_a_budget_is_refused_before_the_data_are_read(tmp_path):
+    refused = call("train", tmp_path / "nowhere", "--out", tmp_path / "r", "--set", "latent.dimension=4")
+    assert refused.exit_code != 0
+    assert "drown in a budget's noise" in flat(refused.stderr)
+
+
 def test_evaluate_measures_what_the_library_measures(run, city):
     saved = load_run(run)
     samples = set_up_again(read_folder(city).dataset, saved).samples
-    expected = quality(samples, saved.linear, saved.interaction).as_dict()
+    expected = quality(samples, saved.models).as_dict()
     assert json.loads(call("evaluate", run, city, "--json").stdout)["quality"] == pytest.approx(expected)
     assert f"{expected['auc']:.4f}" in call("evaluate", run, city).stdout
 

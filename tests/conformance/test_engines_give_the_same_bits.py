@@ -1,4 +1,4 @@
-"""Every engine equals the oracle, engines/plain.py, bit for bit: linear models, V, Adam's memory and the history."""
+"""Every engine equals the oracle, engines/plain.py, bit for bit: all models, Adam's memory and the history."""
 
 import pytest
 
@@ -17,6 +17,15 @@ ROUNDS = {
     "below the floor": {"floor": 100, "participation": {"online": 0.5}},
     "no context": {"features": {"context": False}},
     "another seed": {"seed": 2**63 - 1},
+    "K' = 3": {"latent": {"dimension": 3}},
+    "K' = 1": {"latent": {"dimension": 1}},
+    "K' = 8, some offline, some lost": {"latent": {"dimension": 8}, "participation": {"online": 0.7, "dropout": 0.3}},
+    "K' = 3, clips that bite": {"latent": {"dimension": 3}, "interaction": {"clip": 0.001}},
+    "K' = 3, 32 bits": {"latent": {"dimension": 3}, "ring": {"bits": 32, "fraction_bits": 20}},
+    "K' = 3, below the floor": {"latent": {"dimension": 3}, "floor": 100, "participation": {"online": 0.5}},
+    "K' = 3, other rates": {
+        "latent": {"dimension": 3, "alpha": 0.3, "lambda_u": 0.0, "lambda_p": 0.2, "pace": 0.05, "weight": 2.0}
+    },
 }
 
 PAPER = {
@@ -63,9 +72,10 @@ def test_samples(changes):
     assert_equal_runs(samples_of(city(), settings), settings, threads=2, iterations=2)
 
 
+@pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
-def test_rounds_in_unusual_cities(made):
-    settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1})
+def test_rounds_in_unusual_cities(made, latent):
+    settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1}, latent={"dimension": latent})
     assert_equal_runs(samples_of(made(), settings), settings, threads=2)
 
 

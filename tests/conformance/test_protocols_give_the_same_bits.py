@@ -10,14 +10,25 @@ from prirec.engines.state import start
 from prirec.engines.training import make_engine
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
+from prirec.protocols.terms import model_hash
 from prirec.settings import Settings
-from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, with_idle_people
+from support.cities import (
+    SMALL_PAPER,
+    SMALL_ROUNDS,
+    change,
+    same_bits,
+    same_state,
+    samples_of,
+    small_city,
+    with_idle_people,
+)
 
 ROUNDS = {
     "everyone stays": {},
     "some offline, some lost": {"participation": {"online": 0.9, "dropout": 0.3}},
     "too many lost": {"participation": {"dropout": 0.9}},
     "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}, "participation": {"dropout": 0.2}},
+    "K' = 2": {"latent": {"dimension": 2}, "participation": {"dropout": 0.1}},
     "no loss borne": {"participation": {"dropout": 0.1}, "sums": {"lost": 0.0}},
 }
 PAPER = {
@@ -88,6 +99,22 @@ def test_a_single_neighbour_is_refused():
     samples = samples_of(tiny_city(), settings)
     with pytest.raises(UsageError, match="give at least two"):
         make_engine("protocol", samples, settings).advance(start(samples, settings))
+
+
+def test_what_members_sign_binds_the_factors_of_places_too(monkeypatch):
+    settings = change(SMALL_ROUNDS, floor=4, neighbours={"size": 8}, latent={"dimension": 2})
+    samples, held = samples_of(tiny_city(), settings), []
+
+    def heard(*models):
+        held.append([model.copy() for model in models])
+        return model_hash(*models)
+
+    monkeypatch.setattr("prirec.engines.protocol.model_hash", heard)
+    state = start(samples, settings)
+    P = state.latent.factors.copy()
+    make_engine("protocol", samples, settings).advance(state)
+    assert len(held) > 1
+    assert all(same_bits(models[1], P) for models in held)
 
 
 def test_the_result_does_not_depend_on_keys_and_pads():

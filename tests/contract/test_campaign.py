@@ -56,6 +56,7 @@ REFUSED = {
     "popularity.mechanism": change(PRIVATE, popularity={"mechanism": "plain"}),
     "features.averages": change(PRIVATE, features={"averages": ("spend",)}),
     "popularity.cap": change(PRIVATE, popularity={"cap": 10}),
+    "latent": change(PRIVATE, latent={"dimension": 2}),
     "features.dynamic": change(PRIVATE, features={"dynamic": False}),
     "participation": change(PRIVATE, participation={"dropout": 0.1}),
     "stopping": change(PRIVATE, stopping={"patience": 3}),

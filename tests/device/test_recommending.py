@@ -18,6 +18,7 @@ from prirec.device.records import records_of
 from prirec.device.store import Store
 from prirec.errors import PeerError, StateError, UsageError
 from prirec.evaluate.person import Advisor, Moment
+from prirec.model.models import Models
 from prirec.protocols.codec import encode
 from prirec.protocols.prediction import PlacePart, Recommendation
 from prirec.types import RealArray
@@ -80,7 +81,7 @@ def keep(person: Person, here: Town, linear: RealArray) -> None:
 
 def test_a_device_recommends_what_the_simulation_does(tmp_path: Path, here: Town) -> None:
     W, V = models(here, people=len(here.setup.samples.ids))
-    advisor, public = Advisor.of(here.setup, W, V), ready(here, V)
+    advisor, public = Advisor.of(here.setup, Models(W, V)), ready(here, V)
     nowhere = np.isnan(here.known.location).all()  # then a point means nothing
     for i in range(0, len(W), 7):
         with here.person(i, tmp_path).store as store:

@@ -11,20 +11,25 @@ from prirec.engines.checkpoint import Checkpoint, identity, load, save
 from prirec.engines.state import Passed, State
 from prirec.errors import StateError
 from prirec.model.adam import Moments
+from prirec.model.latent import Latent
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
 
 WHOSE = "this run"
 
 
-def a_state(seed: int, iteration: int = 4) -> State:
+def a_state(seed: int, iteration: int = 4, *, latent: bool = False) -> State:
     rng = np.random.default_rng(seed)
     moments = Moments(rng.normal(size=(2, 2)), rng.random(size=(2, 2)), iteration - 1)
-    return State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments, rng.normal(size=(2, 3)))
+    state = State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments, rng.normal(size=(2, 3)))
+    if latent:
+        state.latent = Latent(rng.normal(size=(3, 2)), rng.normal(size=(5, 2)))
+        state.factor_moments = Moments(rng.normal(size=(5, 2)), rng.random(size=(5, 2)), iteration - 1)
+    return state
 
 
-def a_run(seed: int = 0, *, best: bool = True) -> Checkpoint:
+def a_run(seed: int = 0, *, best: bool = True, latent: bool = False) -> Checkpoint:
     history = [Passed(iteration=1, loss=0.1 + 0.2, took_part=3, in_sum=2, held_out_loss=1 / 3, seconds=0.25)]
-    return Checkpoint(a_state(seed), history, a_state(seed + 100, 2) if best else None)
+    return Checkpoint(a_state(seed, latent=latent), history, a_state(seed + 100, 2, latent=latent) if best else None)
 
 
 def equal(a: Checkpoint, b: Checkpoint) -> bool:
@@ -33,12 +38,39 @@ def equal(a: Checkpoint, b: Checkpoint) -> bool:
     return a.best is None or same_state(a.best, b.best)
 
 
+@pytest.mark.parametrize("latent", [True, False])
 @pytest.mark.parametrize("best", [True, False])
-def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best):
-    run = a_run(best=best)
+def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best, latent):
+    run = a_run(best=best, latent=latent)
     save(tmp_path / "run.npz", run, WHOSE)
     assert equal(load(tmp_path / "run.npz", WHOSE), run)
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_without_a_latent_part_a_checkpoint_holds_what_it_held_before_there_was_any(tmp_path):
+    save(tmp_path / "run.npz", a_run(best=False), WHOSE)
+    with np.load(tmp_path / "run.npz") as file:
+        assert set(file) == {"header", "linear0", "interaction0", "first0", "second0", "means0"}
+
+
+def test_a_latent_part_is_in_the_hash_of_a_checkpoint(tmp_path):
+    """One that was taken out, or put in place of another, is damage."""
+    path = tmp_path / "run.npz"
+    save(path, a_run(latent=True), WHOSE)
+    with np.load(path) as file:
+        arrays = dict(file)
+    taken_out = {name: array for name, array in arrays.items() if not name.startswith(("latent", "factors"))}
+    for changed in (taken_out, arrays | {"latent0": arrays["latent1"]}, arrays | {"factors0": -arrays["factors0"]}):
+        np.savez(path, **changed)
+        with pytest.raises(StateError, match="damaged"):
+            load(path, WHOSE)
+
+
+def test_a_latent_part_that_is_off_leaves_the_identity_of_a_run_alone():
+    samples = samples_of(small_city(people=20, records=60), SMALL_ROUNDS)
+    plain = identity(samples, SMALL_ROUNDS)
+    assert identity(samples, change(SMALL_ROUNDS, latent={"dimension": 0})) == plain
+    assert identity(samples, change(SMALL_ROUNDS, latent={"dimension": 1})) != plain
 
 
 def test_a_later_checkpoint_replaces_the_earlier_one(tmp_path):

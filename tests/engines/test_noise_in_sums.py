@@ -127,8 +127,8 @@ V = np.zeros((2, 2))
 def taken(sums: InTheClear, *, cohort: int | None = 0, iteration: int = 0, survivors: int = 60) -> np.ndarray | None:
     who = list(range(survivors))
     if cohort is None:
-        return sums.over_everyone(VALUES, survivors=who, V=V, iteration=iteration)
-    return sums.over_cohort(cohort, VALUES, survivors=who, V=V, centre=np.zeros(4), iteration=iteration)
+        return sums.over_everyone(VALUES, survivors=who, public=(V,), iteration=iteration)
+    return sums.over_cohort(cohort, VALUES, survivors=who, public=(V,), centre=np.zeros(4), iteration=iteration)
 
 
 def plain_sum(survivors: int = 60) -> np.ndarray:
@@ -165,7 +165,7 @@ def test_without_a_budget_the_oracle_opens_the_bare_sum():
 def test_in_the_narrow_ring_the_noise_is_the_same_number():
     narrow = InTheClear(SAMPLES, change(SMALL_PRIVATE, ring={"bits": 32}))
     small = {i: value.astype(np.uint32) for i, value in VALUES.items()}
-    found = narrow.over_cohort(0, small, survivors=list(range(60)), V=V, centre=np.zeros(4), iteration=0)
+    found = narrow.over_cohort(0, small, survivors=list(range(60)), public=(V,), centre=np.zeros(4), iteration=0)
     wide = taken(InTheClear(SAMPLES, SMALL_PRIVATE))
     assert found.dtype == np.uint32
     assert found.view(np.int32).tolist() == wide.view(np.int64).tolist()

@@ -1,7 +1,5 @@
 """What a round opens, who moves, and who takes how much from whom; for the oracle and the fast engine alike."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -27,12 +25,8 @@ def begun(settings: Settings, *, long: float = 1.0) -> tuple:
     return samples, state
 
 
-def copied(state: State) -> State:
-    return replace(state, linear=state.linear.copy(), interaction=state.interaction.copy(), means=state.means.copy())
-
-
 def advanced(engine: str, samples, state: State, settings: Settings) -> tuple[State, object]:
-    moved = copied(state)
+    moved = state.copy()
     return moved, make_engine(engine, samples, settings).advance(moved)
 
 

@@ -64,7 +64,7 @@ def test_an_array_of_another_kind_is_refused(tmp_path, name):
 def test_a_run_that_came_back_scores_as_before(folder):
     back = load_run(folder)
     setup = set_up_again(CITY, back)
-    assert quality(setup.samples, back.linear, back.interaction) == OUTCOME.quality
+    assert quality(setup.samples, back.models) == OUTCOME.quality
 
 
 def test_a_run_is_refused_for_other_people(folder):
@@ -99,7 +99,8 @@ def with_a_newcomer() -> Dataset:
 
 def test_a_run_serves_data_that_have_grown():
     """A visit more, a person more: everyone keeps the own model, and the newcomer starts where the cohort ended."""
-    setup, linear = set_up_later(with_a_newcomer(), SAVED)
+    setup, models = set_up_later(with_a_newcomer(), SAVED)
+    linear = models.linear
     for person in CITY.people.ids:
         before, after = (s.ids.index(person) for s in (OUTCOME.setup.samples, setup.samples))
         assert same_bits(linear[after], SAVED.linear[before])

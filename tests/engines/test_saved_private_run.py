@@ -140,7 +140,7 @@ def test_without_dynamic_features_there_is_nothing_to_use_again():
 @pytest.mark.parametrize("home_of", [0, 40, 129])
 def test_newcomers_start_where_the_cohorts_of_their_cell_ended(home_of):
     city = grown(home_of=home_of)
-    setup, linear = set_up_later(city, SAVED)
+    setup, models = set_up_later(city, SAVED)
     samples, settings = PRIVATE.setup.samples, SMALL_PRIVATE
     new = setup.samples.ids.index("newcomer")
     cell = int(cells_of(setup.samples.home[new : new + 1], 1, settings)[0])
@@ -150,14 +150,15 @@ def test_newcomers_start_where_the_cohorts_of_their_cell_ended(home_of):
         alike = np.array([h3.cell_to_parent(int(other), resolution) == there for other in cells])
         if alike.sum() >= settings.floor:
             break
-    np.testing.assert_allclose(linear[new], PRIVATE.trained.state.means[cohorts[alike]].mean(axis=0), rtol=1e-9)
+    ended = PRIVATE.trained.state.means[cohorts[alike]].mean(axis=0)
+    np.testing.assert_allclose(models.linear[new], ended, rtol=1e-9)
 
 
 def test_everybody_else_keeps_the_own_model():
-    setup, linear = set_up_later(grown(), SAVED)
+    setup, models = set_up_later(grown(), SAVED)
     for person in CITY.people.ids:
         before, later = (s.ids.index(person) for s in (PRIVATE.setup.samples, setup.samples))
-        assert same_bits(linear[later], SAVED.linear[before])
+        assert same_bits(models.linear[later], SAVED.linear[before])
 
 
 def test_on_the_same_data_it_is_tested_with_the_same_bits():
@@ -165,7 +166,7 @@ def test_on_the_same_data_it_is_tested_with_the_same_bits():
     for name, values in PRIVATE.setup.popularity.released.items():
         assert same_bits(setup.popularity.released[name], values)
     assert same_bits(setup.samples.train.context, PRIVATE.setup.samples.train.context)
-    assert quality(setup.samples, SAVED.linear, SAVED.interaction) == PRIVATE.quality
+    assert quality(setup.samples, SAVED.models) == PRIVATE.quality
 
 
 # What is damaged

@@ -11,6 +11,7 @@ from prirec.engines.state import Passed, start
 from prirec.engines.training import Keeping, Trained, hold_out, make_engine, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
+from prirec.model.models import Models
 from prirec.model.scoring import mean_loss, scores
 from support.cities import (
     SMALL_FM,
@@ -33,6 +34,10 @@ RUNS = {
     "fm": change(SMALL_FM, iterations=5),
     "private": change(SMALL_PRIVATE, iterations=5),
     "early stopping": change(SMALL_ROUNDS, iterations=40, **EAGER),
+    "latent": change(
+        SMALL_ROUNDS, iterations=5, latent={"dimension": 3}, participation={"online": 0.8, "dropout": 0.2}
+    ),
+    "latent, early stopping": change(SMALL_ROUNDS, iterations=40, latent={"dimension": 3}, **EAGER),
 }
 ALL = pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
 
@@ -162,8 +167,9 @@ def test_without_patience_everything_is_learnt_from_and_the_last_state_is_return
     assert all(passed.held_out_loss is None for passed in trained.history)
 
 
-def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss():
-    settings = RUNS["early stopping"]
+@pytest.mark.parametrize("name", ["early stopping", "latent, early stopping"])
+def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss(name):
+    settings = RUNS[name]
     samples = samples_of(CITY, settings)
     trained = train(samples, settings)
     losses = [passed.held_out_loss for passed in trained.history]
@@ -174,7 +180,7 @@ def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss():
     seen, aside = hold_out(samples, settings)
     at_best = train(samples, change(settings, iterations=best + 1)).state
     assert same_state(trained.state, at_best)
-    again = mean_loss(aside, scores(trained.state.linear, trained.state.interaction, seen, aside))
+    again = mean_loss(aside, scores(trained.state.models, seen, aside))
     assert again == losses[best]
 
 
@@ -237,12 +243,18 @@ def test_learning_that_runs_away_is_refused_and_not_returned_as_nan(settings):
         train(samples_of(CITY, runaway), runaway)
 
 
+def test_a_latent_part_that_runs_away_is_refused_too():
+    runaway = change(SMALL_ROUNDS, iterations=6, latent={"dimension": 2, "alpha": 1e200})
+    with pytest.raises(UsageError, match=r"latent\.alpha"):
+        train(samples_of(CITY, runaway), runaway)
+
+
 @pytest.mark.parametrize("shared", [True, False], ids=["one model", "a model each"])
 def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
     samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)
     linear = rng.normal(size=(1 if shared else 50, samples.features + 1))
     interaction = rng.normal(size=(samples.features, 3)) / 5
-    found = scores(linear, interaction, samples, samples.test)
+    found = scores(Models(linear, interaction), samples, samples.test)
     for row in range(0, len(samples.test), 7):
         i, j = samples.test.person[row], samples.test.place[row]
         x = np.concatenate([samples.people[i], samples.places[j], samples.test.context[row]]).astype(float)

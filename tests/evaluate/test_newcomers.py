@@ -19,6 +19,17 @@ def test_the_mean_of_others_serves_newcomers_better_than_nothing():
     assert min(everyone.after_learning, own.after_learning) > nothing.at_once
 
 
+def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one():
+    settings = settings_file.load(
+        changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05, "latent.dimension": 4}
+    )
+    plain, found = newcomers(CITY, SETTINGS, share=0.2), newcomers(CITY, settings, share=0.2)
+    own = "the mean of the own cell's cohorts"
+    assert found[own].at_once == pytest.approx(plain[own].at_once, abs=0.02)
+    assert found[own].after_learning != plain[own].after_learning
+    assert found["zero"].after_learning > found["zero"].at_once
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
 def test_newcomers_are_some_and_not_all(share):
     with pytest.raises(UsageError, match="between 0 and 1"):

@@ -125,6 +125,12 @@ def test_without_noise_everybody_else_together_learn_much_and_with_it_little():
     assert plain["recommender"] < plain["everybody else, by V"]
 
 
+def test_factors_of_places_tell_everybody_else_together_each_place_that_a_person_has_a_record_of():
+    found = attacks.by_sums(scene(change(SMALL_ROUNDS, latent={"dimension": 2})))
+    assert found["everybody else, by P"] == 1.0
+    assert found["everybody else, by V"] < 0.9
+
+
 def test_a_sum_that_may_not_be_opened_is_not_attacked():
     setup, asked = ready(SMALL_ROUNDS)
     state: State = train(setup.samples, setup.settings, threads=1).state

@@ -9,6 +9,7 @@ import pytest
 
 from prirec.experiments.rivals.fm_ids import FmIdsSettings, fit
 from prirec.features.samples import Samples
+from prirec.model.models import Models
 from prirec.model.scoring import scores
 from support.rivals import PlainFmIds, ready, without_records_of
 
@@ -40,9 +41,10 @@ def test_an_unknown_person_at_an_unknown_place_is_scored_by_eq_1_over_the_featur
     m, many = model.machine, len(s.test)
     assert not any(part.any() for part in (m.of_person[3], m.person[3], m.of_place[5], m.place[5]))
     theirs = replace(s.test, person=np.full(many, 3, dtype=np.int32), place=np.full(many, 5, dtype=np.int32))
-    plain = scores(m.linear[None].copy(), m.transposed.T.copy(), s, theirs)
+    features = Models(m.linear[None].copy(), m.transposed.T.copy())
+    plain = scores(features, s, theirs)
     np.testing.assert_allclose(model.scores(s, theirs), plain, rtol=1e-12)
-    assert np.abs(model.scores(s, s.test) - scores(m.linear[None].copy(), m.transposed.T.copy(), s, s.test)).max() > 0.1
+    assert np.abs(model.scores(s, s.test) - scores(features, s, s.test)).max() > 0.1
 
 
 def test_ids_tell_more_than_features_where_people_differ_in_taste() -> None:

@@ -46,9 +46,9 @@ def test_a_rival_scores_candidates_as_it_scores_test_records(rival: ModuleType, 
 def test_eq_1_scores_candidates_as_it_scores_test_records(settings: Settings) -> None:
     where = ready(hamlet(), settings)
     state = train(where.samples, where.settings).state
-    scorer = FactorisationScorer.trained(where, linear=state.linear, interaction=state.interaction)
+    scorer = FactorisationScorer.trained(where, state.models)
     assert_agreement(scorer, where)
-    assert auc(where.samples.test.label, scorer.test()) == quality(where.samples, state.linear, state.interaction).auc
+    assert auc(where.samples.test.label, scorer.test()) == quality(where.samples, state.models).auc
 
 
 def test_popularity_alone_is_the_same_for_everyone() -> None:

@@ -12,6 +12,7 @@ from prirec.evaluate.person import Advisor, Moment
 from prirec.features.own_visits import OwnVisits, nearest_km
 from prirec.features.samples import assemble
 from prirec.geography import haversine_km
+from prirec.model.models import Models
 from support.cities import SMALL_ROUNDS, change, same_bits, small_city, without_coordinates
 
 SETTINGS = change(SMALL_ROUNDS, features={"own_visits": True})
@@ -99,7 +100,7 @@ def test_the_leak_checker_has_nothing_to_say_and_notices_a_distance_that_knows_t
 def test_a_candidate_is_seen_as_a_test_record_is():
     """By the code that a device runs: the same place, the same distance."""
     samples, untimed = SETUP.samples, np.zeros((1, SETUP.samples.features + 1))
-    advisor = Advisor.of(SETUP, untimed, np.zeros((samples.features, 1)))
+    advisor = Advisor.of(SETUP, Models(untimed, np.zeros((samples.features, 1))))
     first = samples.people.shape[1] + samples.places.shape[1]
     at = SETUP.encoding.names().index("distance from own visits") - first
     popular = samples.popularity.shape[1]

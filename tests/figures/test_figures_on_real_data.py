@@ -25,6 +25,16 @@ def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
     assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.905
 
 
+def test_on_yelp_a_latent_part_adds_to_rounds_without_noise() -> None:
+    with_it, without = (auc("yelp", preset="rounds", latent__dimension=latent) for latent in (8, 0))
+    assert with_it >= 0.915
+    assert with_it > without + 0.005
+
+
+def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
+    assert auc("foursquare-tokyo", preset="rounds", latent__dimension=8) >= 0.820
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:

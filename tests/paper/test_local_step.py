@@ -1,102 +1,133 @@
-"""The local step, which every engine calls, against a literal loop over Eqs. (3) and (4) as printed."""
+"""The local step, which every engine calls, against a literal loop over what is printed of it."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from prirec.model import as_printed
-from prirec.model.local_step import Own, Rates, local_step, work
+from prirec.model.latent import LatentRates
+from prirec.model.local_step import Rates, contribution_of, local_step, work
 from prirec.model.public_half import place_rows, public
+from support.one_step import CATALOGUE, PEOPLE, D, Device, K, Stepped, device, literal, stepped
 
-ALPHA, LAMBDA_W = 0.3, 0.02
-PEOPLE, PLACES, CONTEXT, K = 2, 3, 2, 4
-D = PEOPLE + PLACES + CONTEXT
-
-
-def device(records: int, seed: int) -> tuple[Own, np.ndarray, np.ndarray, np.ndarray]:
-    """What a device holds, the catalogue's features (6, 3), V and the device's model."""
-    rng = np.random.default_rng(seed)
-    own = Own(
-        person=rng.normal(size=PEOPLE).astype(np.float32),
-        place=rng.integers(6, size=records).astype(np.int32),
-        context=rng.normal(size=(records, CONTEXT)).astype(np.float32),
-        label=rng.choice(np.array([-1, 1], dtype=np.int8), size=records),
-    )
-    return own, rng.normal(size=(6, PLACES)).astype(np.float32), rng.normal(size=(D, K)) / 2, rng.normal(size=D + 1)
+LATENT = LatentRates(alpha=0.2, lambda_u=0.05, lambda_p=0.03, weight=0.5)
+RATES = Rates(0.3, 0.02, 1e6, LATENT)
+CLIPPED = RATES._replace(clip=0.05)
+WITH_AND_WITHOUT = pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
 
 
-def literal(
-    w: np.ndarray, V: np.ndarray, own: Own, places: np.ndarray, order: np.ndarray, clip: float
-) -> tuple[np.ndarray, np.ndarray, float]:
-    gradients, losses = [np.zeros((D, K))], 0.0
-    for row in order:
-        x = np.concatenate([own.person, places[own.place[row]], own.context[row]]).astype(float)
-        y = int(own.label[row])
-        losses += -np.log(as_printed.sigma(y * as_printed.predict(w, V, x)))
-        gradients.append(np.array(as_printed.interaction_gradient(w, V, x, y, 0.0)))
-        w = np.array(as_printed.centralised_step(w, as_printed.linear_gradient(w, V, x, y, LAMBDA_W), ALPHA))
-    mean = np.sum(gradients, axis=0) / max(len(order), 1)
-    length = np.sqrt((mean**2).sum())
-    return w, mean * (clip / length if length > clip else 1.0), float(losses)
+def in_order(of: Device) -> np.ndarray:
+    return np.arange(len(of.own.place), dtype=np.int32)
 
 
-@pytest.mark.parametrize("clip", [0.05, 1e6], ids=["clipped", "not clipped"])
+def bits(found: Stepped) -> tuple[bytes, ...]:
+    return tuple(part.tobytes() for part in (found.w, found.u, found.gradient, found.factors))
+
+
+@WITH_AND_WITHOUT
+@pytest.mark.parametrize("rates", [CLIPPED, RATES], ids=["clipped", "not clipped"])
 @pytest.mark.parametrize("records", [0, 1, 2, 17])
-def test_local_step_equals_a_literal_loop(records, clip):
+def test_local_step_equals_a_literal_loop(records, rates, latent):
     for seed in range(5):
-        own, places, V, w = device(records, seed)
-        order = np.random.default_rng(seed).permutation(records).astype(np.int32)
-        expected_w, expected_contribution, expected_loss = literal(w, V, own, places, order, clip)
-        contribution = np.full(K * D, np.nan)
-        lost = local_step(
-            w,
-            public(V, place_rows(places), first=PEOPLE),
-            own,
-            order,
-            Rates(ALPHA, LAMBDA_W, clip),
-            work(K, D),
-            contribution,
-        )
-        np.testing.assert_allclose(w, expected_w, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(contribution.reshape(K, D).T, expected_contribution, rtol=1e-10, atol=1e-12)
-        assert lost == pytest.approx(expected_loss, rel=1e-10)
+        here = device(records, seed, latent=latent)
+        order = np.random.default_rng(seed).permutation(records)
+        wanted, found = literal(here, order, rates), stepped(here, order, rates)
+        for name in ("w", "u", "gradient", "factors"):
+            np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-12)
+        assert found.loss == pytest.approx(wanted.loss, rel=1e-10)
 
 
-def test_without_records_nothing_moves_and_nothing_is_contributed():
-    own, places, V, w = device(0, 1)
-    before, contribution = w.copy(), np.full(K * D, np.nan)
-    empty = np.empty(0, dtype=np.int32)
-    lost = local_step(
-        w, public(V, place_rows(places), first=PEOPLE), own, empty, Rates(0.3, 0.1, 1.0), work(K, D), contribution
-    )
-    assert lost == 0.0
-    assert w.tolist() == before.tolist()
-    assert contribution.tolist() == [0.0] * (K * D)
+def test_the_latent_gradients_as_printed_are_those_of_the_objective():
+    rng, tiny = np.random.default_rng(0), 1e-6
+    for y in (-1, 1):
+        u, p, flat, lambdas = rng.normal(size=4), rng.normal(size=4), float(rng.normal()), (0.3, 0.7)
+        of_u, of_p = as_printed.latent_gradients(flat, y, u, p, *lambdas)
+        for k in range(4):
+            step = tiny * np.eye(4)[k]
+            rise_u = [as_printed.latent_objective(flat, y, u + s * step, p, *lambdas) for s in (-1, 1)]
+            rise_p = [as_printed.latent_objective(flat, y, u, p + s * step, *lambdas) for s in (-1, 1)]
+            assert of_u[k] == pytest.approx((rise_u[1] - rise_u[0]) / (2 * tiny), rel=1e-6, abs=1e-8)
+            assert of_p[k] == pytest.approx((rise_p[1] - rise_p[0]) / (2 * tiny), rel=1e-6, abs=1e-8)
 
 
-def test_the_order_of_records_matters():
-    own, places, V, w = device(9, 2)
-    forwards, backwards = w.copy(), w.copy()
-    for moved, order in ((forwards, np.arange(9)), (backwards, np.arange(9)[::-1])):
-        rows = np.ascontiguousarray(order).astype(np.int32)
-        shared = public(V, place_rows(places), first=PEOPLE)
-        local_step(moved, shared, own, rows, Rates(0.3, 0.1, 1.0), work(K, D), np.empty(K * D))
-    assert not np.allclose(forwards, backwards)
+def test_what_a_person_adds_about_places_is_the_gradient_of_the_summed_objective():
+    """With u held still, by finite differences: a place with three records has three times the penalty."""
+    here, tiny = device(9, 7, latent=3), 1e-6
+    still = RATES._replace(alpha=0.0, latent=LATENT._replace(alpha=0.0, weight=1.0))
+    found = stepped(here, in_order(here), still).factors
+
+    def objective(P: np.ndarray) -> float:
+        total = 0.0
+        for row, j in enumerate(here.own.place):
+            x = np.concatenate([here.own.person, here.places[j], here.own.context[row]]).astype(float)
+            flat = as_printed.predict(here.w, here.V, x)
+            total += as_printed.latent_objective(flat, int(here.own.label[row]), here.u, P[j], 0.0, LATENT.lambda_p)
+        return total
+
+    assert len(np.unique(here.own.place)) < len(here.own.place)
+    for j in range(CATALOGUE):
+        for k in range(3):
+            moved = [here.P.copy(), here.P.copy()]
+            moved[0][j, k] -= tiny
+            moved[1][j, k] += tiny
+            slope = (objective(moved[1]) - objective(moved[0])) / (2 * tiny)
+            assert found[j, k] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+@WITH_AND_WITHOUT
+def test_without_records_nothing_moves_and_nothing_is_contributed(latent):
+    here = device(0, 1, latent=latent)
+    before = here.w.tobytes(), here.u.tobytes()
+    found = stepped(here, in_order(here), CLIPPED)
+    assert found.loss == 0.0
+    assert (found.w.tobytes(), found.u.tobytes()) == before
+    assert not found.gradient.any()
+    assert not found.factors.any()
+
+
+@WITH_AND_WITHOUT
+def test_the_order_of_records_matters(latent):
+    forwards, backwards = (device(9, 2, latent=latent) for _ in range(2))
+    stepped(forwards, in_order(forwards), RATES)
+    stepped(backwards, in_order(backwards)[::-1], RATES)
+    assert not np.allclose(forwards.w, backwards.w)
+    assert latent == 0 or not np.allclose(forwards.u, backwards.u)
 
 
 def test_room_that_was_used_before_leaves_no_trace():
-    room, answers = work(K, D), []
-    for _ in range(2):
-        own, places, V, w = device(5, 3)
-        contribution = np.empty(K * D)
-        shared = public(V, place_rows(places), first=PEOPLE)
-        local_step(w, shared, own, np.arange(5, dtype=np.int32), Rates(0.3, 0.1, 1.0), room, contribution)
-        answers.append((w.tobytes(), contribution.tobytes()))
+    """By somebody with more records, at other places."""
+    room, made = work(K, D), contribution_of(K, D, latent=3, places=CATALOGUE, records=17)
+    answers = []
+    for earlier in (None, device(17, 8, latent=3)):
+        for here in (earlier, device(5, 3, latent=3)):
+            if here is not None:
+                shared = public(here.V, place_rows(here.places), first=PEOPLE, factors=here.P)
+                local_step(here.w, here.u, shared, here.own, in_order(here), CLIPPED, room, made)
+        answers.append((here.w.tobytes(), here.u.tobytes(), made.whole().tobytes()))
     assert answers[0] == answers[1]
 
 
-def test_a_clipped_contribution_is_as_long_as_the_clip():
-    own, places, V, w = device(5, 4)
-    contribution = np.empty(K * D)
-    shared = public(V, place_rows(places), first=PEOPLE)
-    local_step(w, shared, own, np.arange(5, dtype=np.int32), Rates(0.3, 0.1, 0.01), work(K, D), contribution)
-    assert np.linalg.norm(contribution) == pytest.approx(0.01, rel=1e-12)
+@WITH_AND_WITHOUT
+def test_a_clipped_contribution_is_as_long_as_the_clip_all_in_all(latent):
+    here = device(5, 4, latent=latent)
+    found = stepped(here, in_order(here), CLIPPED)
+    assert np.sqrt((found.gradient**2).sum() + (found.factors**2).sum()) == pytest.approx(0.05, rel=1e-12)
+    assert found.factors.any() == (latent > 0)
+
+
+def test_the_numbers_of_places_decide_nothing():
+    here, other = device(17, 5, latent=3), device(17, 5, latent=3)
+    number = np.random.default_rng(0).permutation(CATALOGUE).astype(np.int32)  # of each place in the other catalogue
+    back = np.argsort(number)
+    moved = replace(
+        other, own=other.own._replace(place=number[other.own.place]), places=other.places[back], P=other.P[back]
+    )
+    found, again = stepped(here, in_order(here), CLIPPED), stepped(moved, in_order(moved), CLIPPED)
+    assert bits(replace(again, factors=again.factors[number])) == bits(found)
+
+
+def test_whoever_has_no_record_of_a_place_adds_nothing_about_it():
+    here = device(4, 6, latent=3)
+    found = stepped(here, in_order(here), RATES)
+    assert np.flatnonzero(found.factors.any(axis=1)).tolist() == np.unique(here.own.place).tolist()

@@ -27,7 +27,6 @@ from prirec.evaluate import counting
 from prirec.evaluate.experiment import set_up
 from prirec.features.planning import plan
 from prirec.features.samples import Samples, assemble
-from prirec.model.public_half import public
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.budget import crowd, planned
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more
@@ -307,8 +306,7 @@ def dictionary() -> Dictionary:
         samples = samples_after(replace(THERE, train=replace(train, place=moved)), visits_in(THERE), settings)
         rounds, state = Rounds(samples, settings, InTheClear(samples, settings)), start(samples, settings)
         row = row_of(TARGET, samples)
-        shared = public(state.interaction, rounds.rows, first=samples.people.shape[1])
-        gradient, _ = rounds.learn(state.linear[row], shared, row, 0)
+        gradient, _ = rounds.learn(*state.models.of(row), rounds.shared(state.models), row, 0)
         vectors.append(rounds.codes.interaction.write(gradient).view(np.int64))
     among, code = crowd(settings, PEOPLE), rounds.codes.interaction
     release = plan_of(settings, samples.features).release(Kind.INTERACTION)

@@ -42,6 +42,13 @@ BEYOND: dict[str, list[Any]] = {
     "interaction.alpha": POSITIVE,
     "interaction.batch": [0],
     "interaction.clip": POSITIVE,
+    "latent.dimension": [-1, 257],
+    "latent.alpha": POSITIVE,
+    "latent.lambda_u": NOT_NEGATIVE,
+    "latent.lambda_p": NOT_NEGATIVE,
+    "latent.pace": POSITIVE,
+    "latent.spread": POSITIVE,
+    "latent.weight": POSITIVE,
     "neighbours.count": [0, 2**31],
     "neighbours.size": [1, -1, 2**31],
     "floor": [0],
@@ -73,6 +80,9 @@ WITHIN: dict[str, list[Any]] = {
     "model.lambda_w": [0.0],
     "model.lambda_v": [0.0],
     "linear.gamma": [0.0, 1.0],
+    "latent.dimension": [0],
+    "latent.lambda_u": [0.0],
+    "latent.lambda_p": [0.0],
     "neighbours.size": [0, 100, 2**31 - 1],
     "neighbours.resolution": [0, 9],
     "participation.online": [1e-9, 1.0],
@@ -151,6 +161,12 @@ def test_schedule_and_neighbours_must_match(changes):
 def test_only_rounds_survive_a_drop_out(name):
     with pytest.raises(UsageError, match="use rounds"):
         settings_file.load(changes={"preset": name, "participation.dropout": 0.1})
+
+
+@pytest.mark.parametrize("name", ["paper", "fm"])
+def test_only_rounds_learn_latent_vectors(name):
+    with pytest.raises(UsageError, match="latent vectors are learnt in rounds only"):
+        settings_file.load(changes={"preset": name, "latent.dimension": 8})
 
 
 def test_the_floor_is_hard():

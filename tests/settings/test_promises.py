@@ -26,6 +26,7 @@ BROKEN = {
     "rounds with an epsilon and plain counts": (change(ROUNDS, privacy=BUDGET), "'plain' is not within"),
     "answers with an epsilon": (change(PRIVATE, popularity=RESPONSE), "'randomized-response' is not within"),
     "early stopping with an epsilon": (change(PRIVATE, stopping={"patience": 3}), "which no budget covers"),
+    "latent factors with an epsilon": (change(PRIVATE, latent={"dimension": 8}), "drown in a budget's noise"),
     "nothing for popularity": (change(PRIVATE, privacy={"popularity": 0.0}), "each need a part"),
     "nothing for mixing": (change(PRIVATE, privacy={"mixing": 0.0}), "each need a part"),
     "nothing for V": (change(PRIVATE, privacy={"interaction": 0.0}), "each need a part"),
@@ -49,6 +50,7 @@ KEPT = {
     ),
     "answers that promise nothing to a person": change(ROUNDS, popularity=RESPONSE),
     "the same in the paper's schedule": change(PAPER, popularity=RESPONSE),
+    "latent factors without a promise": change(ROUNDS, latent={"dimension": 8}),
     "early stopping without a promise": change(ROUNDS, stopping={"patience": 3}),
 }
 

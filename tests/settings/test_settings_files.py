@@ -1,5 +1,6 @@
 """Settings from and to TOML: what is written is read back, and what is not understood is refused."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,18 @@ def test_a_budget_is_dumped_and_loaded_again():
         PRIVATE, popularity={"cap": 20}, privacy={"epsilon_per_user": 0.5, "period_days": 365, "local": 0.1},
     )  # fmt: skip
     assert settings_file.loads(settings_file.dump(settings)) == settings
+
+
+@pytest.mark.parametrize("latent", [{"dimension": 8}, {"dimension": 3, "weight": 0.25}, {"pace": 0.5}], ids=str)
+def test_a_latent_part_is_dumped_and_loaded_again(latent):
+    settings = change(ROUNDS, latent=latent)
+    assert settings_file.loads(settings_file.dump(settings)) == settings
+
+
+@pytest.mark.parametrize("settings", [PAPER, ROUNDS, PRIVATE, FM], ids=lambda one: one.preset)
+def test_settings_without_a_latent_part_are_written_as_before_there_was_any(settings):
+    assert "latent" not in settings_file.dump(settings)
+    assert settings_file.written(settings).keys() == msgspec.to_builtins(settings).keys() - {"latent"}
 
 
 def test_changes_may_name_another_preset_than_the_file(tmp_path):

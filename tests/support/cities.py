@@ -99,7 +99,16 @@ def same_state(a: State, b: State) -> bool:
         and same_bits(a.moments.first, b.moments.first)
         and same_bits(a.moments.second, b.moments.second)
         and same_bits(a.means, b.means)
+        and _same_latent(a, b)
     )
+
+
+def _same_latent(a: State, b: State) -> bool:
+    if a.latent is None or b.latent is None:
+        return a.latent is b.latent
+    moments, others = a.factor_moments, b.factor_moments
+    pairs = zip((*a.latent, moments.first, moments.second), (*b.latent, others.first, others.second), strict=True)
+    return moments.steps == others.steps and all(same_bits(one, other) for one, other in pairs)
 
 
 def some_visits(person: list[int], place: list[int], label: list[int], time: list[int] | None = None) -> Visits:

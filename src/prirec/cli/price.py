@@ -68,7 +68,7 @@ def with_figures(price: Price, outcome: Outcome) -> tuple[Price, tuple[str, ...]
     settings, samples, state = outcome.setup.settings, outcome.setup.samples, outcome.trained.state
     if not settings.privacy.quality:
         return price, ()
-    told = scores(state.linear, state.interaction, samples, samples.test)
+    told = scores(state.models, samples, samples.test)
     left = left_in_collection(samples.keys, settings, of="quality")
     release = price.plan.release(Kind.QUALITY)
     try:

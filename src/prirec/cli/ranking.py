@@ -23,7 +23,7 @@ class Question:
 def rank(opened: Reopened, question: Question) -> RankQuality:
     """Hit rate, NDCG and recall at k; nobody is told the time, and everyone asks from home."""
     samples = opened.setup.samples
-    advisor = Advisor.of(opened.setup, opened.run.linear, opened.run.interaction)
+    advisor = Advisor.of(opened.setup, opened.run.models)
     everywhere = np.arange(len(samples.places), dtype=np.int32)
 
     def candidates(person: int) -> IndexArray:

@@ -34,6 +34,6 @@ def reopen_later(run: Path, data: Path) -> Reopened:
     saved = load_run(run)
     with busy("reading the data"):
         loaded = read_folder(data)
-        setup, linear = set_up_later(loaded.dataset, saved)
+        setup, models = set_up_later(loaded.dataset, saved)
     notes(loaded.notes)
-    return Reopened(replace(saved, linear=linear, people=setup.samples.keys), setup)
+    return Reopened(replace(saved, linear=models.linear, latent=models.latent, people=setup.samples.keys), setup)

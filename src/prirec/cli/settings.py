@@ -14,10 +14,11 @@ def settings(*, preset: Preset = None, file: SettingsFile = None, assignments: A
     import msgspec
 
     from prirec.cli.choosing import choose
-    from prirec.settings_file import dump
+    from prirec.settings_file import dump, written
 
     chosen = choose(preset=preset, file=file, assignments=assignments)
-    unset = ", ".join(_unset(msgspec.to_builtins(chosen)))
+    every = msgspec.to_builtins(chosen)
+    unset = ", ".join([*_unset(every), *(name for name in every if name not in written(chosen))])
     typer.echo("# Use with: prirec train DATA --out RUN --settings FILE")
     typer.echo(f"# Left to their defaults: {unset}" if unset else "# Nothing is left to a default")
     typer.echo(dump(chosen), nl=False)

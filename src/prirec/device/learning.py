@@ -18,7 +18,7 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.keyed import mix, shuffle
 from prirec.model.kernels import shrink
-from prirec.model.local_step import Rates, local_step, work
+from prirec.model.local_step import contribution_of, local_step, rates_of, work
 from prirec.model.public_half import public
 from prirec.model.round_steps import away_from, mix_model
 from prirec.privacy.budget import popularity_entries
@@ -104,12 +104,12 @@ def _moved(
         mix_model(w, mean, records.gamma)  # (c)
     shared = public(interaction, records.places, first=records.own.person.size)
     D, K = interaction.shape
-    gradient, order = np.empty(K * D), _order(records, settings, iteration)
-    rates = Rates(settings.linear.alpha, settings.model.lambda_w, clip)
-    lost = local_step(w, shared, records.own, order, rates, work(K, D), gradient)  # (d)
+    made, order = contribution_of(K, D), _order(records, settings, iteration)
+    rates, no_latent = rates_of(settings, clip=clip), np.empty(0)  # within a budget there is no latent part
+    lost = local_step(w, no_latent, shared, records.own, order, rates, work(K, D), made)  # (d)
     if not np.isfinite(w).all():
         raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
-    return w, gradient, lost / max(len(order), 1)
+    return w, made.interaction, lost / max(len(order), 1)
 
 
 def _order(records: Records, settings: Settings, iteration: int) -> np.ndarray:

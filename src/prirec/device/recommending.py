@@ -83,6 +83,7 @@ def asker(person: Person, of: Published) -> Asker:
     return Asker(
         features=encode_columns(blocks, columns_of(blocks, [person.profile()]), 1)[0],
         linear=model_for(person, of),
+        latent=np.empty(0),  # a campaign has a budget, and so no latent part
         home=home_of(person, of.known),
         visited=positions_of(person.visits(), of.known),
     )

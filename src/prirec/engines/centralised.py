@@ -1,6 +1,6 @@
 """The baseline that collects everything: centralised FM, behind the same door as the engines."""
 
-from prirec.engines.local import everyone
+from prirec.engines.laid_out import laid_out
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State
 from prirec.features.samples import Samples
@@ -13,7 +13,7 @@ class Centralised:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.everyone, self.rows = everyone(samples)
+        self.city = laid_out(samples)
 
     def advance(self, state: State) -> Passed:
         """One pass over all records."""
@@ -21,9 +21,9 @@ class Centralised:
         state.interaction, loss = centralised_pass(
             state.linear[0],
             state.interaction,
-            self.everyone,
+            self.city.everyone,
             samples.train.person,
-            self.rows,
+            self.city.rows,
             key=iteration_key(self.settings.seed, "order", state.iteration),
             settings=self.settings,
         )

@@ -9,14 +9,17 @@ from zipfile import BadZipFile
 import msgspec
 import numpy as np
 
+from prirec import settings_file
 from prirec.engines.durable import replacing
 from prirec.engines.state import Passed, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model.adam import Moments
+from prirec.model.latent import Latent
 from prirec.settings import Settings
 
 VERSION = 2
+_LATENT = ("latent", "factors", "factors_first", "factors_second")
 # whatever a zip file with some bytes changed makes its readers say
 DAMAGE = (
     OSError,
@@ -44,8 +47,7 @@ class Checkpoint:
         losses = [earlier.held_out_loss for earlier in self.history if earlier.held_out_loss is not None]
         self.history.append(passed)
         if passed.held_out_loss is not None and passed.held_out_loss < min(losses, default=float("inf")):
-            s = self.state
-            self.best = State(s.iteration, s.linear.copy(), s.interaction.copy(), s.moments, s.means.copy())
+            self.best = self.state.copy()
 
     def exhausted(self, patience: int) -> bool:
         """Whether early stopping has waited long enough."""
@@ -56,7 +58,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     whose: str
     iterations: list[int]  # of the state, and of the best one if there is one
-    steps: list[int]
+    steps: list[int]  # Adam's, the same for V and for the factors of places
     history: list[Passed]
     arrays: str  # what the arrays must hash to
 
@@ -66,7 +68,7 @@ def identity(samples: Samples, settings: Settings) -> str:
     later, but not within a budget: the noise of the first ones was sized for all of them."""
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
-    digest = blake2b(msgspec.json.encode(compared), digest_size=16)
+    digest = blake2b(msgspec.json.encode(settings_file.written(compared)), digest_size=16)
     train = samples.train
     home = np.empty(0) if samples.home is None else samples.home
     learnt_from = (train.offsets, train.place, train.label, train.context)
@@ -120,13 +122,18 @@ def load(path: Path, whose: str) -> Checkpoint:
 
 
 def _arrays(state: State, at: int) -> dict[str, Any]:
-    return {
+    """Those of a latent part only where there is one: without it, a checkpoint is what it was before there was any."""
+    found = {
         f"linear{at}": state.linear,
         f"interaction{at}": state.interaction,
         f"first{at}": state.moments.first,
         f"second{at}": state.moments.second,
         f"means{at}": state.means,
     }
+    if state.latent is not None:
+        arrays = (*state.latent, state.factor_moments.first, state.factor_moments.second)
+        found |= {f"{name}{at}": array for name, array in zip(_LATENT, arrays, strict=True)}
+    return found
 
 
 def _hash(arrays: dict[str, Any]) -> str:
@@ -139,7 +146,11 @@ def _hash(arrays: dict[str, Any]) -> str:
 
 def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
     moments = Moments(file[f"first{at}"], file[f"second{at}"], header.steps[at])
-    return State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments, file[f"means{at}"])
+    state = State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments, file[f"means{at}"])
+    if f"{_LATENT[0]}{at}" in file:
+        vectors, factors, first, second = (file[f"{name}{at}"] for name in _LATENT)
+        state.latent, state.factor_moments = Latent(vectors, factors), Moments(first, second, moments.steps)
+    return state
 
 
 def _check_version(version: object, path: Path) -> None:

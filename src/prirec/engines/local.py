@@ -13,16 +13,17 @@ import numpy as np
 
 from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
 from prirec.engines.codes import Code, codes
+from prirec.engines.laid_out import laid_out
 from prirec.engines.noise import Where, simulated_noise
 from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, opens, standing
 from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State, centres, mixes
+from prirec.engines.state import Passed, State, centres, mixes, move_public
 from prirec.features.samples import Samples
-from prirec.model import adam
-from prirec.model.local_step import Rates, work
-from prirec.model.public_half import PlaceRows, Public, place_rows, public
-from prirec.model.round_steps import Everyone, Mixing, contribute_models, step_people
+from prirec.model.latent import no_latent
+from prirec.model.local_step import contribution_of, rates_of, work
+from prirec.model.public_half import Public, public
+from prirec.model.round_steps import Mixing, contribute_models, step_people
 from prirec.model.sample_pass import Circle, Descent, Reached, Scratch, sample_pass
 from prirec.model.table import Table, narrow, table
 from prirec.settings import Settings
@@ -33,19 +34,6 @@ Answer = TypeVar("Answer")
 Block = tuple[int, int]
 
 
-def everyone(samples: Samples) -> tuple[Everyone, PlaceRows]:
-    """All devices' data, and the places, renumbered as people first come to them: who is near in the city is then near
-    in memory, people and places alike. The numbers of places decide nothing, so no result changes."""
-    train, many = samples.train, len(samples.places)
-    first = np.full(many, len(train), dtype=np.int64)
-    first[train.place[::-1]] = np.arange(len(train))[::-1]
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(many, dtype=np.int32)
-    rank[order] = np.arange(many, dtype=np.int32)
-    data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return data, place_rows(samples.places[order])
-
-
 class Rounds:
     """Rounds in blocks of people, one block a thread."""
 
@@ -54,26 +42,24 @@ class Rounds:
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.codes = codes(samples, settings)
-        self.everyone, self.rows = everyone(samples)
+        self.city = laid_out(samples)
         self.blocks = list(_blocks(samples, threads))
 
     def advance(self, state: State) -> Passed:
         there = standing(self.samples.keys, state.iteration, self.settings)
-        shared = public(state.interaction, self.rows, first=self.samples.people.shape[1])
+        latent = state.latent or no_latent(len(self.samples.ids), len(self.samples.places))
+        shared = public(
+            state.interaction, self.city.rows, first=self.samples.people.shape[1],
+            factors=self.city.factors(latent.factors),
+        )  # fmt: skip
         mixing = self.mixed_models(state, there)
-        total, losses = self.step_everyone(state, there, mixing, shared)
+        total, losses = self.step_everyone(state, latent.vectors, there, mixing, shared)
         rostered, in_sum = int(there.present.sum()), int(there.counted.sum())
         opened = opens(in_sum, rostered=rostered, settings=self.settings)
         if opened:
             code = self.codes.interaction
             self.add_noise(total, code, rostered, in_sum, ("interaction", state.iteration))
-            state.interaction, state.moments = adam.move(
-                state.interaction,
-                code.ring.decode(total) / in_sum,
-                state.moments,
-                alpha=self.settings.interaction.alpha,
-                lambda_v=self.settings.model.lambda_v,
-            )
+            move_public(state, code.ring.decode(total) / in_sum, self.settings)
         records = int(self.samples.train.counts()[there.present].sum())
         state.iteration += 1
         return Passed(
@@ -115,20 +101,20 @@ class Rounds:
         return Mixing(self.cohort, state.means, opened, self.gamma)
 
     def step_everyone(
-        self, state: State, there: Standing, mixing: Mixing, shared: Public
+        self, state: State, vectors: RealArray, there: Standing, mixing: Mixing, shared: Public
     ) -> tuple[RingArray, RealArray]:
         settings, code = self.settings, self.codes.interaction
-        rates = Rates(settings.linear.alpha, settings.model.lambda_w, code.clip)
+        rates = rates_of(settings, clip=code.clip)
         key = iteration_key(settings.seed, "order", state.iteration)
-        D, K = state.interaction.shape
+        (J, L), (D, K) = shared.factors.shape, state.interaction.shape
         losses = np.zeros(len(self.samples.ids))
         longest = int(self.samples.train.counts().max(initial=0))
 
         def step(block: Block) -> np.ndarray:
-            total = code.ring.zeros(K * D)
+            total, made = code.ring.zeros(K * D + J * L), contribution_of(K, D, latent=L, places=J, records=longest)
             fine = step_people(
-                state.linear, block, there.present, there.counted, mixing, shared, self.everyone, key, rates,
-                code.encoder, work(K, D), np.empty(longest, dtype=np.int32), np.empty(K * D), total, losses,
+                state.linear, vectors, block, there.present, there.counted, mixing, shared, self.city.everyone, key,
+                rates, code.encoder, work(K, D), np.empty(longest, dtype=np.int32), made, total, losses,
             )  # fmt: skip
             if not fine:
                 raise outside(code.ring.bound)
@@ -138,7 +124,7 @@ class Rounds:
         total = parts[0]
         for part in parts[1:]:
             total += part
-        return total, losses
+        return self.city.in_catalogue(total, latent=L), losses
 
     def add_noise(self, total: RingArray, code: Code, rostered: int, survivors: int, where: Where) -> None:
         """What the survivors' shares come to, in simulation."""
@@ -168,7 +154,7 @@ class Samplewise:
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
         self.narrow = narrow(self.codes.linear.ring)  # None once a model did not fit
-        self.everyone, self.rows = everyone(samples)
+        self.city = laid_out(samples)
         self.circle: Circle | None = None
 
     def advance(self, state: State) -> Passed:
@@ -223,8 +209,8 @@ class Samplewise:
             s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v, s.linear.gamma, s.interaction.batch
         )
         return sample_pass(
-            state.linear, models, T, self.everyone, self.samples.train.person, self.rows, around, order, reached,
-            iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
+            state.linear, models, T, self.city.everyone, self.samples.train.person, self.city.rows, around, order,
+            reached, iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
         )  # fmt: skip
 
     def scratch(self) -> Scratch:

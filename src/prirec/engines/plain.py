@@ -11,14 +11,14 @@ from prirec.engines.codes import codes
 from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, standing
 from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State, centres, mixes
+from prirec.engines.state import Passed, State, centres, mixes, move_public
 from prirec.engines.sums import InTheClear, Sums
 from prirec.features.samples import Samples
 from prirec.graph.random_draw import draw
 from prirec.keyed import Word, mix, shuffle
-from prirec.model import adam
 from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.local_step import Own, Rates, local_step, work
+from prirec.model.local_step import Own, contribution_of, local_step, rates_of, work
+from prirec.model.models import Models
 from prirec.model.public_half import Public, place_rows, public
 from prirec.model.round_steps import away_from, mix_model
 from prirec.model.sample_pass import Circle, decentralised_step
@@ -38,27 +38,23 @@ class Rounds:
 
     def advance(self, state: State) -> Passed:
         """One round t; the letters are those of the round's definition in docs/rounds.md."""
-        there, V = standing(self.samples.keys, state.iteration, self.settings), state.interaction
+        there, models = standing(self.samples.keys, state.iteration, self.settings), state.models
         present = np.flatnonzero(there.present)
-        shared = public(V, self.rows, first=self.samples.people.shape[1])  # (a)
+        shared = self.shared(models)  # (a)
         opened = self.mixed_models(state, there)
         losses, values = np.zeros(len(self.samples.ids)), {}
         for i in present:
-            w = state.linear[i]
+            w, u = models.of(int(i))
             if self.cohort[i] in opened:
                 mix_model(w, state.means[self.cohort[i]], self.gamma[i])  # (c)
-            contribution, losses[i] = self.learn(w, shared, int(i), state.iteration)  # (d)
+            contribution, losses[i] = self.learn(w, u, shared, int(i), state.iteration)  # (d)
             values[int(i)] = self.codes.interaction.write(contribution)
         counted = np.flatnonzero(there.counted).tolist()
-        total = self.sums.over_everyone(values, survivors=counted, V=V, iteration=state.iteration)  # (e)
+        total = self.sums.over_everyone(
+            values, survivors=counted, public=models.public, iteration=state.iteration
+        )  # (e)
         if total is not None:
-            state.interaction, state.moments = adam.move(
-                V,
-                self.codes.interaction.ring.decode(total) / len(counted),
-                state.moments,
-                alpha=self.settings.interaction.alpha,
-                lambda_v=self.settings.model.lambda_v,
-            )  # (f)
+            move_public(state, self.codes.interaction.ring.decode(total) / len(counted), self.settings)  # (f)
         records = int(self.samples.train.counts()[present].sum())
         state.iteration += 1
         return Passed(
@@ -70,6 +66,10 @@ class Rounds:
             opened=total is not None,
         )
 
+    def shared(self, models: Models) -> Public:
+        """Step (a): what every device derives from what is public."""
+        return public(models.interaction, self.rows, first=self.samples.people.shape[1], factors=models.factors)
+
     def mixed_models(self, state: State, there: Standing) -> set[int]:
         """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are."""
         opened, code = set(), self.codes.linear
@@ -79,7 +79,7 @@ class Rounds:
             values = {i: code.write(self.clipped(state.linear[i], around)) for i in roster}
             members = [i for i in roster if there.present[i]]
             total = self.sums.over_cohort(
-                cohort, values, survivors=members, V=state.interaction, centre=around, iteration=state.iteration
+                cohort, values, survivors=members, public=state.models.public, centre=around, iteration=state.iteration
             )
             if total is not None:
                 state.means[cohort] = around + code.ring.decode(total) / len(members)
@@ -93,18 +93,18 @@ class Rounds:
         shrink(out, self.codes.linear.clip, out)
         return out
 
-    def learn(self, w: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
-        """Step (d), on device i: moves w; the clipped mean gradient of V, and the loss."""
+    def learn(self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
+        """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
         train, settings = self.samples.train, self.settings
         mine = slice(train.offsets[i], train.offsets[i + 1])
         own = Own(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
         order = np.empty(len(own.place), dtype=np.int32)
         shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
-        rates = Rates(settings.linear.alpha, settings.model.lambda_w, self.codes.interaction.clip)
-        D, K = self.samples.features, settings.model.dimension
-        contribution = np.empty(K * D)
-        lost = local_step(w, shared, own, order, rates, work(K, D), contribution)
-        return contribution, lost
+        rates = rates_of(settings, clip=self.codes.interaction.clip)
+        (J, L), D, K = shared.factors.shape, self.samples.features, settings.model.dimension
+        made = contribution_of(K, D, latent=L, places=J, records=len(order))
+        lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
+        return made.whole(), lost
 
 
 class Samplewise:

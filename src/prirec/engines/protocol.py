@@ -69,11 +69,11 @@ class ByProtocol:
 
     def over_cohort(
         self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
     ) -> RingArray | None:  # fmt: skip
         """Opened to the members: each survivor has the sum, and it is the same for all."""
         terms = self._terms(self.codes.linear, values, opening="members")
-        task = self._task(Round(self.deployment, "linear", iteration, cohort), terms, self.recommender, V, centre)
+        task = self._task(Round(self.deployment, "linear", iteration, cohort), terms, self.recommender, *public, centre)
         wire = self._run(task, self.recommender, values, survivors, where=("linear", iteration, cohort))
         opened = {wire.finished[self.devices[i].name].total.tobytes() for i in survivors if wire.finished}
         if len(opened) > 1:
@@ -81,11 +81,11 @@ class ByProtocol:
         return wire.finished[self.devices[survivors[0]].name].total if opened else None
 
     def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
+        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
     ) -> RingArray | None:
         """Opened to the recommender."""
         terms = self._terms(self.codes.interaction, values, opening="collector")
-        task = self._task(Round(self.deployment, "interaction", iteration), terms, self.recommender, V)
+        task = self._task(Round(self.deployment, "interaction", iteration), terms, self.recommender, *public)
         wire = self._run(task, self.recommender, values, survivors, where=("interaction", iteration))
         opened = wire.finished.get(self.recommender.name)
         return None if opened is None else opened.total

@@ -3,12 +3,12 @@
 None of it is safe to hand out: it is a simulation's, and the noise in it follows from the seed in settings.toml. Within
 a budget, a deployment would publish encoding.json, interaction.npy (V), popularity.json, catalogue.npy, by which places
 are known again, and cells.npy with starts.npy, from which people who are new start. linear.npy holds every simulated
-device's model and people.npy whose it is, by keys made from ids; history.jsonl has everyone's loss, and run.json hashes
-of all of this and of all records, on which guesses can be tried. In a deployment there are no such files.
+device's model, latent.npy its latent vector where there are any (factors.npy, P, goes with them), and people.npy whose
+they are, by keys made from ids; history.jsonl has everyone's loss, and run.json hashes of all of this and of all
+records, on which guesses can be tried. In a deployment there are no such files.
 """
 
 import os
-import platform
 import shutil
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -17,22 +17,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from prirec import __version__, settings_file
+from prirec import settings_file
 from prirec.engines.durable import sync_folder
+from prirec.engines.run_card import VERSION, Card, checked, hash_of, made_with, read_card
 from prirec.engines.starts import Starts
 from prirec.engines.state import Passed
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.samples import Samples
+from prirec.model.latent import Latent
+from prirec.model.models import Models
 from prirec.settings import Settings
 from prirec.types import KeyArray, RealArray
 
-VERSION = 2
 LATER = ("catalogue.npy",)  # runs of this version that are older than these files do without
+LATENT = ("latent.npy", "factors.npy")  # runs without a latent part do without
 FILES = (
     "settings.toml",
     "encoding.json",
@@ -70,20 +72,11 @@ class Run:
     source: str  # where the data came from, as it was named
     rows: str  # who stands in which row: see `rows_of`
     catalogue: KeyArray | None = field(repr=False)  # (J,): a key for each released place; None in older runs
+    latent: Latent | None = field(default=None, repr=False)  # u (I, K') and P (J, K'), in the order of released places
 
-
-class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """run.json: what this is, what made it, and what its files must hash to."""
-
-    version: int
-    source: str
-    rows: str
-    made_with: dict[str, str]
-    files: dict[str, str]
-    seal: str = ""  # the hash of all the above
-
-    def sealed(self) -> str:
-        return _hash(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
+    @property
+    def models(self) -> Models:
+        return Models(self.linear, self.interaction, self.latent)
 
 
 def rows_of(samples: Samples) -> str:
@@ -104,8 +97,8 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
     try:
         beside.mkdir(parents=True)
         contents = _contents(run)
-        hashes = {name: _hash(data) for name, data in contents.items()}
-        card = Card(version=VERSION, source=run.source, rows=run.rows, made_with=_made_with(), files=hashes)
+        hashes = {name: hash_of(data) for name, data in contents.items()}
+        card = Card(version=VERSION, source=run.source, rows=run.rows, made_with=made_with(), files=hashes)
         sealed = msgspec.structs.replace(card, seal=card.sealed())
         contents["run.json"] = msgspec.json.format(msgspec.json.encode(sealed), indent=2)
         for name, data in contents.items():
@@ -134,8 +127,9 @@ def _move_in(beside: Path, path: Path) -> None:
 
 def load_run(path: Path) -> Run:
     """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
-    card = _card(path)
-    contents = {name: _checked(path / name, card) for name in FILES if name in card.files or name not in LATER}
+    card = read_card(path)
+    expected = [name for name in (*FILES, *LATENT) if name in card.files or name not in (*LATER, *LATENT)]
+    contents = {name: checked(path / name, card) for name in expected}
     try:
         settings = settings_file.loads(contents["settings.toml"].decode())
         history = tuple(msgspec.json.decode(line, type=Passed) for line in contents["history.jsonl"].splitlines())
@@ -151,6 +145,7 @@ def load_run(path: Path) -> Run:
             source=card.source,
             rows=card.rows,
             catalogue=_array(contents["catalogue.npy"], np.uint64) if "catalogue.npy" in contents else None,
+            latent=_latent(contents),
         )
     except (UsageError, DataError, PolicyError, ValueError, MemoryError, msgspec.MsgspecError) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
@@ -158,6 +153,8 @@ def load_run(path: Path) -> Run:
 
 def _contents(run: Run) -> dict[str, bytes]:
     later = {} if run.catalogue is None else {"catalogue.npy": _bytes(run.catalogue)}
+    if run.latent is not None:
+        later |= {name: _bytes(array) for name, array in zip(LATENT, run.latent, strict=True)}
     return {
         "settings.toml": settings_file.dump(run.settings).encode(),
         "encoding.json": run.encoding.to_json(),
@@ -172,44 +169,10 @@ def _contents(run: Run) -> dict[str, bytes]:
     }
 
 
-def _card(path: Path) -> Card:
-    try:
-        text = (path / "run.json").read_bytes()
-        version = msgspec.json.decode(text, type=dict[str, object]).get("version")
-        if version != VERSION:
-            raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
-        card = msgspec.json.decode(text, type=Card)
-        if card.sealed() != card.seal:
-            raise StateError(f"run.json in {path} is damaged")
-        return card
-    except OSError:
-        raise StateError(f"there is no run in {path} (no run.json)") from None
-    except msgspec.MsgspecError:
-        raise StateError(f"run.json in {path} is damaged") from None
-
-
-def _checked(file: Path, card: Card) -> bytes:
-    try:
-        data = file.read_bytes()
-    except OSError:
-        raise StateError(f"the run in {file.parent} has lost its {file.name}") from None
-    if _hash(data) != card.files.get(file.name):
-        raise StateError(f"{file.name} in {file.parent} is damaged: it is not what was saved")
-    return data
-
-
-def _made_with() -> dict[str, str]:
-    return {
-        "prirec": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "machine": platform.machine(),
-    }
-
-
-def _hash(data: bytes) -> str:
-    return blake2b(data, digest_size=32).hexdigest()
+def _latent(contents: dict[str, bytes]) -> Latent | None:
+    """Both of its files or neither: one alone is a run that does not fit its settings."""
+    found = [_array(contents[name], np.float64) for name in LATENT if name in contents]
+    return Latent(*found) if len(found) == len(LATENT) else None
 
 
 def _bytes(array: NDArray[Any]) -> bytes:

@@ -12,16 +12,17 @@ from prirec.types import RealArray, RingArray
 
 
 class Sums(Protocol):
-    """Rows of people stand for their devices. A sum that may not be opened is None."""
+    """Rows of people stand for their devices. A sum that may not be opened is None. In a round everyone must have the
+    same public models (Models.public)."""
 
     def over_cohort(
         self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
     ) -> RingArray | None:  # fmt: skip
         """Step (b) of a round: `values` are those of the roster; opened to the members."""
 
     def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
+        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
     ) -> RingArray | None:
         """Step (e) of a round: opened to the recommender."""
 
@@ -40,12 +41,12 @@ class InTheClear:
 
     def over_cohort(
         self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], V: RealArray, centre: RealArray, iteration: int,
+        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
     ) -> RingArray | None:  # fmt: skip
         return self._of_survivors(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
 
     def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], V: RealArray, iteration: int
+        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
     ) -> RingArray | None:
         return self._of_survivors(self.codes.interaction, values, survivors, where=("interaction", iteration))
 

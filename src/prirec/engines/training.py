@@ -73,7 +73,7 @@ def train(
     whose = identity(seen, settings)
     kept = load(keeping.path, whose) if keeping is not None and keeping.path.exists() else None
     run = kept if kept is not None else Checkpoint(state=start(seen, settings))
-    if not fits(run.state.linear, run.state.interaction, seen, settings):
+    if not fits(run.state.models, seen, settings):
         raise StateError("the models in the checkpoint have not the size or kind that these settings and data call for")
     if run.state.iteration > settings.iterations:
         raise StateError(
@@ -86,7 +86,9 @@ def train(
         began = monotonic()
         passed = motor.advance(run.state)
         if not isfinite(passed.loss):
-            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
+            raise UsageError(
+                "the loss is no longer a number: give linear.alpha, interaction.alpha or latent.alpha a smaller value"
+            )
         run.note(_measured(passed, run.state, seen, held_out, seconds=monotonic() - began))
         if keeping is not None and run.state.iteration % keeping.every == 0:
             save(keeping.path, run, whose)
@@ -97,7 +99,7 @@ def train(
 def _measured(passed: Passed, state: State, samples: Samples, held_out: Records | None, *, seconds: float) -> Passed:
     if held_out is None:
         return msgspec.structs.replace(passed, seconds=seconds)
-    loss = mean_loss(held_out, scores(state.linear, state.interaction, samples, held_out))
+    loss = mean_loss(held_out, scores(state.models, samples, held_out))
     return msgspec.structs.replace(passed, seconds=seconds, held_out_loss=loss)
 
 

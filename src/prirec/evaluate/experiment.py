@@ -14,10 +14,10 @@ from prirec.features.encoding import Encoding
 from prirec.features.planning import plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
+from prirec.model.models import Models
 from prirec.model.scoring import scores
 from prirec.privacy.budget import sized
 from prirec.settings import Data, Settings
-from prirec.types import RealArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,15 @@ def run(
 ) -> Outcome:
     """Train, then measure on the test records."""
     trained = train(setup.samples, setup.settings, engine=engine, threads=threads, keeping=keeping, tell=tell)
-    state = trained.state
-    return Outcome(setup, trained, quality(setup.samples, state.linear, state.interaction))
+    return Outcome(setup, trained, quality(setup.samples, trained.state.models))
 
 
-def quality(samples: Samples, linear: RealArray, interaction: RealArray) -> Quality:
+def quality(samples: Samples, models: Models) -> Quality:
     """AUC, log loss, GAUC, and the AUC of the people with fewest records, on the test records."""
     test = samples.test
     return measure(
         test.label,
-        scores(linear, interaction, samples, test),
+        scores(models, samples, test),
         person=test.person,
         training_records=samples.train.counts(),
     )

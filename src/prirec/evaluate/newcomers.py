@@ -1,6 +1,6 @@
 """People who come after training: how well they are served from the public starts, without a record of theirs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from prirec.evaluate.experiment import Setup, run, set_up
 from prirec.evaluate.metrics import auc
 from prirec.evaluate.saved_run import set_up_later, to_run
 from prirec.keyed import person_keys
-from prirec.model.public_half import public
+from prirec.model.models import Models
 from prirec.model.round_steps import mix_model
 from prirec.model.scoring import scores
 from prirec.settings import Settings
-from prirec.types import BoolArray, RealArray
+from prirec.types import BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ def newcomers(dataset: Dataset, settings: Settings, *, share: float = 0.1, passe
     late = person_keys(dataset.people.ids) < np.uint64(int(share * 2**64))
     there = drop_unused(dataset.with_visits(dataset.visits.take(~late[dataset.visits.person])))
     saved = to_run(run(set_up(there, settings)), "people who were there")
-    setup, own_cell = set_up_later(dataset, saved)
+    setup, models = set_up_later(dataset, saved)
+    own_cell = models.linear
     new = ~np.isin(setup.samples.keys, saved.people)
     starts = {
         "zero": np.zeros_like(own_cell),
@@ -44,29 +45,29 @@ def newcomers(dataset: Dataset, settings: Settings, *, share: float = 0.1, passe
     }
     return {
         name: Served(
-            _auc(setup, start, saved.interaction, new),
-            _auc(setup, _learnt(setup, start, saved.interaction, new, passes), saved.interaction, new),
+            _auc(setup, replace(models, linear=np.ascontiguousarray(start)), new),
+            _auc(setup, _learnt(setup, replace(models, linear=start), new, passes), new),
         )
         for name, start in starts.items()
     }
 
 
-def _auc(setup: Setup, linear: RealArray, interaction: RealArray, new: BoolArray) -> float:
+def _auc(setup: Setup, models: Models, new: BoolArray) -> float:
     test = setup.samples.test
     theirs = new[test.person]
-    return auc(test.label[theirs], scores(np.ascontiguousarray(linear), interaction, setup.samples, test)[theirs])
+    return auc(test.label[theirs], scores(models, setup.samples, test)[theirs])
 
 
-def _learnt(
-    setup: Setup, start: RealArray, interaction: RealArray, new: BoolArray, passes: int
-) -> RealArray:  # fmt: skip
+def _learnt(setup: Setup, start: Models, new: BoolArray, passes: int) -> Models:
     """Each newcomer by itself: mixed with the start as members are with their mean, then a local step, some times."""
     samples, settings = setup.samples, setup.settings
     device = Rounds(samples, settings, InTheClear(samples, settings))
-    shared = public(interaction, device.rows, first=samples.people.shape[1])
-    linear = np.array(start)
+    latent = None if start.latent is None else start.latent._replace(vectors=start.latent.vectors.copy())
+    models = replace(start, linear=np.array(start.linear), latent=latent)
+    shared = device.shared(models)
     for i in np.flatnonzero(new):
+        w, u = models.of(int(i))
         for iteration in range(passes):
-            mix_model(linear[i], start[i], device.gamma[i])
-            device.learn(linear[i], shared, int(i), iteration)
-    return linear
+            mix_model(w, start.linear[i], device.gamma[i])
+            device.learn(w, u, shared, int(i), iteration)
+    return models

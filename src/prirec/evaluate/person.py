@@ -1,12 +1,13 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from prirec.errors import UsageError
 from prirec.evaluate.experiment import Setup
+from prirec.model.models import Models
 from prirec.protocols.guide import Asker, Guide, Moment
 from prirec.protocols.prediction import Recommendation
 from prirec.types import FeatureArray, IndexArray, RealArray
@@ -19,18 +20,19 @@ class Advisor:
     """A trained model, ready to recommend: the public half is computed once and serves everyone."""
 
     setup: Setup
-    linear: RealArray = field(repr=False)
+    models: Models
     guide: Guide
 
     @classmethod
-    def of(cls, setup: Setup, linear: RealArray, interaction: RealArray) -> Self:
+    def of(cls, setup: Setup, models: Models) -> Self:
         guide = Guide.of(
             setup.encoding,
-            interaction=interaction,
+            interaction=models.interaction,
+            factors=models.factors,
             places=setup.samples.catalogue,
             location=setup.prepared.dataset.places.location,
         )
-        return cls(setup, linear, guide)
+        return cls(setup, models, guide)
 
     def row(self, person_id: str) -> int:
         """Who that is; the id is not repeated in the error."""
@@ -49,14 +51,8 @@ class Advisor:
 
     def asker(self, person: int) -> Asker:
         """What the person's device holds."""
-        return Asker(
-            self.setup.samples.people[person], self.model(person), self.home(person), self.visited(person)
-        )  # fmt: skip
-
-    def model(self, person: int) -> RealArray:
-        """W_i, or the one model that everyone shares."""
-        model: RealArray = self.linear[person if len(self.linear) > 1 else 0]
-        return model
+        w, u = self.models.of(person)
+        return Asker(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1) for one person at these places."""

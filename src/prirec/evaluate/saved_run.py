@@ -14,7 +14,9 @@ from prirec.errors import DataError, StateError
 from prirec.evaluate.catalogue import place_keys, refuse_another_city
 from prirec.evaluate.experiment import Outcome, Setup, set_up
 from prirec.features.popularity import Popularity
-from prirec.types import RealArray
+from prirec.model.latent import Latent
+from prirec.model.models import Models
+from prirec.types import OffsetArray
 
 
 def to_run(outcome: Outcome, source: str) -> Run:
@@ -32,6 +34,7 @@ def to_run(outcome: Outcome, source: str) -> Run:
         source=source,
         rows=rows_of(outcome.setup.samples),
         catalogue=place_keys(outcome.setup.prepared.dataset.places),
+        latent=state.latent,
     )
 
 
@@ -42,15 +45,16 @@ def set_up_again(dataset: Dataset, saved: Run) -> Setup:
         raise StateError(
             "this run was trained on other records than these, so it cannot be tested on them; train again"
         )
-    if not fits(saved.linear, saved.interaction, setup.samples, saved.settings):
+    if not fits(saved.models, setup.samples, saved.settings):
         raise StateError("the models of this run have not the size or kind that its settings and data call for")
     return setup
 
 
-def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, RealArray]:
+def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
     """A saved run on data that have grown since, to recommend from: everyone's own model, found by key.
 
-    Whoever is new starts where the cohorts of the own cell ended; a centralised model serves everyone as it is.
+    Whoever is new starts where the cohorts of the own cell ended, and without a latent vector: it is 0, as are the
+    factors of a place that is new. A centralised model serves everyone as it is.
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
     refuse_another_city(saved, dataset.places)
@@ -67,11 +71,21 @@ def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, RealArray]:
     if not saved.starts.fit(saved.linear):
         raise StateError("the models and starts of this run have not the size or kind that belongs together")
     fresh = saved.starts.for_cells(cells_of(samples.home, len(samples.ids), saved.settings))
-    models = saved.linear if shared else np.where(known[:, None], saved.linear[order[place]], fresh)
-    aligned = np.ascontiguousarray(models)
-    if not fits(aligned, saved.interaction, samples, saved.settings):
+    linear = saved.linear if shared else np.where(known[:, None], saved.linear[order[place]], fresh)
+    latent = None if saved.latent is None else _aligned(saved, saved.latent, setup, order[place], known)
+    models = Models(np.ascontiguousarray(linear), saved.interaction, latent)
+    if not fits(models, samples, saved.settings):
         raise StateError("the models of this run have not the size or kind that its settings and data call for")
-    return setup, aligned
+    return setup, models
+
+
+def _aligned(saved: Run, latent: Latent, setup: Setup, row: np.ndarray, known: np.ndarray) -> Latent:
+    """Vectors by the rows of people who were there, factors by the ids of places."""
+    if len(latent.vectors) != len(saved.people) or len(latent.factors) != len(saved.released.places):
+        raise StateError("the latent vectors or factors of this run are not as many as its people or places")
+    at = _rows_before(saved.released, setup.prepared.dataset)
+    nowhere = np.zeros((1, latent.factors.shape[1]))
+    return Latent(np.where(known[:, None], latent.vectors[row], 0.0), np.concatenate([latent.factors, nowhere])[at])
 
 
 def _with_encoding_of(saved: Run, dataset: Dataset, release: Callable[[Dataset], Popularity] | None = None) -> Setup:
@@ -88,10 +102,15 @@ def _released(setup: Setup) -> Released:
 
 def _released_before(released: Released, dataset: Dataset) -> Popularity:
     """The saved release for the places of these data; a place that is new has what places have on average."""
-    row = {place: at for at, place in enumerate(released.places)}
-    at = np.array([row.get(place, len(row)) for place in dataset.places.ids], dtype=np.int64)
-    if any(len(values) != len(row) for values in released.columns.values()):
+    at, many = _rows_before(released, dataset), len(released.places)
+    if any(len(values) != many for values in released.columns.values()):
         raise StateError("the popularity that this run released has not one value for each place")
     return Popularity(
         {name: np.append(values, np.mean(values) if values else 0.0)[at] for name, values in released.columns.items()}
     )
+
+
+def _rows_before(released: Released, dataset: Dataset) -> OffsetArray:
+    """(J,): the row that each place of these data had in the run; one beyond the last for a place that is new."""
+    row = {place: at for at, place in enumerate(released.places)}
+    return np.array([row.get(place, len(row)) for place in dataset.places.ids], dtype=np.int64)

@@ -29,7 +29,7 @@ class Scored:
     @classmethod
     def of(cls, entry: Entry) -> Self:
         samples, state = entry.outcome.setup.samples, entry.outcome.trained.state
-        found = scores(state.linear, state.interaction, samples, samples.test)
+        found = scores(state.models, samples, samples.test)
         return cls(samples.test, found, samples.train.counts())
 
     def usable(self) -> bool:

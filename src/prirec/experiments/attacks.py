@@ -24,8 +24,8 @@ from prirec.experiments.read_gradient import likeness, read, switches
 from prirec.experiments.rivals import dmf
 from prirec.features.samples import Records, Samples
 from prirec.model.kernels import residual
-from prirec.model.local_step import Own, Rates, local_step, work
-from prirec.model.public_half import public
+from prirec.model.local_step import Own, contribution_of, local_step, rates_of, work
+from prirec.model.models import Models
 from prirec.model.scoring import scores
 from prirec.types import IndexArray, RealArray, RingArray
 
@@ -139,15 +139,18 @@ def _place_columns(samples: Samples) -> IndexArray:
 def by_sums(scene: Scene) -> Found:
     """Rounds: the recommender opens one sum over everyone; with everybody else's contributions taken off, what is left
     is compared with what a visit to each of the two places would have added."""
-    samples, settings, V = scene.samples, scene.setup.settings, scene.state.interaction
+    samples, settings, models = scene.samples, scene.setup.settings, scene.state.models
     rounds = Rounds(samples, settings, InTheClear(samples, settings))
-    shared = public(V, rounds.rows, first=samples.people.shape[1])
+    shared = rounds.shared(models)
     values: dict[int, RingArray] = {}
     for i in range(len(samples.ids)):
-        contribution, _ = rounds.learn(scene.state.linear[i].copy(), shared, i, scene.state.iteration)
+        w, u = (part.copy() for part in models.of(i))
+        contribution, _ = rounds.learn(w, u, shared, i, scene.state.iteration)
         values[i] = rounds.codes.interaction.write(contribution)
     everyone = list(values)
-    opened = rounds.sums.over_everyone(values, survivors=everyone, V=V, iteration=scene.state.iteration)
+    opened = rounds.sums.over_everyone(
+        values, survivors=everyone, public=models.public, iteration=scene.state.iteration
+    )
     if opened is None:
         raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
     ring = rounds.codes.interaction.ring
@@ -160,7 +163,19 @@ def by_sums(scene: Scene) -> Found:
         "recommender": scene.asked.right(alone[0], alone[1]),
         "everybody else, by V": scene.asked.right(together[0], together[1]),
         "everybody else, by W": _by_models(scene, rounds),
+        **_by_factors(scene, alone_left),
     }
+
+
+def _by_factors(scene: Scene, left: RealArray) -> Found:
+    """With a latent part, what is left of a sum has a row for each place, and only where the person has a record is
+    there anything in it."""
+    P = scene.state.models.factors
+    if P is None:
+        return {}
+    rows = left[:, -P.size :].reshape(len(left), *P.shape)
+    long = [np.linalg.norm(rows[np.arange(len(left)), at], axis=1) for at in (scene.asked.visited, scene.asked.decoy)]
+    return {"everybody else, by P": scene.asked.right(long[0], long[1])}
 
 
 def _left(opened: RingArray, values: Mapping[int, RingArray], people: Iterable[int]) -> dict[int, RingArray]:
@@ -170,17 +185,19 @@ def _left(opened: RingArray, values: Mapping[int, RingArray], people: Iterable[i
 
 
 def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
-    """(Q, K * D): what a single visit to the place would add, by somebody whose features are known and whose model is
-    not: it is taken to be 0."""
-    samples, settings = scene.samples, scene.setup.settings
-    shared = public(scene.state.interaction, rounds.rows, first=samples.people.shape[1])
-    D, K = samples.features, settings.model.dimension
-    rates, made = Rates(settings.linear.alpha, settings.model.lambda_w, np.inf), np.empty((len(places), K * D))
+    """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
+    models are not: they are taken to be 0."""
+    samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
+    (J, L), D, K = shared.factors.shape, samples.features, settings.model.dimension
+    rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=L, places=J, records=1)
+    made = np.empty((len(places), K * D + J * L))
     for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):
         context = np.zeros((1, samples.train.context.shape[1]), dtype=np.float32)
         context[0, : samples.popularity.shape[1]] = samples.popularity[place]
         own = Own(samples.people[i], np.array([place], dtype=np.int32), context, np.ones(1, dtype=np.int8))
-        local_step(np.zeros(D + 1), shared, own, np.zeros(1, dtype=np.int32), rates, work(K, D), made[row])
+        first = np.zeros(1, dtype=np.int32)
+        local_step(np.zeros(D + 1), np.zeros(L), shared, own, first, rates, work(K, D), room)
+        made[row] = room.whole()
     return made
 
 
@@ -193,14 +210,14 @@ def _by_models(scene: Scene, rounds: Rounds) -> float:
         members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), around[cohort]
         values = {f: code.write(rounds.clipped(state.linear[f], centre)) for f in members}
         opened = rounds.sums.over_cohort(
-            cohort, values, survivors=members, V=state.interaction, centre=centre, iteration=state.iteration
+            cohort, values, survivors=members, public=state.models.public, centre=centre, iteration=state.iteration
         )
         if opened is not None:
             mine = np.intersect1d(scene.asked.person, members).tolist()
             for i, rest in _left(opened, values, mine).items():
                 models[i] = centre + code.ring.decode(rest)
     told = [
-        scores(models, state.interaction, samples, _as_records(samples, scene.asked.person, places))
+        scores(Models(models, state.interaction), samples, _as_records(samples, scene.asked.person, places))
         for places in (scene.asked.visited, scene.asked.decoy)
     ]
     return scene.asked.right(told[0], told[1])

@@ -1,5 +1,5 @@
 """Beyond the paper: other questions to the same models. Later visits instead of random ones, places nearby instead of
-anywhere, and what a device knows of its own visits."""
+anywhere, what a device knows of its own visits, and a latent vector that it keeps to itself."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +20,8 @@ WORDS = (
     "200 places around a visited one ask for taste.",
     "“Own visits” is one more feature of the moment: how far a place is from the nearest other place that the person "
     "has visited. It is made and used on the device; no sum and no price is added for it.",
+    "“Latent” is a vector on each device and public factors of places. They are learnt in sums that hold a dozen "
+    "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
 )
 FIGURES = {"auc": "AUC", "gauc": "GAUC", "auc_few": "AUC, fewest records", "ndcg": "NDCG@10", "recall": "recall@10"}
 

@@ -28,7 +28,7 @@ def seconds(how: Chosen, *, model: str, dataset: Dataset) -> float:
     records = len(dataset.visits) * ratio * settings.data.train_share
     passes = settings.iterations if how.own is None else how.own.passes
     rate = MICROSECONDS[settings.schedule] if how.own is None else RIVALS[model]
-    wide = 0.5 + settings.model.dimension / 10
+    wide = 0.5 + settings.model.dimension / 10 + settings.latent.dimension / 25
     near = 0.3 + 0.7 * settings.neighbours.count / 30 if settings.schedule == "samples" else 1.0
     if model == "popularity alone":
         passes = 0

@@ -61,8 +61,7 @@ def _trained(job: Job) -> Fitted:
         job.tell(passed.iteration, passed.loss)
 
     outcome = run(job.setup, threads=job.threads, tell=told)
-    state = outcome.trained.state
-    scorer = FactorisationScorer.trained(job.setup, linear=state.linear, interaction=state.interaction)
+    scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 
 
@@ -119,6 +118,11 @@ ALL = (
         {**_PAPER, **_BITS}, _trained,
     ),
     Entrant("PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained),
+    Entrant(
+        "PriRec, rounds, latent",
+        "ours without noise, with a latent vector on each device (K' = 8): simulation, or a trusted recommender",
+        {"preset": "rounds", "latent.dimension": 8}, _trained,
+    ),
     Entrant(
         "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
         _trained,

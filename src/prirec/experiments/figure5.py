@@ -40,7 +40,7 @@ class Course(Contest):
         for _ in range(setup.settings.iterations):
             passed = motor.advance(state)
             losses.append(passed.loss)
-            tests.append(mean_loss(samples.test, scores(state.linear, state.interaction, samples, samples.test)))
+            tests.append(mean_loss(samples.test, scores(state.models, samples, samples.test)))
             tell(passed.iteration, passed.loss)
         cabinet.put(cell, how.digest(model=cell.model, data=data), {"training": losses, "test": tests})
 

@@ -35,7 +35,7 @@ CLOCK = "clock"
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """The best of some passes on one thread, by the process's own time: whatever else a machine does only adds to it."""
+    """The best of some passes on one thread, by the process's own time: what else a machine does only adds to it."""
 
     clock: Callable[[], float] = process_time
 
@@ -109,8 +109,10 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 
 
 def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
-    words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its settings. The "
-    words += "paper prints a line without figures. Bytes are counted on the in-memory wire, every box opened."
+    words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
+    words += (
+        "settings. The paper prints a line without figures. Bytes are counted on the in-memory wire, every box opened."
+    )
     rows, drawings = [], []
     for (model, name), points in _lines(settings, cabinet).items():
         x, y = [point[0] for point in points], [point[1] for point in points]

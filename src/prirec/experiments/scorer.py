@@ -8,6 +8,7 @@ import numpy as np
 from prirec.evaluate.experiment import Setup
 from prirec.evaluate.person import Advisor, Moment
 from prirec.features.samples import Records
+from prirec.model.models import Models
 from prirec.model.scoring import scores
 from prirec.types import FeatureArray, IndexArray, RealArray
 
@@ -57,7 +58,8 @@ class PairScorer:
 
 @dataclass(frozen=True, slots=True)
 class FactorisationScorer:
-    """Scorer of Eq. (1): PriRec with a linear model for each person, or FM with one for all.
+    """Scorer of Eq. (1): PriRec with a linear model for each person, and a latent vector if it has any, or FM with one
+    model for all.
 
     A candidate is seen as a device sees it: released popularity, distance from home, no time. A test record also has
     its moment, and leaves the person's own part out of the popularity, so that `of` and `test` agree where a city has
@@ -67,13 +69,12 @@ class FactorisationScorer:
     advisor: Advisor
 
     @classmethod
-    def trained(cls, setup: Setup, *, linear: RealArray, interaction: RealArray) -> Self:
-        """linear is (I, D + 1), or (1, D + 1) where everyone shares one model; interaction is (D, K)."""
-        return cls(Advisor.of(setup, linear, interaction))
+    def trained(cls, setup: Setup, models: Models) -> Self:
+        return cls(Advisor.of(setup, models))
 
     def test(self) -> RealArray:
         samples = self.advisor.setup.samples
-        return scores(self.advisor.linear, self.advisor.guide.interaction, samples, samples.test)
+        return scores(self.advisor.models, samples, samples.test)
 
     def of(self, person: int, places: IndexArray) -> RealArray:
         return self.advisor.scores(person, places, self.context(person, places))

@@ -25,8 +25,9 @@ from prirec.experiments.entrants import Entrant, Job
 from prirec.experiments.evidence import Evidence
 from prirec.experiments.rivals.passes import Descent, Tell
 from prirec.experiments.scorer import Scorer
+from prirec.model.models import Models
 from prirec.settings import Settings
-from prirec.types import IndexArray, RealArray
+from prirec.types import IndexArray
 
 CODE = 2  # to be raised when the same settings, or a default that was changed, give other figures
 ASKED, TOP, RADIUS_KM = 300, 10, 5.0  # people whose lists are looked at, how long a list is, how near its places are
@@ -90,7 +91,7 @@ def attempt(how: Chosen, entrant: Entrant, dataset: Dataset, *, threads: int, te
 
 def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
     """NDCG and recall at 10 of the matched places, for some people: those who have a new place in the test."""
-    samples, matching = setup.samples, Advisor.of(setup, *_nothing(setup))
+    samples, matching = setup.samples, Advisor.of(setup, _nothing(setup))
 
     def candidates(person: int) -> IndexArray:
         return matching.matched(person, Moment(), k=TOP, radius_km=RADIUS_KM)
@@ -101,7 +102,7 @@ def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
     )  # fmt: skip
 
 
-def _nothing(setup: Setup) -> tuple[RealArray, RealArray]:
+def _nothing(setup: Setup) -> Models:
     """A model of zeros: which places are matched does not depend on one."""
     D = setup.samples.features
-    return np.zeros((1, D + 1)), np.zeros((D, 1))
+    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))

@@ -115,8 +115,8 @@ def interaction_gradient(
 
 
 @inlined
-def norm(values: RealArray) -> float:
-    """Euclidean norm, in four interleaved sums: over K D entries a single one would wait for itself at every step."""
+def square_of(values: RealArray) -> float:
+    """|values|^2, in four interleaved sums: over K D entries a single one would wait for itself at every step."""
     s0, s1, s2, s3, whole = 0.0, 0.0, 0.0, 0.0, values.size // 4 * 4
     for d in range(0, whole, 4):
         s0 += values[d] * values[d]
@@ -125,15 +125,20 @@ def norm(values: RealArray) -> float:
         s3 += values[d + 3] * values[d + 3]
     for d in range(whole, values.size):
         s0 += values[d] * values[d]
-    return sqrt((s0 + s1) + (s2 + s3))
+    return (s0 + s1) + (s2 + s3)
+
+
+@inlined
+def shrinkage(length: float, clip: float) -> float:
+    """What something of this length is multiplied by to be no longer than `clip`; NaN if it is too long to have one."""
+    if length > clip:
+        return clip / length if length < inf else nan
+    return 1.0
 
 
 @inlined
 def shrink(values: RealArray, clip: float, out: RealArray) -> None:
     """values scaled down to norm `clip` if they are longer, into out; NaN if they are too long to have a norm."""
-    length = norm(values)
-    factor = 1.0
-    if length > clip:
-        factor = clip / length if length < inf else nan
+    factor = shrinkage(sqrt(square_of(values)), clip)
     for d in range(values.size):
         out[d] = values[d] * factor

@@ -4,13 +4,25 @@ A sample X^ij is never put together: the person's part is the same in every reco
 and both are used as they are.
 """
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from prirec.compiled import inlined
-from prirec.model.kernels import add_pull, loss, pair_score, residual, shrink
+from prirec.model.kernels import add_pull, loss, pair_score, residual, shrinkage, square_of
+from prirec.model.latent import (
+    FactorRows,
+    LatentRates,
+    affinity,
+    collect_factor,
+    factor_rows,
+    forget,
+    latent_step,
+    weigh,
+)
 from prirec.model.public_half import Public
+from prirec.settings import Settings
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
 
 
@@ -26,7 +38,14 @@ class Own(NamedTuple):
 class Rates(NamedTuple):
     alpha: float
     lambda_w: float
-    clip: float  # the longest that a contribution to the sum of gradients of V may be
+    clip: float  # the longest that a contribution to the sum over everyone may be
+    latent: LatentRates = LatentRates()
+
+
+def rates_of(settings: Settings, *, clip: float) -> Rates:
+    s = settings.latent
+    latent = LatentRates(s.alpha, s.lambda_u, s.lambda_p, s.weight)
+    return Rates(settings.linear.alpha, settings.model.lambda_w, clip, latent)
 
 
 class Work(NamedTuple):
@@ -42,6 +61,27 @@ class Work(NamedTuple):
 def work(dimension: int, features: int) -> Work:
     K, D = dimension, features
     return Work(np.empty(K), np.empty(K), np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)))
+
+
+class Contribution(NamedTuple):
+    """What one person adds to the sum over everyone, clipped as one vector."""
+
+    interaction: RealArray  # (K * D,): the mean over the records of Eq. (4) without lambda_v
+    factors: FactorRows  # the gradient of P, weighted
+
+    def whole(self) -> RealArray:
+        """Both as one vector (K * D + J * K'), with 0 for all places that the person has no record of."""
+        rows, many = self.factors, int(self.factors.many[0])
+        G = np.zeros((len(rows.row), rows.gradient.shape[1]))
+        G[rows.place[:many]] = rows.gradient[:many]
+        return np.concatenate([self.interaction, G.ravel()])
+
+
+def contribution_of(
+    dimension: int, features: int, *, latent: int = 0, places: int = 0, records: int = 0
+) -> Contribution:
+    """Room for the contribution of somebody with so many records."""
+    return Contribution(np.empty(dimension * features), factor_rows(places, records, latent))
 
 
 @inlined
@@ -86,21 +126,30 @@ def _mean_gradient(T: RealArray, total: RealArray, records: int, out: RealArray)
 
 
 @inlined
-def local_step(
-    w: RealArray, shared: Public, own: Own, order: IndexArray, rates: Rates, room: Work, contribution: RealArray
-) -> float:
-    """One pass of stochastic descent (Eq. (3)) in the given order: w is moved in place.
+def _clip(contribution: Contribution, rates: Rates) -> None:
+    """Both parts as one vector, no longer than the clip."""
+    g, G = contribution
+    factor = shrinkage(sqrt(square_of(g) + weigh(G, rates.latent.weight)), rates.clip)
+    for d in range(g.size):
+        g[d] *= factor
+    weigh(G, factor)
 
-    `contribution` (K * D,) becomes the mean over the records of Eq. (4) without lambda_v, clipped: what the person adds
-    to the sum over everyone. Returns the summed loss.
-    """
-    T, offsets, feature, value, pulls, squares = shared
+
+@inlined
+def local_step(
+    w: RealArray, u: RealArray, shared: Public, own: Own, order: IndexArray, rates: Rates, room: Work,
+    contribution: Contribution,
+) -> float:  # fmt: skip
+    """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in
+    place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss."""
+    T, offsets, feature, value, pulls, squares, P = shared
     person, place, context, label = own
     pull, base, rate, sums, total = room
     K, m, moment = T.shape[0], person.size, T.shape[1] - context.shape[1]
     total[:] = 0.0
     sums[:] = 0.0
     base[:] = 0.0
+    forget(contribution.factors)
     base_square, losses = add_pull(T, 0, person, base), 0.0
     for row in order:
         j, y, x = place[row], float(label[row]), context[row]
@@ -110,6 +159,7 @@ def local_step(
         score = w[0] + _dot(w, 0, person) + _dot(w, moment, x) + pair_score(pull, square)
         for e in range(offsets[j], offsets[j + 1]):
             score += w[1 + m + feature[e]] * value[e]
+        score += affinity(u, P, j)
         r = residual(y, score)
         losses += loss(y, score)
 
@@ -127,8 +177,10 @@ def local_step(
             w[1 + m + feature[e]] -= rates.alpha * r * value[e]
         for d in range(x.size):
             _collect(rate, moment + d, x[d], total)
+        collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
+        latent_step(u, P, j, r, rates.latent)
     for d in range(m):
         _collect(sums, d, person[d], total)
-    _mean_gradient(T, total, order.size, contribution)
-    shrink(contribution, rates.clip, contribution)
+    _mean_gradient(T, total, order.size, contribution.interaction)
+    _clip(contribution, rates)
     return losses

@@ -27,6 +27,7 @@ class Public(NamedTuple):
     value: FeatureArray
     pulls: RealArray  # (J, K): the places' half of Eq. (1)
     squares: RealArray  # (J,)
+    factors: RealArray  # (J, K'): P_t; no columns where there is no latent part
 
 
 def place_rows(places: FeatureArray) -> PlaceRows:
@@ -37,12 +38,13 @@ def place_rows(places: FeatureArray) -> PlaceRows:
     return PlaceRows(offsets, feature.astype(np.int32), places[row, feature])
 
 
-def public(interaction: RealArray, rows: PlaceRows, *, first: int) -> Public:
-    """Once for each V_t; `first` is the number of person features, which stand before the places' in V."""
-    T = np.ascontiguousarray(interaction.T)
-    pulls, squares = np.empty((len(rows.offsets) - 1, len(T))), np.empty(len(rows.offsets) - 1)
+def public(interaction: RealArray, rows: PlaceRows, *, first: int, factors: RealArray | None = None) -> Public:
+    """Once for each V_t; `first` is the number of person features, which stand before the places' in V. The factors
+    have a row for each place of `rows`, in that order."""
+    T, J = np.ascontiguousarray(interaction.T), len(rows.offsets) - 1
+    pulls, squares = np.empty((J, len(T))), np.empty(J)
     _place_parts(T, first, rows, pulls, squares)
-    return Public(T, *rows, pulls, squares)
+    return Public(T, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
 
 
 @kernel

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from prirec.compiled import inlined, kernel
 from prirec.keyed import Word, mix, shuffle
 from prirec.model.kernels import shrink
-from prirec.model.local_step import Own, Rates, Work, local_step
+from prirec.model.latent import FactorRows
+from prirec.model.local_step import Contribution, Own, Rates, Work, local_step
 from prirec.model.prefetch import call_entry, call_row
 from prirec.model.public_half import Public
 from prirec.sharing.fixed_point import add_encoded, shorten
@@ -55,6 +56,16 @@ def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool
 
 
 @inlined
+def add_rows(G: FactorRows, code: Encoder, total: RingArray) -> bool:
+    """total (J * K') += G in the ring: rows that it has not are 0, and 0 is 0 in the ring. False if one is outside."""
+    K, fine = G.gradient.shape[1], True
+    for at in range(G.many[0]):
+        first = G.place[at] * K
+        fine &= add_encoded(G.gradient[at], code.scale, code.bound, total[first : first + K])
+    return fine
+
+
+@inlined
 def mix_model(w: RealArray, mean: RealArray, gamma: float) -> None:
     """W_i <- (1 - gamma_i) W_i + gamma_i mean: Eq. (8) with the own model kept in the sum (decisions/0002)."""
     for d in range(w.size):
@@ -94,6 +105,7 @@ def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int
             call_entry(shared.offsets, place[e])
             call_row(shared.pulls, place[e])
             call_entry(shared.squares, place[e])
+            call_row(shared.factors, place[e])
         for e in range(offsets[i + 1], offsets[i + 2]):
             call_entry(shared.feature, shared.offsets[place[e]])
             call_entry(shared.value, shared.offsets[place[e]])
@@ -101,13 +113,14 @@ def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int
 
 @kernel
 def step_people(
-    W: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing, shared: Public,
-    everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
-    contribution: RealArray, total: RingArray, losses: RealArray,
+    W: RealArray, U: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing,
+    shared: Public, everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
+    contribution: Contribution, total: RingArray, losses: RealArray,
 ) -> bool:  # fmt: skip
-    """Steps (c) to (e): mix, local step, and the clipped gradient of V into the sum over everyone, total (K * D,)."""
+    """Steps (c) to (e): mix, local step, and the gradients of V and P into the sum over everyone (K * D + J * K')."""
     people, offsets, place, context, label, keys = everyone
     cohort, means, opened, gamma = mixing
+    of_interaction, of_factors = total[: shared.transposed.size], total[shared.transposed.size :]
     fine = True
     for i in range(block[0], block[1]):
         if not present[i]:
@@ -119,7 +132,8 @@ def step_people(
         own = Own(people[i], place[start:stop], context[start:stop], label[start:stop])
         mine = order[: stop - start]
         shuffle(mix(round_key, keys[i]), mine)
-        losses[i] = local_step(w, shared, own, mine, rates, room, contribution)
+        losses[i] = local_step(w, U[i], shared, own, mine, rates, room, contribution)
         if counted[i]:
-            fine &= add_contribution(contribution, code, total)
+            fine &= add_contribution(contribution.interaction, code, of_interaction)
+            fine &= add_rows(contribution.factors, code, of_factors)
     return fine

@@ -1,23 +1,26 @@
-"""Eq. (1) over many records at once, for evaluation in simulation."""
+"""Eq. (1), and the latent part where there is one, over many records at once, for evaluation in simulation."""
 
 import numpy as np
 
 from prirec.compiled import kernel
 from prirec.features.samples import Records, Samples
 from prirec.model.kernels import load, loss, score
+from prirec.model.latent import Latent, affinity, no_latent
+from prirec.model.models import Models
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
 
 
 @kernel
 def _score_records(
-    W: RealArray, T: RealArray, people: FeatureArray, places: FeatureArray, person: IndexArray, place: IndexArray,
-    context: FeatureArray, out: RealArray,
+    W: RealArray, T: RealArray, latent: Latent, people: FeatureArray, places: FeatureArray, person: IndexArray,
+    place: IndexArray, context: FeatureArray, out: RealArray,
 ) -> None:  # fmt: skip
     x, pull, shared = np.empty(T.shape[1]), np.empty(T.shape[0]), W.shape[0] == 1
     for row in range(place.size):
         i = person[row]
         load(people[i], places[place[row]], context[row], x)
         out[row] = score(W[0 if shared else i], T, x, pull)
+        out[row] += affinity(latent.vectors[i], latent.factors, place[row])
 
 
 @kernel
@@ -28,12 +31,13 @@ def _mean_loss(label: LabelArray, scores: RealArray) -> float:
     return total / max(scores.size, 1)
 
 
-def scores(linear: RealArray, interaction: RealArray, samples: Samples, records: Records) -> RealArray:
-    """A score for each record. `linear` is (I, D + 1), or (1, D + 1) where everyone shares one model."""
+def scores(models: Models, samples: Samples, records: Records) -> RealArray:
+    """A score for each record."""
     out = np.empty(len(records))
-    T = np.ascontiguousarray(interaction.T)
+    T = np.ascontiguousarray(models.interaction.T)
+    latent = models.latent or no_latent(len(samples.ids), len(samples.places))
     _score_records(
-        linear, T, samples.people, samples.places, records.person, records.place, records.context, out
+        models.linear, T, latent, samples.people, samples.places, records.person, records.place, records.context, out
     )  # fmt: skip
     return out
 

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from prirec.errors import UsageError
 from prirec.features.encoding import Encoding, encode_context
 from prirec.features.own_visits import OwnVisits, nearest_km
 from prirec.features.told import columns_of
@@ -14,6 +15,8 @@ from prirec.graph.matching import RegionIndex
 from prirec.protocols.prediction import PlacePart, Recommendation, combine, recommend, score_places
 from prirec.protocols.reasons import Contrast, contributions
 from prirec.types import FeatureArray, IndexArray, RealArray
+
+LATENT = "like places you chose"  # what the latent part is called among reasons
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -30,6 +33,7 @@ class Asker:
 
     features: FeatureArray  # (m,) X^i
     linear: RealArray  # (D + 1,) W_i
+    latent: RealArray  # (K',) u_i; no entries where the guide has no factors
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
 
@@ -40,6 +44,7 @@ class Guide:
 
     encoding: Encoding = field(repr=False)
     interaction: RealArray = field(repr=False)  # (D, K)
+    factors: RealArray = field(repr=False)  # (J, K') P; no columns where there is no latent part
     places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
     part: PlacePart = field(repr=False)
     location: RealArray | None = field(repr=False)  # (J, 2)
@@ -49,15 +54,17 @@ class Guide:
     @classmethod
     def of(
         cls, encoding: Encoding, *, interaction: RealArray, places: FeatureArray, location: RealArray | None,
-        part: PlacePart | None = None,
+        part: PlacePart | None = None, factors: RealArray | None = None,
     ) -> Self:  # fmt: skip
         """With the places' part of Eq. (1) as it was published; else it is worked out here."""
+        if factors is None:
+            factors = np.empty((len(places), 0))
         if part is None:
             part = PlacePart.of(interaction, places, first=encoding.width(encoding.person))
         somewhere = location is not None and bool(located(location).any())
         index = RegionIndex.build(location) if location is not None and somewhere else None
         points = None if location is None else unit_vectors(location)
-        return cls(encoding, interaction, places, part, location, points, index)
+        return cls(encoding, interaction, factors, places, part, location, points, index)
 
     def recommend(
         self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
@@ -69,6 +76,9 @@ class Guide:
         samples = combine(asker.features, self.places[matched], context)
         pulls = contributions(asker.linear, self.interaction, samples)
         groups, names = self.encoding.groups()
+        if len(asker.latent):
+            pulls = np.column_stack([pulls, self.affinity(asker, matched)])
+            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, LATENT)
         return recommend(
             matched=matched,
             scores=self.scores(asker, matched, context),
@@ -101,8 +111,8 @@ class Guide:
         return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
 
     def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
-        """Lines 3 to 9: Eq. (1) for one person at these places."""
-        return score_places(
+        """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
+        features = score_places(
             linear=asker.linear,
             interaction=self.interaction,
             person=asker.features,
@@ -110,3 +120,11 @@ class Guide:
             context=context,
             part=self.part.take(places),
         )
+        return features + self.affinity(asker, places)
+
+    def affinity(self, asker: Asker, places: IndexArray) -> RealArray:
+        """u_i . p_j at these places; 0 where there is no latent part."""
+        if self.factors.shape[1:] != asker.latent.shape:
+            raise UsageError("the latent vector and the factors of places must have the same length")
+        found: RealArray = self.factors[places] @ asker.latent
+        return found

@@ -21,6 +21,7 @@ from prirec.evaluate.experiment import quality
 from prirec.evaluate.metrics import Quality
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
+from prirec.model.models import Models
 from prirec.privacy.post_processing import POPULARITY, own_part
 from prirec.privacy.posterior import prior_of
 from prirec.privacy.weighted_popularity import NoisySums
@@ -53,7 +54,9 @@ class Yardstick:
         return cls(campaign, samples, tuple(file[name] for name in samples.ids))
 
     def measure(self, progress: Progress) -> Quality:
-        return quality(self.samples, models(self.files, self.campaign, features=self.samples.features), progress.V)
+        return quality(
+            self.samples, Models(linear_models(self.files, self.campaign, features=self.samples.features), progress.V)
+        )
 
     def simulated(self) -> Quality:
         """The same campaign by engines/local: the same people, popularity and start, and nobody lost. Its noise has
@@ -62,7 +65,7 @@ class Yardstick:
         state, engine = start(self.samples, settings), local.engine(self.samples, settings)
         for _ in range(settings.iterations):
             engine.advance(state)
-        return quality(self.samples, state.linear, state.interaction)
+        return quality(self.samples, state.models)
 
 
 def campaign_of(store: Store, progress: Progress) -> Campaign:
@@ -70,7 +73,7 @@ def campaign_of(store: Store, progress: Progress) -> Campaign:
     return Campaign.of(charter, read(Edition, _document(store, progress.edition), name=progress.edition))
 
 
-def models(files: Sequence[Path], campaign: Campaign, *, features: int) -> RealArray:
+def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -> RealArray:
     """(I, D + 1): W as devices hold it; 0 on one that has not learnt yet."""
     found = np.zeros((len(files), features + 1))
     for row, file in enumerate(files):

@@ -65,7 +65,7 @@ class FixedPoint:
 def outside(bound: float) -> UsageError:
     return UsageError(
         f"a value to be summed is not a number or is larger than the bound {bound:g}, for which the ring was sized; "
-        "lower linear.alpha or interaction.alpha, or in the paper's schedule raise ring.bound"
+        "lower linear.alpha, interaction.alpha or latent.alpha, or in the paper's schedule raise ring.bound"
     )
 
 

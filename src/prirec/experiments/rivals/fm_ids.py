@@ -19,6 +19,7 @@ from prirec.experiments.rivals.passes import Descent, Tell, descend, drawn, peop
 from prirec.experiments.scorer import FactorisationScorer, Scorer
 from prirec.features.samples import Records, Samples
 from prirec.model.kernels import interaction_gradient_of, loss, residual
+from prirec.model.models import Models
 from prirec.model.public_half import PlaceRows, place_rows
 from prirec.model.sparse import linear_score_of, load_present, pairs_of
 from prirec.protocols.prediction import combine
@@ -178,7 +179,7 @@ class FmIdsScorer:
         machine = model.machine
         shared = np.ascontiguousarray(machine.linear[None])
         V = np.ascontiguousarray(machine.transposed.T)
-        return cls(FactorisationScorer.trained(setup, linear=shared, interaction=V), model)
+        return cls(FactorisationScorer.trained(setup, Models(shared, V)), model)
 
     def test(self) -> RealArray:
         samples = self.features.advisor.setup.samples
