@@ -52,6 +52,17 @@ def test_drawings_are_there_and_stand_by_themselves(out: Path) -> None:
         assert "href=" not in drawing.replace('href="#', "")
 
 
+def test_what_is_no_chance_has_no_log_loss(out: Path) -> None:
+    settings = EXPERIMENTS["table4"].settings(quick=True)
+    tables = EXPERIMENTS["table4"].show(settings, Cabinet(out / "quick", "table4")).tables
+    losses = {
+        row[0]: row[table.columns.index(">log loss")] for table in tables if ">log loss" in table.columns
+        for row in table.rows
+    }  # fmt: skip
+    assert losses.pop("popularity alone (control)") == "–"
+    assert "–" not in losses.values()
+
+
 def test_the_papers_figures_stand_beside_ours(out: Path) -> None:
     text = (out / "quick" / "RESULTS.md").read_text()
     for model in ("FM", "PriRec-", "PriRec"):

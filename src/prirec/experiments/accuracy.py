@@ -1,6 +1,6 @@
 """Tables 4 and 5: every model for every K and share of training records, with the paper's figure beside ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +67,9 @@ class Accuracy:
 def _beyond(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
     rows = [
-        (
-            _name(model),
-            *(told(average(cabinet, _cell(city, model, K, share), settings["seeds"], what))
-              for what in BEYOND),
-        )
+        (_name(model), *(_figure(_cell(city, model, K, share), settings["seeds"], what, cabinet) for what in BEYOND))
         for model in settings["models"]
-    ]  # fmt: skip
+    ]
     return Table(
         f"Beyond AUC on {CITIES[city].title}, K = {K}, {100 * share:g} %",
         ("model", *(f">{name}" for name in BEYOND.values())), tuple(rows),
@@ -84,6 +80,14 @@ def _beyond(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
 
 def _cell(city: str, model: str, K: int, share: float) -> Cell:
     return Cell.of(city, model, {"model.dimension": K, "data.train_share": share})
+
+
+def _figure(cell: Cell, seeds: Sequence[int], what: str, cabinet: Cabinet) -> str:
+    return told(average(cabinet, cell, seeds, what)) if _has(cell.model, what) else "–"
+
+
+def _has(model: str, figure: str) -> bool:
+    return figure != "log_loss" or ENTRANTS[model].chances
 
 
 def _name(model: str) -> str:
@@ -105,7 +109,10 @@ def _apart(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
     found = (cabinet.together(differences.NAME) or {}).get(city, {})
     rows = [
-        (_name(model), *(differences.told(found[model].get(figure)) for figure in differences.FIGURES))
+        (
+            _name(model),
+            *(differences.told(found[model].get(what) if _has(model, what) else None) for what in differences.FIGURES),
+        )
         for model in settings["models"]
         if model in found
     ]

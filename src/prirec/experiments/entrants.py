@@ -47,6 +47,7 @@ class Entrant:
     fit: Fit = field(repr=False)
     own: Descent | None = None
     control: bool = False
+    chances: bool = True  # its scores are those of a chance, so that they have a log loss
 
     @property
     def algorithm_2(self) -> bool:
@@ -93,7 +94,10 @@ _OWN: dict[str, Scalar] = {"features.own_visits": True}
 _LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
 
 ALL = (
-    Entrant("popularity alone", "places by how many people visited them", {"preset": "rounds"}, _popular, control=True),
+    Entrant(
+        "popularity alone", "places by how many people visited them", {"preset": "rounds"}, _popular,
+        control=True, chances=False,
+    ),
     Entrant(
         "local only", "every device learns its linear model by itself (γ = 0)",
         {"preset": "rounds", **_LOCAL}, _trained, control=True,
