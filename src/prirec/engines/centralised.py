@@ -1,6 +1,6 @@
 """The baseline that collects everything: centralised FM, behind the same door as the engines."""
 
-from prirec.engines.local import everyone
+from prirec.engines.in_memory import everyone
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State
 from prirec.features.samples import Samples

@@ -6,54 +6,47 @@ Measured against per-sample NumPy in one run by benchmarks/speed.py.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from math import isnan
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
-from prirec.engines.codes import Code, codes
+from prirec.engines.circles import cohort_numbers, shares_of_mean
+from prirec.engines.codes import Code, Codes, codes
+from prirec.engines.in_memory import everyone
+from prirec.engines.local_samples import Samplewise
+from prirec.engines.losses import mean, summed
 from prirec.engines.noise import Where, simulated_noise
-from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, opens, standing
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State, centres, mixes
 from prirec.features.samples import Samples
 from prirec.model import adam
 from prirec.model.local_step import Rates, work
-from prirec.model.public_half import PlaceRows, Public, place_rows, public
-from prirec.model.round_steps import Everyone, Mixing, contribute_models, step_people
-from prirec.model.sample_pass import Circle, Descent, Reached, Scratch, sample_pass
-from prirec.model.table import Table, narrow, table
+from prirec.model.public_half import Public, public
+from prirec.model.round_steps import Mixing, contribute_models, step_people
 from prirec.settings import Settings
 from prirec.sharing.fixed_point import outside
-from prirec.types import RealArray, RingArray
+from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
 
 
-def everyone(samples: Samples) -> tuple[Everyone, PlaceRows]:
-    """All devices' data, and the places, renumbered as people first come to them: who is near in the city is then near
-    in memory, people and places alike. The numbers of places decide nothing, so no result changes."""
-    train, many = samples.train, len(samples.places)
-    first = np.full(many, len(train), dtype=np.int64)
-    first[train.place[::-1]] = np.arange(len(train))[::-1]
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(many, dtype=np.int32)
-    rank[order] = np.arange(many, dtype=np.int32)
-    data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return data, place_rows(samples.places[order])
+class Part(NamedTuple):
+    """What some of the people take over from the whole of them: see engines/shard.py."""
+
+    cohort: IndexArray  # (I,): 0 .. C - 1, of those that these people are in
+    numbers: OffsetArray  # (C,): what the whole calls these cohorts
+    codes: Codes
 
 
 class Rounds:
     """Rounds in blocks of people, one block a thread."""
 
-    def __init__(self, samples: Samples, settings: Settings, *, threads: int):
+    def __init__(self, samples: Samples, settings: Settings, *, threads: int, part: Part | None = None):
         self.samples, self.settings = samples, settings
-        self.cohort = cohort_numbers(samples, settings)
+        self.cohort, self.numbers, self.codes = part if part is not None else whole(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
-        self.codes = codes(samples, settings)
         self.everyone, self.rows = everyone(samples)
         self.blocks = list(_blocks(samples, threads))
 
@@ -67,18 +60,12 @@ class Rounds:
         if opened:
             code = self.codes.interaction
             self.add_noise(total, code, rostered, in_sum, ("interaction", state.iteration))
-            state.interaction, state.moments = adam.move(
-                state.interaction,
-                code.ring.decode(total) / in_sum,
-                state.moments,
-                alpha=self.settings.interaction.alpha,
-                lambda_v=self.settings.model.lambda_v,
-            )
+            move_interaction(state, code.ring.decode(total) / in_sum, self.settings)
         records = int(self.samples.train.counts()[there.present].sum())
         state.iteration += 1
         return Passed(
             iteration=state.iteration,
-            loss=float(losses.sum()) / max(records, 1),
+            loss=mean(summed(losses), records),
             took_part=rostered,
             in_sum=in_sum,
             cohorts_opened=int(mixing.opened.sum()),
@@ -86,31 +73,52 @@ class Rounds:
         )
 
     def mixed_models(self, state: State, there: Standing) -> Mixing:
-        W, code, cohorts = state.linear, self.codes.linear, int(self.cohort.max()) + 1
-        ring, centre = code.ring, centres(state, cohorts, public=code.noise > 0)
+        """Step (b), and who takes what of it in step (c)."""
+        code, cohorts = self.codes.linear, len(self.numbers)
+        centre = centres(state, cohorts, public=code.noise > 0)
         if not mixes(state, noisy=code.noise > 0):
             return Mixing(self.cohort, state.means, np.zeros(cohorts, dtype=np.bool_), self.gamma)
+        total, members = self.contributions(state, there, centre)
+        rostered = np.bincount(self.cohort[there.online], minlength=cohorts)
+        opened = self.open_cohorts(total, members, rostered, state.iteration)
+        return self.with_means(state, centre, total, members, opened)
+
+    def contributions(self, state: State, there: Standing, centre: RealArray) -> tuple[RingArray, OffsetArray]:
+        """The sum of each cohort (C, D + 1), and how many are in it."""
+        W, code, cohorts = state.linear, self.codes.linear, len(self.numbers)
 
         def contribute(block: Block) -> tuple[np.ndarray, np.ndarray]:
-            sums, members = ring.zeros((cohorts, W.shape[1])), np.zeros(cohorts, dtype=np.int64)
+            sums, members = code.ring.zeros((cohorts, W.shape[1])), np.zeros(cohorts, dtype=np.int64)
             fine = contribute_models(
                 W, block, there.present, self.cohort, centre, code.clip, code.encoder,
                 np.empty(W.shape[1]), sums, members,
             )  # fmt: skip
             if not fine:
-                raise outside(ring.bound)
+                raise outside(code.ring.bound)
             return sums, members
 
         parts = self.each_block(contribute)
-        members = np.sum([part[1] for part in parts], axis=0)
         total = parts[0][0]
         for part in parts[1:]:
             total += part[0]
-        rostered = np.bincount(self.cohort[there.online], minlength=cohorts)
+        return total, np.sum([part[1] for part in parts], axis=0)
+
+    def open_cohorts(
+        self, total: RingArray, members: OffsetArray, rostered: OffsetArray, iteration: int
+    ) -> BoolArray:  # fmt: skip
+        """Which cohorts are opened; what is opened is noisy from here on."""
         pairs = zip(members.tolist(), rostered.tolist(), strict=True)
-        opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs])
+        opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs], dtype=np.bool_)
         for c in np.flatnonzero(opened).tolist():
-            self.add_noise(total[c], code, int(rostered[c]), int(members[c]), ("linear", state.iteration, c))
+            where = ("linear", iteration, int(self.numbers[c]))
+            self.add_noise(total[c], self.codes.linear, int(rostered[c]), int(members[c]), where)
+        return opened
+
+    def with_means(
+        self, state: State, centre: RealArray, total: RingArray, members: OffsetArray, opened: BoolArray
+    ) -> Mixing:
+        """The means of what was opened, kept in the state."""
+        ring = self.codes.linear.ring
         state.means[opened] = centre[opened] + ring.decode(total[opened]) / members[opened, None]
         return Mixing(self.cohort, state.means, opened, self.gamma)
 
@@ -153,93 +161,29 @@ class Rounds:
             return list(pool.map(task, self.blocks))
 
 
+def whole(samples: Samples, settings: Settings) -> Part:
+    """All of the people."""
+    cohort = cohort_numbers(samples, settings)
+    return Part(cohort, np.arange(int(cohort.max()) + 1), codes(samples, settings))
+
+
+def move_interaction(state: State, mean_gradient: RealArray, settings: Settings) -> None:
+    """Step (f): the recommender's."""
+    state.interaction, state.moments = adam.move(
+        state.interaction,
+        mean_gradient,
+        state.moments,
+        alpha=settings.interaction.alpha,
+        lambda_v=settings.model.lambda_v,
+    )
+
+
 def _blocks(samples: Samples, threads: int) -> Iterator[Block]:
     """People in consecutive blocks with about as much work each."""
     effort = samples.train.offsets[1:] + np.arange(1, len(samples.ids) + 1)
     cuts = np.searchsorted(effort, effort[-1] * np.arange(1, threads) / threads)
     edges = [0, *cuts.tolist(), len(samples.ids)]
     yield from ((a, b) for a, b in pairwise(edges) if a < b)
-
-
-class Samplewise:
-    """Algorithm 2 in one kernel. A sample needs the models that the one before it moved, so there is one thread."""
-
-    def __init__(self, samples: Samples, settings: Settings):
-        self.samples, self.settings = samples, settings
-        self.codes = codes(samples, settings)
-        self.narrow = narrow(self.codes.linear.ring)  # None once a model did not fit
-        self.everyone, self.rows = everyone(samples)
-        self.circle: Circle | None = None
-
-    def advance(self, state: State) -> Passed:
-        samples, settings = self.samples, self.settings
-        online = standing(samples.keys, state.iteration, settings).present
-        around = self.around(state.iteration, online)
-        order = sample_order(samples, settings, iteration=state.iteration, online=online)
-        losses = self.run_pass(state, around, order)
-        state.iteration += 1
-        people = np.flatnonzero(online & (samples.train.counts() > 0))
-        alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
-        return Passed(
-            iteration=state.iteration,
-            loss=losses / max(len(order), 1),
-            took_part=len(people),
-            in_sum=len(people),
-            alone=alone,
-        )
-
-    def around(self, iteration: int, online: np.ndarray) -> Circle:
-        """The circle of this pass; kept when nothing about it can change."""
-        settled = self.settings.participation.online == 1.0 and self.settings.neighbours.among is None
-        if self.circle is None or not settled:
-            self.circle = circle(self.samples, self.settings, iteration=iteration, online=online)
-        return self.circle
-
-    def run_pass(self, state: State, around: Circle, order: np.ndarray) -> float:
-        """The narrow ring as far as it goes, then the wide one: the same sums. Returns the summed loss."""
-        T, room, uniform = np.ascontiguousarray(state.interaction.T), self.scratch(), len(around.weights) == 0
-        reached = Reached(samples=0, losses=0.0, fine=True)
-        for code in (self.narrow if uniform else None, self.codes.linear.ring):
-            if code is None:
-                continue
-            models = table(state.linear if uniform else state.linear[:0], code)
-            reached = reached._replace(fine=models is not None)
-            if models is not None:
-                reached = self.walk(state, T, models, around=around, order=order, reached=reached, room=room)
-            if reached.fine or isnan(reached.losses):
-                break
-            self.narrow = None
-        if not reached.fine or isnan(reached.losses):
-            raise outside(self.codes.linear.ring.bound)
-        state.interaction = np.ascontiguousarray(T.T)
-        return reached.losses
-
-    def walk(
-        self, state: State, T: RealArray, models: Table, *,
-        around: Circle, order: np.ndarray, reached: Reached, room: Scratch,
-    ) -> Reached:  # fmt: skip
-        s = self.settings
-        rates = Descent(
-            s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v, s.linear.gamma, s.interaction.batch
-        )
-        return sample_pass(
-            state.linear, models, T, self.everyone, self.samples.train.person, self.rows, around, order, reached,
-            iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
-        )  # fmt: skip
-
-    def scratch(self) -> Scratch:
-        D, K = self.samples.features, self.settings.model.dimension
-        pending = self.codes.interaction.ring.zeros(K * D)
-        return Scratch(
-            x=np.empty(D),
-            present=np.empty(D + 1, dtype=np.int32),
-            pull=np.empty(K),
-            gradient=np.empty(D + 1),
-            weighted=np.empty(D + 1),
-            drawn=np.empty(self.settings.neighbours.count, dtype=np.int32),
-            pending=pending,
-            pending_signed=self.codes.interaction.ring.signed(pending),
-        )
 
 
 def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> Rounds | Samplewise:
