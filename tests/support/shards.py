@@ -7,7 +7,7 @@ import numpy as np
 from prirec.engines.circles import cohort_numbers
 from prirec.engines.codes import codes
 from prirec.engines.conducting import Conductor, Crew, Together
-from prirec.engines.cutting import rows_of_shards, shares
+from prirec.engines.cutting import Cut, rows_of_shards
 from prirec.engines.shard import Shard, Share
 from prirec.engines.state import State, start
 from prirec.engines.training import make_engine
@@ -44,9 +44,12 @@ def assert_shards_equal_the_oracle(
     iterations: int = 3,
 ) -> None:
     oracle, state = start(samples, settings), start(samples, settings)
-    plain, parts = make_engine("plain", samples, settings), shares(samples, settings, list(rows))
-    crew = made(parts, settings)
-    conductor = Conductor(crew, settings, codes(samples, settings), split=any(len(part.split) for part in parts))
+    plain, cut_up = (
+        make_engine("plain", samples, settings),
+        Cut.at(samples, cohort_numbers(samples, settings), list(rows)),
+    )
+    crew = made([cut_up.share(at) for at in range(len(rows))], settings)
+    conductor = Conductor(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
     for _ in range(iterations):
         found, wanted = conductor.advance(state), plain.advance(oracle)
         if found != wanted:

@@ -1,15 +1,14 @@
 """People cut into shards: by geography, whole cohorts together where that can be."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
-from prirec.engines.circles import cohort_numbers
 from prirec.engines.shard import Share, Whole
 from prirec.errors import UsageError
 from prirec.features.samples import Records, Samples
-from prirec.settings import Settings
 from prirec.types import IndexArray, OffsetArray
 
 UNEVEN = 0.1  # how much of a shard's work may be moved to a neighbour, so that a cohort stays whole
@@ -35,13 +34,34 @@ def rows_of_shards(cohort: IndexArray, records: OffsetArray, *, shards: int) -> 
     return [np.sort(order[a:b]) for a, b in pairwise([*cuts, len(order)])]
 
 
-def shares(samples: Samples, settings: Settings, rows: list[OffsetArray]) -> list[Share]:
-    """What each shard of these rows starts from."""
-    cohort = cohort_numbers(samples, settings)
-    many = int(cohort.max()) + 1
-    whole = Whole(len(samples.ids), len(samples.places), samples.features, many)
-    split = split_cohorts([np.unique(cohort[part]) for part in rows])
-    return [Share(part_of(samples, part), cohort[part], np.intersect1d(split, cohort[part]), whole) for part in rows]
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """All people of a run, and which of them are in which shard."""
+
+    samples: Samples = field(repr=False)
+    cohort: IndexArray = field(repr=False)  # (I,)
+    rows: list[OffsetArray] = field(repr=False)
+    split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
+
+    @classmethod
+    def of(cls, samples: Samples, cohort: IndexArray, *, shards: int) -> Self:
+        return cls.at(samples, cohort, rows_of_shards(cohort, samples.train.counts(), shards=shards))
+
+    @classmethod
+    def at(cls, samples: Samples, cohort: IndexArray, rows: list[OffsetArray]) -> Self:
+        """With these people in each."""
+        return cls(samples, cohort, rows, split_cohorts([np.unique(cohort[part]) for part in rows]))
+
+    @property
+    def whole(self) -> Whole:
+        s = self.samples
+        return Whole(len(s.ids), len(s.places), s.features, int(self.cohort.max()) + 1)
+
+    def share(self, at: int) -> Share:
+        """What this shard starts from."""
+        rows = self.rows[at]
+        mine = self.cohort[rows]
+        return Share(part_of(self.samples, rows), mine, np.intersect1d(self.split, mine), self.whole)
 
 
 def split_cohorts(numbers: list[OffsetArray]) -> OffsetArray:

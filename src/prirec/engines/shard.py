@@ -15,6 +15,7 @@ from prirec.engines.local import Part, Rounds
 from prirec.engines.losses import summed
 from prirec.engines.participation import standing
 from prirec.engines.state import State, centres, mixes
+from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model.adam import Moments, no_moments
 from prirec.model.public_half import public
@@ -98,9 +99,19 @@ class Shard:
         linear, none = np.zeros((len(self.samples.ids), D + 1)), np.zeros((0, D + 1))
         return State(0, linear, np.zeros((D, K)), no_moments((D, K)), none)
 
+    def restart(self) -> None:
+        """All models are 0 again."""
+        self.state = self._start()
+
     def begin(self, state: State) -> None:
-        """From here on, or again: models of its own people, means of its own cohorts."""
+        """Again from here: models of its own people, means of its own cohorts."""
+        if state.linear.shape != self.state.linear.shape or len(state.means) not in (0, len(self.rounds.numbers)):
+            raise StateError("the models of a shard have not the size that these settings and data call for")
         self.state = state
+
+    def take(self, V: RealArray, moments: Moments) -> None:
+        """The V that the round came to: a checkpoint is whole only with it."""
+        self.state.interaction, self.state.moments = V, moments
 
     def told(self) -> tuple[RealArray, OffsetArray, RealArray]:
         """The models of its people, and the numbers and means of its cohorts."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from prirec.data.dataset import Dataset
 from prirec.data.recipe import Prepared, Recipe, prepare, split
@@ -104,9 +105,11 @@ def run(
     threads: int = 2,
     keeping: Keeping | None = None,
     tell: Callable[[Passed], None] = lambda passed: None,
+    by: Callable[..., Trained] | None = None,
 ) -> Outcome:
-    """Train, then measure on the test records."""
-    trained = train(setup.samples, setup.settings, engine=engine, threads=threads, keeping=keeping, tell=tell)
+    """Train, here or wherever `by` does it, then measure on the test records."""
+    trainer = by if by is not None else partial(train, engine=engine, threads=threads)
+    trained = trainer(setup.samples, setup.settings, keeping=keeping, tell=tell)
     state = trained.state
     return Outcome(setup, trained, quality(setup.samples, state.linear, state.interaction))
 

@@ -1,0 +1,25 @@
+"""--engine cluster: a connection to Ray for as long as something is trained, and flags that belong to it alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from prirec.engines.training import Trained
+from prirec.errors import UsageError
+
+
+def refuse_off_cluster(engine: str, *, address: str | None, actors: int | None) -> None:
+    """A flag that would change nothing is a mistake."""
+    given = [name for name, value in (("--address", address), ("--actors", actors)) if value is not None]
+    if given and engine != "cluster":
+        raise UsageError(f"{given[0]} belongs to --engine cluster")
+
+
+@contextmanager
+def on_cluster(*, address: str | None, actors: int | None) -> Iterator[Callable[..., Trained]]:
+    """Trains as engines.training.train does, to the same bits."""
+    from prirec.cluster.connecting import connected, processors
+    from prirec.cluster.gathered import train
+
+    with connected(address, cpus=actors):
+        yield partial(train, actors=actors if actors is not None else processors())

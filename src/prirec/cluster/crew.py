@@ -1,0 +1,143 @@
+"""Shards in actors, one each. Arguments of a call go once to each node, through its object store; sums come back by a
+tree. Never a message for a single device."""
+
+from collections.abc import Callable, Sequence
+from time import sleep
+from typing import Any
+
+from prirec.cluster.connecting import library
+from prirec.cluster.worker import Source, Worker, made_with, octets
+from prirec.engines.conducting import added
+from prirec.errors import PrirecError, StateError, UsageError
+from prirec.settings import Settings
+
+FAN_IN = 16  # sums that are added by one task
+ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
+
+
+class LostError(StateError):
+    """An actor or its node is gone; the crew must be mended, and everybody go back to the last checkpoint."""
+
+
+class RayCrew:
+    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew."""
+
+    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings):
+        self.ray, self.settings, self.source = library(), settings, source
+        self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
+        self._dead = ActorTrouble(self.ray)
+        self._refs: list[Any] = []
+        self.actors = self._begun(range(shards))
+        _refuse_other_programs(self.each("made_with"))
+
+    def each(self, call: str, *args: Any) -> list[Any]:
+        """What every shard answers, in their order."""
+        return self._answers([self._asked(actor, call, args) for actor in self._with_args(args)])
+
+    def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same, with arguments for each."""
+        pairs = zip(self.actors, args, strict=True)
+        return self._answers([actor.call.options(num_returns=2).remote(call, own) for actor, own in pairs])
+
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        """What one of them answers."""
+        return self._answers([self.actors[at].call.options(num_returns=2).remote(call, args)])[0]
+
+    def summed(self, call: str, *args: Any) -> Any:
+        """The sum of what every shard answers: a task adds the answers of up to sixteen, and so on up."""
+        pairs = [self._asked(actor, call, args) for actor in self._with_args(args)]
+        refs = [answer for answer, _ in pairs]
+        add = self.ray.remote(num_cpus=0)(_added)
+        while len(refs) > FAN_IN:
+            refs = [add.remote(*refs[at : at + FAN_IN]) for at in range(0, len(refs), FAN_IN)]
+        found = self._got([*refs, *(size for _, size in pairs)])
+        self.moved += sum(found[len(refs) :])
+        return added(found[: len(refs)])
+
+    def mend(self) -> int:
+        """New actors for those that are gone; how many these were. The others have what they had."""
+        pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
+        lost = [at for at, ping in enumerate(pings) if not self._answered(ping)]
+        for at, actor in zip(lost, self._begun(lost), strict=True):
+            self.actors[at] = actor
+        self.mended += len(lost)
+        return len(lost)
+
+    def dismiss(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+
+    def _begun(self, which: Sequence[int]) -> list[Any]:
+        """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
+        for _ in range(ATTEMPTS):
+            free = self.ray.available_resources().get("CPU", 0.0)
+            each = min(1.0, int(1000 * free / max(len(which), 1)) / 1000)
+            remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
+            actors = [remote.remote(self.ray.put(self.source(at)), self.settings) for at in which]
+            try:
+                self._got([actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in actors])
+            except LostError:
+                for actor in actors:
+                    self.ray.kill(actor)
+                sleep(PAUSE)
+            else:
+                return actors
+        raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
+
+    def _with_args(self, args: tuple[Any, ...]) -> list[Any]:
+        self._refs = [self.ray.put(args)]
+        self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
+        return self.actors
+
+    def _asked(self, actor: Any, call: str, args: tuple[Any, ...]) -> Any:
+        del args  # they are in the object store
+        return actor.call.options(num_returns=2).remote(call, self._refs[0])
+
+    def _answers(self, pairs: Sequence[Any]) -> list[Any]:
+        found = self._got([ref for pair in pairs for ref in pair])
+        self.moved += sum(found[1::2])
+        return found[::2]
+
+    def _answered(self, ref: Any) -> bool:
+        try:
+            self._got([ref])
+        except LostError:
+            return False
+        return True
+
+    def _got(self, refs: Sequence[Any]) -> list[Any]:
+        try:
+            found: list[Any] = self.ray.get(list(refs))
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, PrirecError):
+                raise error.cause from None
+            if isinstance(error.cause, self._dead.kinds):
+                raise LostError("an actor of the cluster was lost") from None
+            raise
+        except self._dead.kinds:
+            raise LostError("an actor of the cluster was lost") from None
+        return found
+
+
+class ActorTrouble:
+    """What Ray raises where a process or a node has gone."""
+
+    def __init__(self, ray: Any):
+        known = ray.exceptions
+        self.kinds = (known.RayActorError, known.ObjectLostError, known.WorkerCrashedError, known.NodeDiedError)
+
+
+def _added(*parts: Any) -> Any:
+    return added(parts)
+
+
+def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
+    """The same bits need the same program everywhere."""
+    here = made_with()
+    for there in told:
+        for name, version in there.items():
+            if version != here[name]:
+                raise UsageError(
+                    f"a node of the cluster has {name} {version}, and this machine {here[name]}: results would differ; "
+                    "install the same everywhere"
+                )

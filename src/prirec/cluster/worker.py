@@ -1,0 +1,73 @@
+"""What runs in an actor: one shard, from whatever it is made of, with its checkpoints. It knows nothing of Ray."""
+
+import platform
+from pathlib import Path
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+
+from prirec import __version__
+from prirec.engines.checkpoint import Checkpoint, load, save
+from prirec.engines.shard import Shard, Share
+from prirec.settings import Settings
+
+
+class Source(Protocol):
+    """Where a shard's people come from."""
+
+    def shard(self, settings: Settings) -> Shard: ...
+
+
+class Given:
+    """People that the driver hands over."""
+
+    def __init__(self, share: Share):
+        self.share = share
+
+    def shard(self, settings: Settings) -> Shard:
+        return Shard(self.share, settings)
+
+
+class Worker:
+    """Answers to calls by name: its own, and its shard's."""
+
+    def __init__(self, source: Source, settings: Settings):
+        self.shard = source.shard(settings)
+
+    def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
+        """The answer, and how many bytes of arrays are in it."""
+        found = getattr(self, name, None) or getattr(self.shard, name)
+        answer = found(*args)
+        return answer, octets(answer)
+
+    def made_with(self) -> dict[str, str]:
+        """What the same bits hang on."""
+        return made_with()
+
+    def keep(self, folder: str, name: str, whose: str) -> None:
+        """A checkpoint of this shard, as engines/local writes one."""
+        save(Path(folder) / name, Checkpoint(self.shard.state), whose)
+
+    def restore(self, folder: str, name: str, whose: str) -> None:
+        """The shard as it was."""
+        self.shard.begin(load(Path(folder) / name, whose).state)
+
+
+def made_with() -> dict[str, str]:
+    return {
+        "prirec": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "machine": platform.machine(),
+    }
+
+
+def octets(value: Any) -> int:
+    """Bytes of the arrays in an answer or in a call's arguments; all else is a few words."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple | list):
+        return sum(octets(part) for part in value)
+    return 0
