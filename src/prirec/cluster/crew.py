@@ -71,11 +71,12 @@ class RayCrew:
         """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
         for _ in range(ATTEMPTS):
             free = self.ray.available_resources().get("CPU", 0.0)
-            each = min(1.0, int(1000 * free / max(len(which), 1)) / 1000)
+            each = 1 if free >= len(which) else 0  # no part of one: three halves do not fit on two nodes of one each
             remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
-            actors = [remote.remote(self.ray.put(self.source(at)), self.settings) for at in which]
+            actors = [remote.remote() for _ in which]
             try:
-                self._got([actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in actors])
+                pairs = zip(actors, which, strict=True)
+                self._got([actor.load.remote(self.ray.put(self.source(at)), self.settings) for actor, at in pairs])
             except LostError:
                 for actor in actors:
                     self.ray.kill(actor)

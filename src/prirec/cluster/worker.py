@@ -32,7 +32,11 @@ class Given:
 class Worker:
     """Answers to calls by name: its own, and its shard's."""
 
-    def __init__(self, source: Source, settings: Settings):
+    def __init__(self) -> None:
+        self.shard: Any = None
+
+    def load(self, source: Source, settings: Settings) -> None:
+        """Apart from making the actor, so that a refusal is told from a death."""
         self.shard = source.shard(settings)
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:

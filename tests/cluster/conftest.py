@@ -1,0 +1,41 @@
+"""One real Ray cluster of two nodes for all tests of this folder, on the loopback interface."""
+
+import os
+from pathlib import Path
+from tempfile import gettempdir
+
+import pytest
+
+from prirec.cluster.connecting import LOOPBACK, QUIET, library
+
+DEAD_SOON = {  # a node that was killed is given up after a second, not after a quarter of a minute
+    "health_check_initial_delay_ms": 200,
+    "health_check_period_ms": 200,
+    "health_check_timeout_ms": 400,
+    "health_check_failure_threshold": 3,
+}
+NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOOPBACK}
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory):
+    """The cluster; tests may add nodes to it and kill them."""
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # for actors that tests have made to fail
+    ray = library()
+    from ray.cluster_utils import Cluster
+
+    head = {**NODE, "include_dashboard": False, "_system_config": DEAD_SOON, "temp_dir": gettempdir() + "/prirec-ray"}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster.add_node(**NODE)
+    ray.init(address=cluster.address, **QUIET)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+    del os.environ["PYTHONPATH"]
+
+
+def pytest_collection_modifyitems(items):
+    """One process of the suite has the cluster."""
+    for item in items:
+        if "nodes" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("ray"))
