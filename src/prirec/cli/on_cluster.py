@@ -23,3 +23,15 @@ def on_cluster(*, address: str | None, actors: int | None) -> Iterator[Callable[
 
     with connected(address, cpus=actors):
         yield partial(train, actors=actors if actors is not None else processors())
+
+
+@contextmanager
+def reached(engine: str, address: str | None) -> Iterator[None]:
+    """A connection for tasks; none where all is done on this machine."""
+    if engine != "cluster":
+        yield
+        return
+    from prirec.cluster.connecting import connected
+
+    with connected(address):
+        yield

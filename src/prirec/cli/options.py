@@ -50,6 +50,11 @@ Address = Annotated[
     ),
 ]
 
+Where = Annotated[
+    Literal["local", "cluster"],
+    typer.Option("--engine", help="One after another on this machine, or as tasks of a Ray cluster: the same figures."),
+]
+
 
 def examples(*lines: str) -> str:
     """The end of a command's help: one example a line, kept as it is (the first character says so)."""

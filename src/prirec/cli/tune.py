@@ -1,11 +1,12 @@
 """prirec tune: the settings that models are compared with."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prirec.cli.options import examples
+from prirec.cli.options import Address, Where, examples
 
 if TYPE_CHECKING:
     from prirec.experiments.cabinet import Cabinet
@@ -16,6 +17,7 @@ EPILOG = examples(
     "prirec tune small --model MF --out results",
     "prirec tune yelp tokyo --data published --out results",
     "prirec tune yelp --model FM --by optuna --trials 60",
+    "prirec tune yelp --engine cluster --address head:6379",
 )
 DATA = "PRIREC_DATA"
 USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
@@ -36,24 +38,33 @@ def tune(
     threads: Annotated[
         int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
     ] = None,
+    engine: Where = "local",
+    address: Address = None,
 ) -> None:
     """Search settings on held-out training records.
 
     Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
     import os
 
+    from prirec.cli.on_cluster import reached, refuse_off_cluster
     from prirec.cli.output import SIMULATION, show_table
+    from prirec.errors import UsageError
     from prirec.experiments.cabinet import Cabinet, write_whole
     from prirec.experiments.experiment import Workshop
     from prirec.experiments.tuning import found, merged
 
+    refuse_off_cluster(engine, address=address, actors=None)
+    if engine == "cluster" and by == "optuna":
+        raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
     workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
     best: dict[str, dict[str, Tried]] = {}
-    for city in cities:
-        for name in chosen:
-            best.setdefault(city, {})[name] = _searched(city, name, workshop, cabinet, by=by, trials=trials)
+    with reached(engine, address):
+        for city in cities:
+            for name in chosen:
+                found_here = _searched(city, name, workshop, cabinet, by=by, trials=trials, engine=engine)
+                best.setdefault(city, {})[name] = found_here
     rows = [
         (city, name, f"{one.loss:.4f}", ", ".join(f"{key} = {value:g}" for key, value in found(one).items()))
         for city, models in best.items()
@@ -82,7 +93,7 @@ def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | Non
 
 
 def _searched(
-    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int
+    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int, engine: str
 ) -> "Tried":  # fmt: skip
     from prirec.cli.progress import bars
     from prirec.experiments import by_optuna, tuning
@@ -95,4 +106,9 @@ def _searched(
 
         if by == "optuna":
             return by_optuna.search(city, model, workshop, cabinet, trials=trials, done=done)
+        if engine == "cluster":
+            from prirec.experiments.elsewhere import look_ahead
+
+            ahead = partial(look_ahead, workshop=workshop, cabinet=cabinet)
+            return tuning.search(city, model, workshop, cabinet, done=done, ahead=ahead)
         return tuning.search(city, model, workshop, cabinet, done=done)

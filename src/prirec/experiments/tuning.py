@@ -59,16 +59,20 @@ def with_changes(city: str, model: str, changes: Mapping[str, Scalar]) -> Cell:
 def search(
     city: str, model: str, workshop: Workshop, cabinet: Cabinet, *,
     cells: Iterable[Cell] | None = None, done: Callable[[Tried], None] = lambda tried: None,
+    ahead: Callable[[list[Cell]], None] = lambda cells: None,
 ) -> Tried:  # fmt: skip
-    """The best of the grid, or of these."""
+    """The best of the grid, or of these. `ahead` is told what will be looked at, and may measure it beforehand."""
     every = list(cells) if cells is not None else grid(city, model)
+    first = [_shortened(cell, workshop) for cell in every]
+    ahead(first)
+    pairs = zip(first, every, strict=True)
     early = sorted(
-        (look(_shortened(cell, workshop), workshop, cabinet, done=done, whole=cell) for cell in every),
-        key=lambda tried: tried.loss,
+        (look(short, workshop, cabinet, done=done, whole=cell) for short, cell in pairs), key=lambda tried: tried.loss
     )
     chosen_few = [one.cell for one in early[: max(1, math.ceil(KEPT * len(early)))] if math.isfinite(one.loss)]
     if not chosen_few:
         raise UsageError(f"every setting of {model} diverged on {city}; search among smaller ones")
+    ahead(chosen_few)
     return min((look(cell, workshop, cabinet, done=done) for cell in chosen_few), key=lambda tried: tried.loss)
 
 
