@@ -1,5 +1,6 @@
 """Which people, places and records take part. A filter of people and places numbers their rows anew."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 
@@ -37,11 +38,16 @@ def thin_ignored(visits: Visits, *, per_click: int, rng: np.random.Generator) ->
 
     A moment is what one person saw at one time; without times it is all that one person saw.
     """
+    return thinned(visits, per_click=per_click, draws=lambda ignored: rng.random(len(ignored)))
+
+
+def thinned(visits: Visits, *, per_click: int, draws: Callable[[OffsetArray], RealArray]) -> BoolArray:
+    """The same with these numbers for ignored rows: those with the smallest stay."""
     moment = _moments(visits)
     clicked = visits.label > 0
     clicks = np.bincount(moment[clicked], minlength=len(visits))
     ignored = np.flatnonzero(~clicked)
-    ignored = ignored[np.lexsort((rng.random(len(ignored)), moment[ignored]))]
+    ignored = ignored[np.lexsort((draws(ignored), moment[ignored]))]
     per_moment = np.bincount(moment[ignored], minlength=len(visits))
     rank = np.arange(len(ignored)) - (np.cumsum(per_moment) - per_moment)[moment[ignored]]
     keep = clicked.copy()
