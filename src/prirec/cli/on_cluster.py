@@ -1,11 +1,17 @@
 """--engine cluster: a connection to Ray for as long as something is trained, and flags that belong to it alone."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prirec.engines.training import Trained
 from prirec.errors import UsageError
+from prirec.settings import Settings
+
+if TYPE_CHECKING:
+    from prirec.cluster.apart import Expedition
 
 
 def refuse_off_cluster(engine: str, *, address: str | None, actors: int | None) -> None:
@@ -35,3 +41,17 @@ def reached(engine: str, address: str | None) -> Iterator[None]:
 
     with connected(address):
         yield
+
+
+@contextmanager
+def expedition(folder: Path, settings: Settings, *, address: str | None, actors: int | None) -> Iterator["Expedition"]:
+    """A partitioned city in the actors of a cluster."""
+    from prirec.cli.progress import busy
+    from prirec.cluster.apart import opened
+    from prirec.cluster.connecting import connected, processors
+
+    with connected(address, cpus=actors), ExitStack() as stack:
+        with busy("shards are reading the data"):
+            shards = actors if actors is not None else processors()
+            away = stack.enter_context(opened(folder, settings, actors=shards))
+        yield away

@@ -29,6 +29,19 @@ def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
     return kept
 
 
+def kept_on_cluster(checkpoint: Path, *, resume: bool) -> int:
+    """The same for data that nobody holds; whose a checkpoint is the cluster looks at."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    if not checkpoint.exists():
+        return 0
+    if not resume:
+        _discard(checkpoint)
+        return 0
+    kept = read_manifest(checkpoint).iteration
+    note(f"resuming after iteration {kept}, from {checkpoint}")
+    return kept
+
+
 def _kept(setup: Setup, checkpoint: Path) -> int:
     seen, _ = hold_out(setup.samples, setup.settings)
     if checkpoint.is_dir():

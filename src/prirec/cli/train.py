@@ -93,6 +93,10 @@ def train(
             overwrite=overwrite,
             strict=strict,
         )
+        from prirec.cli.training_apart import is_apart, show_apart, work_apart
+    if is_apart(job):
+        show_apart(work_apart(job), json=json, following=_next(job))
+        return
     _show(work(job), json=json)
 
 

@@ -88,13 +88,13 @@ def refuse_idle(settings: Settings, *, neighbours: int | None) -> None:
 
 def work(job: Job) -> Finished:
     """Train and save; when stopped by hand, say what is kept."""
-    _refuse_occupied(job)
+    refuse_occupied_run(job)
     done: list[Passed] = []
     try:
         finished = _trained(job, done)
         save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
     except KeyboardInterrupt:
-        tell_stopped(job.checkpoint, _last_kept(done, every=job.every), iterations=job.settings.iterations)
+        tell_stopped(job.checkpoint, last_kept(done, every=job.every), iterations=job.settings.iterations)
         raise typer.Exit(STOPPED) from None
     drop_checkpoint(job.checkpoint)
     return _read(finished)
@@ -152,7 +152,7 @@ def told_by_reporting(settings: Settings) -> Iterator[str]:
         yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
 
 
-def _refuse_occupied(job: Job) -> None:
+def refuse_occupied_run(job: Job) -> None:
     """Before any work, not after it."""
     if job.out.exists() and not (job.overwrite and (job.out / "run.json").is_file()):
         hint = "it holds no earlier run to overwrite" if job.overwrite else "--overwrite replaces an earlier run"
@@ -163,7 +163,7 @@ def _refuse_occupied(job: Job) -> None:
         raise UsageError(f"the checkpoint {job.checkpoint} is a file, and on a cluster it is a folder; name another")
 
 
-def _last_kept(done: Sequence[Passed], *, every: int) -> int:
+def last_kept(done: Sequence[Passed], *, every: int) -> int:
     return max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
 
 

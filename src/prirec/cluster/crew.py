@@ -54,6 +54,13 @@ class RayCrew:
         self.moved += sum(found[len(refs) :])
         return added(found[: len(refs)])
 
+    def among(self, give: str, take: str) -> None:
+        """Every shard is told what every shard has, itself too: from store to store, never through the driver."""
+        for giver in self.actors:
+            given, size = giver.call.options(num_returns=2).remote(give, ())
+            self._got([taker.hear.remote(take, given) for taker in self.actors])
+            self.moved += len(self.actors) * self._got([size])[0]
+
     def mend(self) -> int:
         """New actors for those that are gone; how many these were. The others have what they had."""
         pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
@@ -62,6 +69,11 @@ class RayCrew:
             self.actors[at] = actor
         self.mended += len(lost)
         return len(lost)
+
+    def renew(self) -> None:
+        """All of them made anew."""
+        self.dismiss()
+        self.actors = self._begun(range(len(self.actors)))
 
     def dismiss(self) -> None:
         for actor in self.actors:

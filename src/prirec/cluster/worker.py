@@ -1,6 +1,7 @@
 """What runs in an actor: one shard, from whatever it is made of, with its checkpoints. It knows nothing of Ray."""
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,13 +11,14 @@ import numpy as np
 from prirec import __version__
 from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shard import Shard, Share
+from prirec.evaluate.apart_results import Finished
 from prirec.settings import Settings
 
 
 class Source(Protocol):
     """Where a shard's people come from."""
 
-    def shard(self, settings: Settings) -> Shard: ...
+    def shard(self, settings: Settings) -> Any: ...
 
 
 class Given:
@@ -27,6 +29,19 @@ class Given:
 
     def shard(self, settings: Settings) -> Shard:
         return Shard(self.share, settings)
+
+
+class Replayed:
+    """People in some parts of a partitioned folder, and all that has been said to them so far."""
+
+    def __init__(self, folder: str, which: Sequence[int], calls: Sequence[tuple[str, tuple[Any, ...]]]):
+        self.folder, self.which, self.calls = folder, which, calls
+
+    def shard(self, settings: Settings) -> Finished:
+        apart = Finished(Path(self.folder), self.which, settings)
+        for name, args in self.calls:
+            getattr(apart, name)(*args)
+        return apart
 
 
 class Worker:
@@ -41,9 +56,25 @@ class Worker:
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
         """The answer, and how many bytes of arrays are in it."""
-        found = getattr(self, name, None) or getattr(self.shard, name)
-        answer = found(*args)
+        answer = self._found(name)(*args)
         return answer, octets(answer)
+
+    def hear(self, name: str, value: Any) -> None:
+        """A call whose argument comes out of the store of another node."""
+        self._found(name)(value)
+
+    def _found(self, name: str) -> Any:
+        """Its own, the shard's, or, where people were read from parts, those of what is made of them."""
+        for holder in (self, self.shard, self._moved):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+        raise AttributeError(name)
+
+    @property
+    def _moved(self) -> Shard:
+        """What rounds move."""
+        inner: Shard = getattr(self.shard, "shard", self.shard)
+        return inner
 
     def made_with(self) -> dict[str, str]:
         """What the same bits hang on."""
@@ -51,11 +82,11 @@ class Worker:
 
     def keep(self, folder: str, name: str, whose: str) -> None:
         """A checkpoint of this shard, as engines/local writes one."""
-        save(Path(folder) / name, Checkpoint(self.shard.state), whose)
+        save(Path(folder) / name, Checkpoint(self._moved.state), whose)
 
     def restore(self, folder: str, name: str, whose: str) -> None:
         """The shard as it was."""
-        self.shard.begin(load(Path(folder) / name, whose).state)
+        self._moved.begin(load(Path(folder) / name, whose).state)
 
 
 def made_with() -> dict[str, str]:

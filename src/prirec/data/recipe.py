@@ -1,5 +1,6 @@
 """From a data set to what is learnt from and what is tested on: filter, negatives, split, in a fixed order."""
 
+from collections.abc import Sized
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -165,7 +166,7 @@ def ordered(visits: Visits) -> Visits:
     return visits.take(person_then_time(visits))
 
 
-def refuse_empty(train: Visits, test: Visits) -> None:
+def refuse_empty(train: Sized, test: Sized) -> None:
     if not len(train):
         raise DataError("the training set is empty; raise train_share or give more records")
     if not len(test):

@@ -10,7 +10,7 @@ from prirec.engines.local import move_interaction
 from prirec.engines.losses import mean
 from prirec.engines.noise import Where, simulated_noise
 from prirec.engines.participation import opens
-from prirec.engines.shard import Shard, Stepped, Sums
+from prirec.engines.shard import Stepped, Sums
 from prirec.engines.state import Passed, State, mixes
 from prirec.settings import Settings
 from prirec.types import RingArray
@@ -34,12 +34,27 @@ class Crew(Protocol):
     def summed(self, call: str, *args: Any) -> Any:
         """The sum of what every shard answers."""
 
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        """What one of them answers."""
+
+    def among(self, give: str, take: str) -> None:
+        """Every shard is told by `take` what every shard, itself too, answers to `give`, one after another."""
+
 
 class Together:
     """Shards in one process, one after another: what a cluster must come to."""
 
-    def __init__(self, shards: Sequence[Shard]):
+    def __init__(self, shards: Sequence[Any]):
         self.shards = shards
+
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        return getattr(self.shards[at], call)(*args)
+
+    def among(self, give: str, take: str) -> None:
+        for giver in self.shards:
+            given = getattr(giver, give)()
+            for taker in self.shards:
+                getattr(taker, take)(given)
 
     def each(self, call: str, *args: Any) -> list[Any]:
         return [getattr(shard, call)(*args) for shard in self.shards]
