@@ -1,5 +1,6 @@
 """What runs in an actor: one shard, from whatever it is made of, with its checkpoints. It knows nothing of Ray."""
 
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,6 +80,9 @@ class Worker:
     def made_with(self) -> dict[str, str]:
         """What the same bits hang on."""
         return made_with()
+
+    def process(self) -> int:
+        return os.getpid()
 
     def keep(self, folder: str, name: str, whose: str) -> None:
         """A checkpoint of this shard, as engines/local writes one."""
