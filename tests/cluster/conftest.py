@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -18,24 +18,18 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOO
 
 
 @pytest.fixture(scope="session")
-def nodes(tmp_path_factory):
+def nodes():
     """The cluster; tests may add nodes to it and kill them."""
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # for actors that tests have made to fail
     ray = library()
     from ray.cluster_utils import Cluster
 
-    head = {**NODE, "include_dashboard": False, "_system_config": DEAD_SOON, "temp_dir": gettempdir() + "/prirec-ray"}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    cluster.add_node(**NODE)
-    ray.init(address=cluster.address, **QUIET)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    with TemporaryDirectory(prefix="ray-") as scratch:  # pytest's own are too deep for the names of sockets
+        head = {**NODE, "include_dashboard": False, "_system_config": DEAD_SOON, "temp_dir": scratch}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster.add_node(**NODE)
+        ray.init(address=cluster.address, **QUIET)
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
     del os.environ["PYTHONPATH"]
-
-
-def pytest_collection_modifyitems(items):
-    """One process of the suite has the cluster."""
-    for item in items:
-        if "nodes" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("ray"))

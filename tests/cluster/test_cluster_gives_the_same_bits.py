@@ -20,7 +20,7 @@ from support.on_ray import after_all, in_actors
 from support.shards import assert_shards_equal_the_oracle, cut
 from support.twins import city
 
-pytestmark = pytest.mark.usefixtures("nodes")
+pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
 LOSSY = {"online": 0.85, "dropout": 0.15}
 LONGER = change(SMALL_ROUNDS, iterations=6, participation=LOSSY)
 
@@ -158,3 +158,18 @@ def test_ray_tells_its_makers_nothing():
     from ray._common.usage import usage_lib
 
     assert not usage_lib.usage_stats_enabled()
+
+
+def test_an_actor_that_dies_in_the_same_round_again_and_again_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("prirec.cluster.training.LOST_IN_A_ROW", 1)
+    samples = samples_of(city(), LONGER)
+    never = tmp_path / "nowhere" / "mark"  # cannot be made: the shard kills itself each time
+    with pytest.raises(StateError, match="lost again and again"):
+        after_all(samples, LONGER, source=lambda shard, share: Dying(share, mark=never), shards=1)
+
+
+class Dying(Doomed):
+    """Ends in round 2, always."""
+
+    def __init__(self, share, *, mark):
+        super().__init__(share, at=2, mark=mark, kill=True)

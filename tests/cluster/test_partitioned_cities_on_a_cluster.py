@@ -14,7 +14,7 @@ from support.apart import partitioned
 from support.cities import small_city
 from support.shell import call
 
-pytestmark = pytest.mark.usefixtures("nodes")
+pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
 SETTINGS = ("--set", "floor=50", "--set", "neighbours.size=60", "--set", "data.keep=all", "--iterations", "4")
 TIMED = ("history.jsonl",)
 

@@ -20,7 +20,8 @@ class _Doomed(Shard):
     def step(self, *args: Any) -> Stepped:
         done = super().step(*args)  # models have moved, and nobody has heard of it
         if self.state.iteration == self.at and not self.mark.exists():
-            self.mark.touch()
+            if self.mark.parent.exists():
+                self.mark.touch()
             if self.kill:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(PATIENCE)

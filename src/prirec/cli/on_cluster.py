@@ -14,11 +14,26 @@ if TYPE_CHECKING:
     from prirec.cluster.apart import Expedition
 
 
-def refuse_off_cluster(engine: str, *, address: str | None, actors: int | None) -> None:
+def refuse_off_cluster(
+    engine: str, *, address: str | None, actors: int | None = None, threads: int | None = None
+) -> None:  # fmt: skip
     """A flag that would change nothing is a mistake."""
+    if engine == "cluster" and threads is not None:
+        raise UsageError("--threads belongs to one machine; on a cluster give --actors")
     given = [name for name, value in (("--address", address), ("--actors", actors)) if value is not None]
     if given and engine != "cluster":
         raise UsageError(f"{given[0]} belongs to --engine cluster")
+
+
+def refuse_unready(settings: Settings, *, address: str | None) -> None:
+    """Before any data are read: settings that a cluster does not carry, Ray that is missing, a head out of reach."""
+    from prirec.cluster.connecting import library, refuse_unreachable
+    from prirec.cluster.training import refuse_unfit
+
+    refuse_unfit(settings)
+    library()
+    if address is not None:
+        refuse_unreachable(address)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def reproduce(
     from prirec.cli.reproducing import Request, reproduce_all
     from prirec.errors import UsageError
 
-    refuse_off_cluster(engine, address=address, actors=None)
+    refuse_off_cluster(engine, address=address)
     if not names and report is None:
         raise UsageError("name an experiment, or all; `prirec reproduce --help` lists them")
     reproduce_all(

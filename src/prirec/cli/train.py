@@ -70,7 +70,7 @@ def train(
     """Train a model, measure it on unseen records, and save it."""
     with _nothing_saved_yet():
         from prirec.cli.choosing import choose
-        from prirec.cli.on_cluster import refuse_off_cluster
+        from prirec.cli.on_cluster import refuse_off_cluster, refuse_unready
         from prirec.cli.training import Job, refuse_idle, refuse_nameless, work
 
         refuse_nameless(out)
@@ -78,7 +78,9 @@ def train(
         around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
         settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
         refuse_idle(settings, neighbours=neighbours)
-        refuse_off_cluster(engine, address=address, actors=actors)
+        refuse_off_cluster(engine, address=address, actors=actors, threads=threads)
+        if engine == "cluster":
+            refuse_unready(settings, address=address)
         job = Job(
             data=data,
             out=out,

@@ -17,8 +17,11 @@ from prirec.data.partition_file import is_partitioned
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping
+from prirec.errors import UsageError
 from prirec.evaluate.metrics import Quality
 from prirec.settings import Settings
+
+UNREAD = "what an operator would read of the quality is not worked out over parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ def is_apart(job: Job) -> bool:
 def work_apart(job: Job) -> FinishedApart:
     """Train, measure and save; when stopped by hand, say what is kept."""
     refuse_occupied_run(job)
+    if job.strict:
+        raise UsageError("--strict needs all records in one place: prirec data describe --strict looks at them")
     done: list[Passed] = []
     try:
         finished = _trained(job, done)
@@ -86,7 +91,8 @@ def _trained(job: Job, done: list[Passed]) -> FinishedApart:
         with busy("measuring and saving"):
             quality = away.quality(course)
             away.save(job.out, course, source=str(job.data))
-    told = (*warnings, *city.notes, *flagged(done, settings=city.settings))
+    unread = (UNREAD,) if city.settings.privacy.quality else ()
+    told = (*warnings, *city.notes, *unread, *flagged(done, settings=city.settings))
     return FinishedApart(job, city.settings, course, quality, resumed_at, told, price)
 
 

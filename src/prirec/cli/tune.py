@@ -53,7 +53,7 @@ def tune(
     from prirec.experiments.experiment import Workshop
     from prirec.experiments.tuning import found, merged
 
-    refuse_off_cluster(engine, address=address, actors=None)
+    refuse_off_cluster(engine, address=address)
     if engine == "cluster" and by == "optuna":
         raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
     chosen = tuple(model or USUAL)

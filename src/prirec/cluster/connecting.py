@@ -9,7 +9,7 @@ from typing import Any
 
 from prirec.errors import StateError, UsageError
 
-PATIENCE = 5.0  # seconds; Ray itself would try for minutes
+PATIENCE = 5.0  # seconds
 # Ray puts the machine's own address in the place of 127.0.0.1; on Linux all of 127.0.0.0/8 stays on the machine
 LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
 QUIET = {"logging_level": "ERROR", "log_to_driver": False}
@@ -30,6 +30,8 @@ def library() -> Any:
 def connected(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
     """Until this is left. Where Ray is connected already, that connection is used, and left as it is."""
     ray = library()
+    if address is not None:
+        refuse_unreachable(address)
     if ray.is_initialized():
         yield
         return
@@ -37,7 +39,6 @@ def connected(address: str | None = None, *, cpus: int | None = None) -> Iterato
         if address is None:
             ray.init(address="local", num_cpus=cpus, include_dashboard=False, _node_ip_address=LOOPBACK, **QUIET)
         else:
-            _refuse_unreachable(address)
             ray.init(address=address, **QUIET)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         raise StateError(f"no Ray cluster could be reached: {_first_line(error)}") from None
@@ -52,7 +53,8 @@ def processors() -> int:
     return max(1, int(library().cluster_resources().get("CPU", 1)))
 
 
-def _refuse_unreachable(address: str) -> None:
+def refuse_unreachable(address: str) -> None:
+    """At once, where Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError("--address is the HOST:PORT of a cluster's head, as `ray start --head` tells it")

@@ -26,13 +26,12 @@ class RayCrew:
         self.ray, self.settings, self.source = library(), settings, source
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
         self._dead = ActorTrouble(self.ray)
-        self._refs: list[Any] = []
         self.actors = self._begun(range(shards))
         _refuse_other_programs(self.each("made_with"))
 
     def each(self, call: str, *args: Any) -> list[Any]:
         """What every shard answers, in their order."""
-        return self._answers([self._asked(actor, call, args) for actor in self._with_args(args)])
+        return self._answers(self._asked(call, args))
 
     def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The same, with arguments for each."""
@@ -45,7 +44,7 @@ class RayCrew:
 
     def summed(self, call: str, *args: Any) -> Any:
         """The sum of what every shard answers: a task adds the answers of up to sixteen, and so on up."""
-        pairs = [self._asked(actor, call, args) for actor in self._with_args(args)]
+        pairs = self._asked(call, args)
         refs = [answer for answer, _ in pairs]
         add = self.ray.remote(num_cpus=0)(_added)
         while len(refs) > FAN_IN:
@@ -97,14 +96,11 @@ class RayCrew:
                 return actors
         raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
 
-    def _with_args(self, args: tuple[Any, ...]) -> list[Any]:
-        self._refs = [self.ray.put(args)]
+    def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
+        """For each shard where its answer will be, and where the size of that will be."""
+        held = self.ray.put(args)
         self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
-        return self.actors
-
-    def _asked(self, actor: Any, call: str, args: tuple[Any, ...]) -> Any:
-        del args  # they are in the object store
-        return actor.call.options(num_returns=2).remote(call, self._refs[0])
+        return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
 
     def _answers(self, pairs: Sequence[Any]) -> list[Any]:
         found = self._got([ref for pair in pairs for ref in pair])

@@ -19,7 +19,7 @@ from prirec.errors import StateError, UsageError
 from prirec.model.adam import no_moments
 from prirec.settings import Settings
 
-LOST_IN_A_ROW = 5  # without an iteration in between: the cluster is not one to work on
+LOST_IN_A_ROW = 5  # without an iteration that is new: the cluster is not one to work on
 
 
 def refuse_unfit(settings: Settings) -> None:
@@ -49,7 +49,7 @@ class Run:
 
     def finished(self) -> Checkpoint:
         """V and the history; models are where the people are."""
-        course, told, lost = self._recovered(), 0, 0
+        course, told, furthest, lost = self._recovered(), 0, 0, 0
         while True:
             for passed in course.history[told:]:
                 self.tell(passed)
@@ -58,12 +58,13 @@ class Run:
                 return course
             try:
                 self._advance(course)
-                lost = 0
             except LostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError("actors are lost again and again; look at the nodes of the cluster") from None
                 course = self._recovered()
+            if course.state.iteration > furthest:  # what is only done again is no progress
+                furthest, lost = course.state.iteration, 0
 
     def _advance(self, course: Checkpoint) -> None:
         """One round; whatever is lost in it leaves the course behind, to be thrown away."""
