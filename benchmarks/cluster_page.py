@@ -51,8 +51,8 @@ def outlook(found: dict[str, Any]) -> list[str]:
         "| | | |",
         "|---|---|---|",
         f"| memory | {octets:,.0f} bytes a person (slope of the actors' memory) × 10⁸ | {total / 1e9:,.0f} GB |",
-        f"| a node's memory for people | {ROOM:g} × {MEMORY / 1e9:.0f} GB less {PROCESSORS} actors × {empty / 1e9:.2f} GB "
-        f"that an actor has without people | {free / 1e9:.1f} GB |",
+        f"| a node's memory for people | {ROOM:g} × {MEMORY / 1e9:.0f} GB less {PROCESSORS} actors × "
+        f"{empty / 1e9:.2f} GB that an actor has without people | {free / 1e9:.1f} GB |",
         f"| nodes | {total / 1e9:,.0f} GB / {free / 1e9:.1f} GB, rounded up | {nodes} |",
         f"| actors | {nodes} × {PROCESSORS} | {actors:,} |",
         f"| processor time of a round | 2 actors × {second / 2 * 1e6:.2f} µs a person × 10⁸ | {work:,.0f} s |",

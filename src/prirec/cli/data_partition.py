@@ -21,7 +21,8 @@ def partition(
 ) -> None:
     """Cut a data folder into regions, for a cluster.
 
-    No machine need hold all of it then. All commands read the new folder as they read the old one. What is drawn at random is then each person's own."""
+    No machine need hold all of it then. All commands read the new folder as they read the old one. What is drawn at
+    random is then each person's own."""
     from prirec.cli.output import program, show_json
     from prirec.cli.progress import busy
     from prirec.data.partition import partition_folder
