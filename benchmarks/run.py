@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+import cluster
+import cluster_page
 import figures
 import memory
 import popularity
@@ -28,6 +30,7 @@ ROWS = {
     "speed": speed.measure,
     "memory": memory.measure,
     "scaling": scaling.measure,
+    "cluster": cluster.measure,
     "secure": secure.measure,
     "service": service.measure,
     "figures": figures.measure,
@@ -94,6 +97,7 @@ LINES = {
     "speed": speed_lines,
     "memory": memory_lines,
     "scaling": scaling_lines,
+    "cluster": cluster.lines,
     "secure": secure.lines,
     "service": service.lines,
     "service at length": service.lines_long,
@@ -126,6 +130,7 @@ def main(chosen: list[str]) -> None:
     (HERE / "RESULTS.md").write_text(page(found))
     popularity_page.write(found.get("popularity", {"auc": {}}))
     private_page.write(found.get("private", {}))
+    cluster_page.write(found.get("cluster", {}))
     print(page(found))
 
 

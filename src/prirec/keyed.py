@@ -76,6 +76,24 @@ def mix_each(a: Word, keys: KeyArray) -> KeyArray:
     return mixed
 
 
+@kernel_for("uint64[::1](uint64[::1], uint64[::1])")
+def mix_pairs(a: KeyArray, b: KeyArray) -> KeyArray:
+    """mix(a, b) for each pair."""
+    mixed = np.empty(len(a), np.uint64)
+    for i in range(len(a)):
+        mixed[i] = mix(a[i], b[i])
+    return mixed
+
+
+@kernel_for("uint64[::1](uint64[::1], uint64[::1])")
+def below_each(words: KeyArray, bounds: KeyArray) -> KeyArray:
+    """below(word, bound) for each pair."""
+    found = np.empty(len(words), np.uint64)
+    for i in range(len(words)):
+        found[i] = below(words[i], bounds[i])
+    return found
+
+
 def person_keys(ids: Sequence[str]) -> KeyArray:
     """A key for each person from the id alone, shape (I,): what happens to someone does not depend on the row."""
     # surrogatepass: an id that is not valid text must not end in an error that prints it

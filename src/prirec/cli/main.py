@@ -10,6 +10,7 @@ from prirec.cli import (
     data_describe,
     data_import,
     data_make,
+    data_partition,
     demo,
     device,
     evaluate,
@@ -55,10 +56,11 @@ def build() -> typer.Typer:
     )
     app.callback()(program)
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    data = subgroup("Make, import and describe data folders.")
+    data = subgroup("Make, import, describe and partition data folders.")
     data.command("make", epilog=data_make.EPILOG)(data_make.make)
     data.command("import", epilog=data_import.EPILOG)(data_import.import_data)
     data.command("describe", epilog=data_describe.EPILOG)(data_describe.describe)
+    data.command("partition", epilog=data_partition.EPILOG)(data_partition.partition)
     app.add_typer(data, name="data")
     app.command("train", epilog=train.EPILOG)(train.train)
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)

@@ -41,6 +41,20 @@ Assignments = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as neighbours.size=200; repeatable."),
 ]
 
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        show_default="a cluster of its own on this machine",
+        help="With --engine cluster: the head of a Ray cluster.",
+    ),
+]
+
+Where = Annotated[
+    Literal["local", "cluster"],
+    typer.Option("--engine", help="One after another on this machine, or as tasks of a Ray cluster: the same figures."),
+]
+
 
 def examples(*lines: str) -> str:
     """The end of a command's help: one example a line, kept as it is (the first character says so)."""

@@ -17,6 +17,7 @@ from prirec.model.scoring import scores
 from prirec.privacy.budget import planned
 from prirec.privacy.plan import Kind, Plan
 from prirec.privacy.read_figures import DROWNED, Estimate
+from prirec.settings import Settings
 
 UNREAD = f"no quality figure can be read: {DROWNED}"
 
@@ -55,11 +56,18 @@ def _as_dict(figures: PrivateFigures) -> dict[str, Any]:
 
 def price_of(setup: Setup) -> Price | None:
     """Known before training; None where the settings promise nothing."""
-    settings, samples = setup.settings, setup.samples
+    samples = setup.samples
+    return price_for(
+        setup.settings, people=len(samples.ids), places=len(samples.places), features=samples.features
+    )  # fmt: skip
+
+
+def price_for(settings: Settings, *, people: int, places: int, features: int) -> Price | None:
+    """The same, of a city that nobody holds."""
     if settings.privacy.epsilon_per_user is None:
         return None
-    many = {"people": len(samples.ids), "features": samples.features}
-    plan = planned(settings, **many, pois=len(samples.places))
+    many = {"people": people, "features": features}
+    plan = planned(settings, **many, pois=places)
     return Price(plan, cohorts_of(plan, settings, **many), terms(plan, settings.privacy.period_days))
 
 

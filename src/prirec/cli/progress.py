@@ -27,7 +27,15 @@ class Bar:
 
     def tell(self, passed: "Passed") -> None:
         """One more iteration, and its loss."""
-        self.bars.update(self.task, completed=passed.iteration, stage=f"loss {passed.loss:.4f}")
+        self.bars.update(self.task, completed=passed.iteration, stage=f"loss {passed.loss:.4f}{self._pace(passed)}")
+
+    def _pace(self, passed: "Passed") -> str:
+        """On a cluster: how fast it goes, what it moves, and when it will be done."""
+        if passed.moved is None or not passed.seconds:
+            return ""
+        left = (self.bars.tasks[self.task].total or 0) - passed.iteration
+        rate, moved = passed.took_part / passed.seconds, passed.moved / 1e6
+        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {_duration(left * passed.seconds)} left"
 
     def finish(self, iterations: int) -> None:
         """Training may stop early: the bar is full all the same."""
@@ -65,3 +73,9 @@ def busy(what: str) -> Iterator[None]:
 def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
     """A new bar, whose clock stands until it begins."""
     return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

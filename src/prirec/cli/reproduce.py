@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from prirec.cli.options import examples
+from prirec.cli.options import Address, Where, examples
 
 EPILOG = examples(
     "prirec reproduce table4 --quick",
     "prirec reproduce table4 figure6 --data published --out results",
     "prirec reproduce all --forecast",
+    "prirec reproduce all --engine cluster --address head:6379",
     "prirec reproduce --report results.html",
 )
 DATA = "PRIREC_DATA"
@@ -34,6 +35,8 @@ def reproduce(
     threads: Annotated[
         int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
     ] = None,
+    engine: Where = "local",
+    address: Address = None,
     forecast: Annotated[bool, typer.Option("--forecast", help="Say what it would cost, and stop.")] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One HTML page of all results in FOLDER, in the end.")
@@ -44,14 +47,16 @@ def reproduce(
     Stopped at any moment, it goes on where it was. What data stand for which is said with each table."""
     import os
 
+    from prirec.cli.on_cluster import refuse_off_cluster
     from prirec.cli.reproducing import Request, reproduce_all
     from prirec.errors import UsageError
 
+    refuse_off_cluster(engine, address=address)
     if not names and report is None:
         raise UsageError("name an experiment, or all; `prirec reproduce --help` lists them")
     reproduce_all(
         Request(
             names=tuple(names or ()), quick=quick, data=data, out=out, threads=threads or os.cpu_count() or 1,
-            forecast=forecast, report=report,
+            forecast=forecast, report=report, engine=engine, address=address,
         )
     )  # fmt: skip

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from prirec.cli.on_cluster import reached
 from prirec.cli.output import SIMULATION, console, note, show_table
 from prirec.cli.progress import bar, bars
 from prirec.data.folder_tables import require_polars
@@ -34,6 +35,8 @@ class Request:
     threads: int
     forecast: bool
     report: Path | None
+    engine: str = "local"
+    address: str | None = None
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -71,8 +74,9 @@ def reproduce_all(request: Request) -> None:
         _foretell(chosen, request)
     if request.forecast:
         return
-    for one in chosen:
-        _work(one, workshop, request)
+    with reached(request.engine, request.address):
+        for one in chosen:
+            _work(one, workshop, request)
     _show(request)
 
 
@@ -111,7 +115,12 @@ def _work(one: Ready, workshop: Workshop, request: Request) -> None:
             done += 1
             shown.update(row.task, completed=done)
 
-        work(one.experiment, one.left, workshop, one.cabinet, begun=begun, done=finished)
+        if request.engine == "cluster" and not one.experiment.clocked:
+            from prirec.experiments.elsewhere import work_elsewhere
+
+            work_elsewhere(one.name, one.left, workshop, one.cabinet, done=finished)
+        else:
+            work(one.experiment, one.left, workshop, one.cabinet, begun=begun, done=finished)
         shown.update(row.task, stage="done")
     one.experiment.conclude(one.experiment.settings(quick=request.quick), one.cabinet)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from zipfile import ZipFile, is_zipfile
 
 from prirec.cli.output import note
+from prirec.cluster.keeping import MANIFEST, discard, read_manifest
 from prirec.engines.checkpoint import identity, load
 from prirec.engines.training import hold_out
 from prirec.errors import StateError, UsageError
@@ -28,8 +29,23 @@ def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
     return kept
 
 
+def kept_on_cluster(checkpoint: Path, *, resume: bool) -> int:
+    """The same for data that nobody holds; whose a checkpoint is the cluster looks at."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    if not checkpoint.exists():
+        return 0
+    if not resume:
+        _discard(checkpoint)
+        return 0
+    kept = read_manifest(checkpoint).iteration
+    note(f"resuming after iteration {kept}, from {checkpoint}")
+    return kept
+
+
 def _kept(setup: Setup, checkpoint: Path) -> int:
     seen, _ = hold_out(setup.samples, setup.settings)
+    if checkpoint.is_dir():
+        return read_manifest(checkpoint).iteration  # whose it is the cluster looks at
     try:
         return load(checkpoint, identity(seen, setup.settings)).state.iteration
     except StateError as refusal:
@@ -40,10 +56,20 @@ def _discard(path: Path) -> None:
     """Only what is a checkpoint is removed: a slip of the hand in --checkpoint costs no file."""
     if not _is_checkpoint(path):
         raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
-    path.unlink()
+    drop_checkpoint(path)
+
+
+def drop_checkpoint(path: Path) -> None:
+    """A file, or on a cluster a folder, of a run that is saved or started over."""
+    if path.is_dir():
+        discard(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_checkpoint(path: Path) -> bool:
+    if path.is_dir():
+        return (path / MANIFEST).is_file()
     if not is_zipfile(path):
         return False
     with ZipFile(path) as archive:

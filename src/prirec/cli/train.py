@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prirec.cli.options import Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
+from prirec.cli.options import Address, Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
 
 if TYPE_CHECKING:
     from prirec.cli.training import Finished, Job
@@ -17,6 +17,7 @@ EPILOG = examples(
     "prirec train city --out runs/first",
     "prirec train city --out runs/paper --preset paper --dimension 10 --neighbours 50",
     "prirec train city --out runs/mine --settings mine.toml --set linear.alpha=0.1",
+    "prirec train city --out runs/large --engine cluster --address head:6379",
 )
 
 
@@ -38,12 +39,23 @@ def train(
         typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same bits."),
     ] = None,
     engine: Annotated[
-        Literal["local", "plain", "protocol"],
+        Literal["local", "plain", "protocol", "cluster"],
         typer.Option(
             help="local is fast; plain is the readable one it is tested against; protocol takes every sum by the real "
-            "protocols between simulated devices, which is slow, and counts their bytes."
+            "protocols between simulated devices, which is slow, and counts their bytes; cluster runs rounds on Ray."
         ),
     ] = "local",
+    address: Address = None,
+    actors: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            metavar="N",
+            show_default="one a processor",
+            help="With --engine cluster: shards of people. Any number gives the same bits.",
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="RUN.checkpoint", help="Where unfinished work is kept.")
     ] = None,
@@ -58,6 +70,7 @@ def train(
     """Train a model, measure it on unseen records, and save it."""
     with _nothing_saved_yet():
         from prirec.cli.choosing import choose
+        from prirec.cli.on_cluster import refuse_off_cluster, refuse_unready
         from prirec.cli.training import Job, refuse_idle, refuse_nameless, work
 
         refuse_nameless(out)
@@ -65,18 +78,27 @@ def train(
         around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
         settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
         refuse_idle(settings, neighbours=neighbours)
+        refuse_off_cluster(engine, address=address, actors=actors, threads=threads)
+        if engine == "cluster":
+            refuse_unready(settings, address=address)
         job = Job(
             data=data,
             out=out,
             settings=settings,
             engine=engine,
             threads=threads,
+            address=address,
+            actors=actors,
             checkpoint=checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint"),
             every=checkpoint_every,
             resume=resume,
             overwrite=overwrite,
             strict=strict,
         )
+        from prirec.cli.training_apart import is_apart, show_apart, work_apart
+    if is_apart(job):
+        show_apart(work_apart(job), json=json, following=_next(job))
+        return
     _show(work(job), json=json)
 
 

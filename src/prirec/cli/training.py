@@ -1,24 +1,27 @@
 """The work behind prirec train: read, resume, train, save; a checkpoint is removed once the run is saved."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import typer
 
+from prirec.cli.on_cluster import on_cluster
 from prirec.cli.outlook_words import REVEALS
 from prirec.cli.output import notes
 from prirec.cli.price import Price, price_of, with_figures
 from prirec.cli.progress import bar, bars, busy
 from prirec.cli.quality import doubts
-from prirec.cli.resuming import iterations_kept, tell_stopped
+from prirec.cli.resuming import drop_checkpoint, iterations_kept, tell_stopped
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import save_run
 from prirec.engines.state import Passed
-from prirec.engines.training import Keeping
+from prirec.engines.training import Keeping, Trained, train
 from prirec.errors import UsageError
 from prirec.evaluate.experiment import Outcome, run, set_up
 from prirec.evaluate.saved_run import to_run
@@ -36,6 +39,8 @@ class Job:
     settings: Settings
     engine: str
     threads: int | None
+    address: str | None
+    actors: int | None
     checkpoint: Path
     every: int
     resume: bool
@@ -83,15 +88,15 @@ def refuse_idle(settings: Settings, *, neighbours: int | None) -> None:
 
 def work(job: Job) -> Finished:
     """Train and save; when stopped by hand, say what is kept."""
-    _refuse_occupied(job)
+    refuse_occupied_run(job)
     done: list[Passed] = []
     try:
         finished = _trained(job, done)
         save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
     except KeyboardInterrupt:
-        tell_stopped(job.checkpoint, _last_kept(done, every=job.every), iterations=job.settings.iterations)
+        tell_stopped(job.checkpoint, last_kept(done, every=job.every), iterations=job.settings.iterations)
         raise typer.Exit(STOPPED) from None
-    job.checkpoint.unlink(missing_ok=True)
+    drop_checkpoint(job.checkpoint)
     return _read(finished)
 
 
@@ -121,12 +126,23 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
             progress.tell(passed)
 
         keeping = Keeping(job.checkpoint, every=job.every)
-        threads = job.threads if job.threads is not None else os.cpu_count() or 1
-        outcome = run(setup, engine=job.engine, threads=threads, keeping=keeping, tell=tell)
+        with _trainer(job) as trainer:
+            outcome = run(setup, keeping=keeping, tell=tell, by=trainer)
         progress.finish(len(done))
     events = flagged(done, settings=settings)
     told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
     return Finished(job, outcome, warnings, told, resumed_at, price)
+
+
+@contextmanager
+def _trainer(job: Job) -> Iterator[Callable[..., Trained]]:
+    """Whoever trains: an engine in this process, or a cluster."""
+    if job.engine == "cluster":
+        with on_cluster(address=job.address, actors=job.actors) as trainer:
+            yield trainer
+    else:
+        threads = job.threads if job.threads is not None else os.cpu_count() or 1
+        yield partial(train, engine=job.engine, threads=threads)
 
 
 def told_by_reporting(settings: Settings) -> Iterator[str]:
@@ -136,16 +152,18 @@ def told_by_reporting(settings: Settings) -> Iterator[str]:
         yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
 
 
-def _refuse_occupied(job: Job) -> None:
+def refuse_occupied_run(job: Job) -> None:
     """Before any work, not after it."""
     if job.out.exists() and not (job.overwrite and (job.out / "run.json").is_file()):
         hint = "it holds no earlier run to overwrite" if job.overwrite else "--overwrite replaces an earlier run"
         raise UsageError(f"{job.out} exists; name another folder ({hint})")
-    if job.checkpoint.is_dir():
+    if job.engine != "cluster" and job.checkpoint.is_dir():
         raise UsageError(f"the checkpoint {job.checkpoint} is a folder; name a file")
+    if job.engine == "cluster" and job.checkpoint.is_file():
+        raise UsageError(f"the checkpoint {job.checkpoint} is a file, and on a cluster it is a folder; name another")
 
 
-def _last_kept(done: Sequence[Passed], *, every: int) -> int:
+def last_kept(done: Sequence[Passed], *, every: int) -> int:
     return max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
 
 

@@ -1,11 +1,12 @@
 """prirec tune: the settings that models are compared with."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prirec.cli.options import examples
+from prirec.cli.options import Address, Where, examples
 
 if TYPE_CHECKING:
     from prirec.experiments.cabinet import Cabinet
@@ -16,6 +17,7 @@ EPILOG = examples(
     "prirec tune small --model MF --out results",
     "prirec tune yelp tokyo --data published --out results",
     "prirec tune yelp --model FM --by optuna --trials 60",
+    "prirec tune yelp --engine cluster --address head:6379",
 )
 DATA = "PRIREC_DATA"
 USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
@@ -36,6 +38,8 @@ def tune(
     threads: Annotated[
         int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
     ] = None,
+    engine: Where = "local",
+    address: Address = None,
 ) -> None:
     """Search settings on held-out training records.
 
@@ -43,20 +47,26 @@ def tune(
     import os
     from itertools import product
 
+    from prirec.cli.on_cluster import reached, refuse_off_cluster
     from prirec.cli.output import SIMULATION, show_table
+    from prirec.errors import UsageError
     from prirec.experiments.cabinet import Cabinet, write_whole
     from prirec.experiments.experiment import Workshop
     from prirec.experiments.tuning import found, merged
 
+    refuse_off_cluster(engine, address=address)
+    if engine == "cluster" and by == "optuna":
+        raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
     workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
     file, rows = out / "found.toml", []
-    for city, name in product(cities, chosen):
-        best = _searched(city, name, workshop, cabinet, by=by, trials=trials)
-        write_whole(file, merged(file, best).encode())
-        settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
-        rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
+    with reached(engine, address):
+        for city, name in product(cities, chosen):
+            best = _searched(city, name, workshop, cabinet, by=by, trials=trials, engine=engine)
+            write_whole(file, merged(file, best).encode())
+            settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
+            rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
     show_table(("city", "model", ">log loss", "settings"), rows)
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)
@@ -78,7 +88,7 @@ def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | Non
 
 
 def _searched(
-    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int
+    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int, engine: str
 ) -> "Tried":  # fmt: skip
     from prirec.cli.progress import bars
     from prirec.experiments import by_optuna, tuning
@@ -91,4 +101,9 @@ def _searched(
 
         if by == "optuna":
             return by_optuna.search(city, model, workshop, cabinet, trials=trials, done=done)
+        if engine == "cluster":
+            from prirec.experiments.elsewhere import look_ahead
+
+            ahead = partial(look_ahead, workshop=workshop, cabinet=cabinet)
+            return tuning.search(city, model, workshop, cabinet, done=done, ahead=ahead)
         return tuning.search(city, model, workshop, cabinet, done=done)

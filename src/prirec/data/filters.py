@@ -1,5 +1,6 @@
 """Which people, places and records take part. A filter of people and places numbers their rows anew."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 
@@ -37,11 +38,16 @@ def thin_ignored(visits: Visits, *, per_click: int, rng: np.random.Generator) ->
 
     A moment is what one person saw at one time; without times it is all that one person saw.
     """
+    return thinned(visits, per_click=per_click, draws=lambda ignored: rng.random(len(ignored)))
+
+
+def thinned(visits: Visits, *, per_click: int, draws: Callable[[OffsetArray], RealArray]) -> BoolArray:
+    """The same with these numbers for ignored rows: those with the smallest stay."""
     moment = _moments(visits)
     clicked = visits.label > 0
     clicks = np.bincount(moment[clicked], minlength=len(visits))
     ignored = np.flatnonzero(~clicked)
-    ignored = ignored[np.lexsort((rng.random(len(ignored)), moment[ignored]))]
+    ignored = ignored[np.lexsort((draws(ignored), moment[ignored]))]
     per_moment = np.bincount(moment[ignored], minlength=len(visits))
     rank = np.arange(len(ignored)) - (np.cumsum(per_moment) - per_moment)[moment[ignored]]
     keep = clicked.copy()
@@ -51,15 +57,27 @@ def thin_ignored(visits: Visits, *, per_click: int, rng: np.random.Generator) ->
 
 def drop_unused(dataset: Dataset) -> Dataset:
     """Without the people and places that no record names."""
+    places = np.bincount(dataset.visits.place, minlength=len(dataset.places)) > 0
+    return with_places(drop_unused_people(dataset)[0], places)
+
+
+def drop_unused_people(dataset: Dataset) -> tuple[Dataset, OffsetArray]:
+    """Without the people that no record names, and which rows stay."""
     visits = dataset.visits
     people = np.bincount(visits.person, minlength=len(dataset.people)) > 0
-    places = np.bincount(visits.place, minlength=len(dataset.places)) > 0
-    return replace(
-        dataset,
-        people=People(*_kept(dataset.people, people)),
-        places=Places(*_kept(dataset.places, places)),
-        visits=replace(visits, person=_renumber(visits.person, people), place=_renumber(visits.place, places)),
-    )
+    kept = People(*_kept(dataset.people, people))
+    renumbered = replace(visits, person=_renumber(visits.person, people))
+    return replace(dataset, people=kept, visits=renumbered), np.flatnonzero(people)
+
+
+def with_places(dataset: Dataset, places: BoolArray) -> Dataset:
+    """With these places only; every record must be at one of them."""
+    renumbered = replace(dataset.visits, place=_renumber(dataset.visits.place, places))
+    return replace(dataset, places=only_places(dataset.places, places), visits=renumbered)
+
+
+def only_places(places: Places, keep: BoolArray) -> Places:
+    return Places(*_kept(places, keep))
 
 
 def distinct_visitors(dataset: Dataset) -> OffsetArray:

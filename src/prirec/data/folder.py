@@ -12,6 +12,8 @@ from prirec.data.dataset import Columns, Dataset, People, Places
 from prirec.data.folder_ids import listed_ids, read_ids, read_location, rows_of, seen_ids
 from prirec.data.folder_tables import NEEDS, Table, find_table, read_table, require_polars
 from prirec.data.folder_visits import read_visits
+from prirec.data.partition_file import is_partitioned
+from prirec.data.partitioned import read_parts
 from prirec.data.schema import Schema, read_schema
 from prirec.errors import DataError
 from prirec.types import RealArray
@@ -70,6 +72,8 @@ def read_folder(path: Path, *, strict: bool = False) -> Loaded:
     """
     require_polars()
     path = _folder(path)
+    if is_partitioned(path):
+        return read_parts(path, strict=strict).loaded
     files = {name: find_table(path, name) for name in TABLES}
     if files["visits"] is None:
         raise DataError(f"holds no visits; {NEEDS}", file=path)

@@ -1,5 +1,6 @@
 """From a data set to what is learnt from and what is tested on: filter, negatives, split, in a fixed order."""
 
+from collections.abc import Sized
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -56,14 +57,14 @@ def prepare(dataset: Dataset, recipe: Recipe, rng: np.random.Generator) -> Prepa
     if recipe.thin is not None and not dataset.labelled:
         raise UsageError("thin is for data with ignored places; for visits alone set ratio instead")
     kept, notes = filtered(dataset, recipe)
-    _refuse_nothing_left(dataset, kept, recipe)
+    refuse_nothing_left(dataset, kept, recipe)
     if kept.labelled:
         kept = _thinned(kept, recipe, notes, rng)
         rows, train = kept.visits, split(kept.visits, recipe, rng)
     else:
         rows, train = _with_negatives(kept, recipe, notes, rng)
-    parts = [_ordered(rows.take(mask)) for mask in (train, ~train)]
-    _refuse_empty(parts[0], parts[1])
+    parts = [ordered(rows.take(mask)) for mask in (train, ~train)]
+    refuse_empty(parts[0], parts[1])
     return Prepared(kept, parts[0], parts[1], tuple(notes))
 
 
@@ -82,7 +83,7 @@ def filtered(dataset: Dataset, recipe: Recipe) -> tuple[Dataset, list[str]]:
     return kept, [note]
 
 
-def _refuse_nothing_left(dataset: Dataset, kept: Dataset, recipe: Recipe) -> None:
+def refuse_nothing_left(dataset: Dataset, kept: Dataset, recipe: Recipe) -> None:
     if not len(dataset.visits):
         raise DataError("the data set has no records")
     if not len(kept.visits):
@@ -161,11 +162,11 @@ def _draw_side(
     return draw_negatives(person, near, known=seen, places=len(dataset.places), draw=draw, rng=rng), moment
 
 
-def _ordered(visits: Visits) -> Visits:
+def ordered(visits: Visits) -> Visits:
     return visits.take(person_then_time(visits))
 
 
-def _refuse_empty(train: Visits, test: Visits) -> None:
+def refuse_empty(train: Sized, test: Sized) -> None:
     if not len(train):
         raise DataError("the training set is empty; raise train_share or give more records")
     if not len(test):

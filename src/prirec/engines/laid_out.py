@@ -11,30 +11,33 @@ from prirec.types import OffsetArray, RealArray, RingArray
 
 
 class LaidOut(NamedTuple):
-    """Places are renumbered as people first come to them. Their numbers decide nothing, so no result changes."""
+    """Places are renumbered as people first come to them, and those that nobody comes to are left out. The numbers of
+    places decide nothing, so no result changes."""
 
     everyone: Everyone
     rows: PlaceRows
-    order: OffsetArray  # (J,): which place of the catalogue stands in each row
+    order: OffsetArray  # which place of the catalogue stands in each row
+    places: int  # J, of the catalogue
 
     def factors(self, of_catalogue: RealArray) -> RealArray:
-        """P (J, K') as it is laid out here."""
+        """P (J, K') as it is laid out here, without the places that nobody comes to."""
         laid: RealArray = of_catalogue[self.order]
         return laid
 
     def in_catalogue(self, total: RingArray, *, latent: int) -> RingArray:
-        """A sum over everyone (K * D + J * K') with the rows of P in the catalogue's order; in place."""
-        rows = total[len(total) - latent * len(self.order) :].reshape(len(self.order), latent)
-        rows[self.order] = rows.copy()
-        return total
+        """A sum over everyone as kernels have it, with the rows of P as the catalogue has them: (K * D + J * K')."""
+        first = len(total) - latent * len(self.order)
+        rows = np.zeros((self.places, latent), dtype=total.dtype)
+        rows[self.order] = total[first:].reshape(len(self.order), latent)
+        return np.concatenate([total[:first], rows.ravel()]) if latent else total
 
 
 def laid_out(samples: Samples) -> LaidOut:
     train, many = samples.train, len(samples.places)
     first = np.full(many, len(train), dtype=np.int64)
     first[train.place[::-1]] = np.arange(len(train))[::-1]
-    order = np.argsort(first, kind="stable")
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(train))]
     rank = np.empty(many, dtype=np.int32)
-    rank[order] = np.arange(many, dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
     data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return LaidOut(data, place_rows(samples.places[order]), order)
+    return LaidOut(data, place_rows(samples.places[order]), order, many)

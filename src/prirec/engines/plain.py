@@ -8,6 +8,7 @@ import numpy as np
 
 from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
 from prirec.engines.codes import codes
+from prirec.engines.losses import mean, summed
 from prirec.engines.ordering import sample_order
 from prirec.engines.participation import Standing, standing
 from prirec.engines.randomness import iteration_key
@@ -59,7 +60,7 @@ class Rounds:
         state.iteration += 1
         return Passed(
             iteration=state.iteration,
-            loss=float(losses.sum()) / max(records, 1),
+            loss=mean(summed(losses), records),
             took_part=len(present),
             in_sum=len(counted),
             cohorts_opened=len(opened),

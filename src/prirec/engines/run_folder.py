@@ -102,15 +102,15 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
         sealed = msgspec.structs.replace(card, seal=card.sealed())
         contents["run.json"] = msgspec.json.format(msgspec.json.encode(sealed), indent=2)
         for name, data in contents.items():
-            _write(beside / name, data)
-        _move_in(beside, path)
+            write_file(beside / name, data)
+        move_in(beside, path)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)  # there only if it was not moved into place
 
 
-def _move_in(beside: Path, path: Path) -> None:
+def move_in(beside: Path, path: Path) -> None:
     """Puts a whole folder in the place of another; if that fails, the other is put back."""
     earlier = beside.with_name(f"{beside.name}.earlier")
     if path.exists():
@@ -152,18 +152,18 @@ def load_run(path: Path) -> Run:
 
 
 def _contents(run: Run) -> dict[str, bytes]:
-    later = {} if run.catalogue is None else {"catalogue.npy": _bytes(run.catalogue)}
+    later = {} if run.catalogue is None else {"catalogue.npy": bytes_of(run.catalogue)}
     if run.latent is not None:
-        later |= {name: _bytes(array) for name, array in zip(LATENT, run.latent, strict=True)}
+        later |= {name: bytes_of(array) for name, array in zip(LATENT, run.latent, strict=True)}
     return {
         "settings.toml": settings_file.dump(run.settings).encode(),
         "encoding.json": run.encoding.to_json(),
-        "interaction.npy": _bytes(run.interaction),
+        "interaction.npy": bytes_of(run.interaction),
         "popularity.json": msgspec.json.encode(run.released),
-        "cells.npy": _bytes(run.starts.cells),
-        "starts.npy": _bytes(run.starts.models),
-        "linear.npy": _bytes(run.linear),
-        "people.npy": _bytes(run.people),
+        "cells.npy": bytes_of(run.starts.cells),
+        "starts.npy": bytes_of(run.starts.models),
+        "linear.npy": bytes_of(run.linear),
+        "people.npy": bytes_of(run.people),
         "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
         **later,
     }
@@ -175,7 +175,7 @@ def _latent(contents: dict[str, bytes]) -> Latent | None:
     return Latent(*found) if len(found) == len(LATENT) else None
 
 
-def _bytes(array: NDArray[Any]) -> bytes:
+def bytes_of(array: NDArray[Any]) -> bytes:
     buffer = BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
@@ -188,7 +188,7 @@ def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:
     return array
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
         file.flush()

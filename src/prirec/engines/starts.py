@@ -6,6 +6,7 @@ its start. Without noise, and in the paper's schedule, they serve a simulation o
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from h3.api import basic_int as h3
@@ -54,8 +55,32 @@ def starts_of(cells: KeyArray, cohort: IndexArray, *, means: RealArray, floor: i
 
     A cell has a start of its own from `floor` people on: the list of cells is public, and would tell where few live.
     """
-    weights = _inhabitants(cells, cohort, cohorts=len(means))
-    everywhere = np.bincount(cohort, minlength=len(means))
+    return starts_from(lodgings(cells, cohort), means=means, floor=floor)
+
+
+class Lodgings(NamedTuple):
+    """How many people of each cell are in each cohort; parts of it, over other people, can be added."""
+
+    cells: KeyArray
+    cohorts: OffsetArray
+    people: OffsetArray
+
+    def plus(self, other: "Lodgings") -> "Lodgings":
+        cells, cohorts, people = (np.concatenate(pair) for pair in zip(self, other, strict=True))
+        pairs, where = np.unique(np.stack([cells, cohorts.astype(np.uint64)]), axis=1, return_inverse=True)
+        many = np.bincount(where.ravel(), people).astype(np.int64)
+        return Lodgings(pairs[0], pairs[1].astype(np.int64), many)
+
+
+def lodgings(cells: KeyArray, cohort: IndexArray) -> Lodgings:
+    pairs, many = np.unique(np.stack([cells, cohort.astype(np.uint64)]), axis=1, return_counts=True)
+    return Lodgings(pairs[0], pairs[1].astype(np.int64), many)
+
+
+def starts_from(found: Lodgings, *, means: RealArray, floor: int) -> Starts:
+    """The same, from counts alone."""
+    weights = _inhabitants(found, cohorts=len(means))
+    everywhere = np.bincount(found.cohorts, found.people, minlength=len(means))
     weights = {cell: row for cell, row in weights.items() if row.sum() >= floor}
     named = sorted(weights)
     # how many of each cell were in each cohort: a crowded cell is in several, and the mean of more is less noisy
@@ -64,11 +89,10 @@ def starts_of(cells: KeyArray, cohort: IndexArray, *, means: RealArray, floor: i
     return Starts(np.array([NO_CELL, *named], dtype=np.uint64), models)
 
 
-def _inhabitants(cells: KeyArray, cohort: IndexArray, *, cohorts: int) -> dict[int, OffsetArray]:
+def _inhabitants(lodged: Lodgings, *, cohorts: int) -> dict[int, OffsetArray]:
     """Of each cell, and of each coarser one around it, how many people were in each cohort."""
-    pairs, many = np.unique(np.stack([cells, cohort.astype(np.uint64)]), axis=1, return_counts=True)
     found: dict[int, OffsetArray] = {}
-    for cell, number, people in zip(*pairs.tolist(), many.tolist(), strict=True):
+    for cell, number, people in zip(*(column.tolist() for column in lodged), strict=True):
         for around in _outward(cell):
             found.setdefault(around, np.zeros(cohorts, dtype=np.int64))[number] += people
     return found

@@ -54,6 +54,7 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     octets: int | None = None  # bytes that crossed between parties, where the protocols were run
     held_out_loss: float | None = None
     seconds: float | None = None
+    moved: int | None = None  # bytes between the driver and the actors, on a cluster
 
 
 def fits(models: Models, samples: Samples, settings: Settings) -> bool:
@@ -87,13 +88,18 @@ def mixes(state: State, *, noisy: bool) -> bool:
     return state.iteration > 0 or not noisy
 
 
+def first_interaction(features: int, settings: Settings) -> RealArray:
+    """V before the first iteration, (D, K)."""
+    shape = (features, settings.model.dimension)
+    return generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
+
+
 def start(samples: Samples, settings: Settings) -> State:
     """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; W zero. P as V, u as W."""
-    shape = (samples.features, settings.model.dimension)
-    V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
+    V = first_interaction(samples.features, settings)
     models = 1 if settings.schedule == "centralised" else len(samples.ids)
     W, means = np.zeros((models, samples.features + 1)), np.zeros((0, samples.features + 1))
-    state = State(0, W, V, no_moments(shape), means)
+    state = State(0, W, V, no_moments(V.shape), means)
     if settings.latent.dimension:
         many = (len(samples.places), settings.latent.dimension)
         P = generator(settings.seed, "start of place factors").normal(0.0, settings.latent.spread, size=many)

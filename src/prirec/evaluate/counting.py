@@ -3,6 +3,9 @@
 A simulation: only the totals are drawn, from their exact law, and the noise protects nobody.
 """
 
+from fractions import Fraction
+from typing import NamedTuple
+
 import numpy as np
 
 from prirec.data.recipe import Prepared
@@ -17,12 +20,13 @@ from prirec.features.popularity import OwnCounts, Popularity, nothing_left_out, 
 from prirec.keyed import mix_each, person_keys
 from prirec.privacy.average import average
 from prirec.privacy.budget import planned
+from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind
 from prirec.privacy.post_processing import POPULARITY, popularity
 from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, split, stacked, weighted
 from prirec.settings import Settings
-from prirec.types import RealArray
+from prirec.types import OffsetArray, RealArray
 
 
 def count(prepared: Prepared, settings: Settings) -> Popularity:
@@ -64,8 +68,22 @@ def _together(*parts: Popularity) -> Popularity:
 def noisy_sums(prepared: Prepared, settings: Settings) -> NoisySums:
     """The one sum over everyone that is opened, in units of a person's norm: visitors, then whatever is averaged."""
     people, places = len(prepared.dataset.people), len(prepared.dataset.places)
-    release = planned(settings, people=people, pois=places).release(Kind.POPULARITY)
     left, survivors = those_left(prepared, settings)
+    drawn = noise_in_popularity(settings, people=people, places=places, survivors=survivors)
+    return opened(contributions(left, settings), norm=drawn.norm, noise=drawn.noise, noise_variance=drawn.variance)
+
+
+class Drawn(NamedTuple):
+    """The noise of the sum of visits, in whole numbers of what vectors are written in."""
+
+    norm: Norm
+    noise: OffsetArray
+    variance: Fraction
+
+
+def noise_in_popularity(settings: Settings, *, people: int, places: int, survivors: int) -> Drawn:
+    """PolicyError where too few are left."""
+    release = planned(settings, people=people, pois=places).release(Kind.POPULARITY)
     if not opens(survivors, rostered=people, settings=settings):
         raise PolicyError(
             f"popularity is not opened: {survivors} of {people} devices are left, fewer than sums.lost allows; "
@@ -79,11 +97,10 @@ def noisy_sums(prepared: Prepared, settings: Settings) -> NoisySums:
         settings=settings,
         where=("popularity",),
     ).view(np.int64)
-    variance = release.noise().total_variance(survivors)
-    return opened(_contributions(left, settings), norm=release.norm, noise=noise, noise_variance=variance)
+    return Drawn(release.norm, noise, release.noise().total_variance(survivors))
 
 
-def _contributions(prepared: Prepared, settings: Settings) -> OwnCounts:
+def contributions(prepared: Prepared, settings: Settings) -> OwnCounts:
     mine, cap = visitors(prepared), settings.popularity.cap
     if cap is None:
         averaged = {f"average {name}": _means(prepared, name) for name in settings.features.averages}

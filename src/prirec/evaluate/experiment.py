@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from prirec.data.dataset import Dataset
+from prirec.data.each import prepare_each
 from prirec.data.recipe import Prepared, Recipe, prepare, split
-from prirec.engines.randomness import generator
+from prirec.engines.randomness import generator, run_key
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping, Trained, train
 from prirec.evaluate.counting import count
@@ -63,17 +65,21 @@ def set_up(
     release: Callable[[Dataset], Popularity] | None = None,
 ) -> Setup:
     """Filter, split, count, encode. What a run has saved, its encoding and its release, is used as it is."""
+    return made_ready(_prepared(dataset, settings), dataset, settings, encoding=encoding, release=release)
+
+
+def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
     how = recipe(settings.data, labelled=dataset.labelled)
-    prepared = prepare(dataset, how, generator(settings.seed, "data"))
-    return made_ready(prepared, dataset, settings, encoding=encoding, release=release)
+    if dataset.apart:
+        return prepare_each(dataset, how, partial(run_key, settings.seed))
+    return prepare(dataset, how, generator(settings.seed, "data"))
 
 
 def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
     """The same with a part of the training records in the place of the test records, which nobody looks at: for
     choosing settings. Split as the settings split, and popularity is counted without that part: a model that knows
     places by name would read a held-out label off a count that has it in."""
-    how = recipe(settings.data, labelled=dataset.labelled)
-    prepared = prepare(dataset, how, generator(settings.seed, "data"))
+    how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
     known = split(prepared.train, replace(how, train_share=1 - share), generator(settings.seed, "validation"))
     aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
     return made_ready(aside, dataset, settings)
@@ -105,9 +111,11 @@ def run(
     threads: int = 2,
     keeping: Keeping | None = None,
     tell: Callable[[Passed], None] = lambda passed: None,
+    by: Callable[..., Trained] | None = None,
 ) -> Outcome:
-    """Train, then measure on the test records."""
-    trained = train(setup.samples, setup.settings, engine=engine, threads=threads, keeping=keeping, tell=tell)
+    """Train, here or wherever `by` does it, then measure on the test records."""
+    trainer = by if by is not None else partial(train, engine=engine, threads=threads)
+    trained = trainer(setup.samples, setup.settings, keeping=keeping, tell=tell)
     return Outcome(setup, trained, quality(setup.samples, trained.state.models))
 
 

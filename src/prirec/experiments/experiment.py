@@ -68,6 +68,7 @@ class Experiment:
     measure: Measure
     show: Callable[[Mapping[str, Any], Cabinet], Shown]
     conclude: Callable[[Mapping[str, Any], Cabinet], None] = lambda settings, cabinet: None  # once all cells are done
+    clocked: bool = False  # it measures time, and is worth nothing where others work at the same time
 
     def settings(self, *, quick: bool) -> dict[str, Any]:
         """Its TOML file; a quick form is the same with what stands below [quick]."""

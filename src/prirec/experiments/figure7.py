@@ -171,4 +171,4 @@ def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line
     return Drawing(f"figure7-{model}-{name}", f"{model}: time against {NAMES[name]}", paint, width=360, height=240)
 
 
-EXPERIMENT = Experiment("figure7", TITLE, cells, Clocked(), show)
+EXPERIMENT = Experiment("figure7", TITLE, cells, Clocked(), show, clocked=True)

@@ -65,18 +65,20 @@ def with_changes(city: str, model: str, changes: Mapping[str, Scalar]) -> Cell:
 def search(
     city: str, model: str, workshop: Workshop, cabinet: Cabinet, *,
     cells: Iterable[Cell] | None = None, done: Callable[[Tried], None] = lambda tried: None,
+    ahead: Callable[[list[Cell]], None] = lambda cells: None,
 ) -> Tried:  # fmt: skip
-    """The best of the grid, or of these."""
+    """The best of the grid, or of these. `ahead` is told what will be looked at, and may measure it beforehand."""
     left = list(cells) if cells is not None else grid(city, model)
     for share, kept in RUNGS:
-        early = [
-            look(_shortened(cell, workshop, share), workshop, cabinet, done=done, whole=cell)
-            for cell in left
-        ]  # fmt: skip
+        short = [_shortened(cell, workshop, share) for cell in left]
+        ahead(short)
+        pairs = zip(short, left, strict=True)
+        early = [look(one, workshop, cabinet, done=done, whole=cell) for one, cell in pairs]
         sound = sorted((one for one in early if math.isfinite(one.loss)), key=lambda tried: tried.loss)
         left = [one.cell for one in sound[: math.ceil(kept * len(early))]]
-    as_it_is = with_changes(city, model, {})
-    best = min((look(cell, workshop, cabinet, done=done) for cell in (as_it_is, *left)), key=lambda tried: tried.loss)
+    last = [with_changes(city, model, {}), *left]  # as it is, too
+    ahead(last)
+    best = min((look(cell, workshop, cabinet, done=done) for cell in last), key=lambda tried: tried.loss)
     if not math.isfinite(best.loss):
         raise UsageError(f"every setting of {model} diverged on {city}; search among smaller ones")
     return best

@@ -6,7 +6,7 @@ two things, so nothing after this file knows the difference: what is released, a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -68,15 +68,35 @@ class Popularity:
         }
 
 
-def plain_counts(train: Visits, *, places: int, recent_days: int) -> Popularity:
+class Among(NamedTuple):
+    """What the columns of plain counts depend on, of all people together."""
+
+    twice: bool  # whether anyone came to a place twice
+    newest: int | None  # the last time of a training record; None without times, or where nobody was anywhere
+
+    @classmethod
+    def of(cls, train: Visits) -> "Among":
+        positive = train.take(train.label > 0)
+        pairs = np.sort(positive.person.astype(np.int64) * (int(train.place.max(initial=0)) + 1) + positive.place)
+        timed = train.time is not None and len(positive) > 0
+        newest = int(train.time.max()) if timed and train.time is not None else None
+        return cls(bool((np.diff(pairs) == 0).any()), newest)
+
+    def plus(self, other: "Among") -> "Among":
+        known = [one.newest for one in (self, other) if one.newest is not None]
+        return Among(self.twice or other.twice, max(known, default=None))
+
+
+def plain_counts(train: Visits, *, places: int, recent_days: int, among: Among | None = None) -> Popularity:
     """Distinct visitors; visits, where anyone came twice; visits in the last days, where there are times."""
     positive = train.take(train.label > 0)
     visits = OwnCounts.of(positive, places=places)
+    all_of_them = Among.of(train) if among is None else among
     own = {"visitors": visits.once()}
-    if (visits.counts > 1).any():
+    if all_of_them.twice:
         own["visits"] = visits
-    if train.time is not None and positive.time is not None and len(positive):
-        late = positive.time > train.time.max() - recent_days * DAY
+    if positive.time is not None and all_of_them.newest is not None:
+        late = positive.time > all_of_them.newest - recent_days * DAY
         own["recent visits"] = OwnCounts.of(positive.take(late), places=places)
     return Popularity({name: counts.total() for name, counts in own.items()}, own)
 

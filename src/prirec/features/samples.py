@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prirec.data.dataset import Dataset, Visits
+from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
 from prirec.features.area import areas
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
@@ -67,15 +67,11 @@ class Samples:
 
 
 def assemble(
-    dataset: Dataset,
-    *,
-    train: Visits,
-    test: Visits,
-    encoding: Encoding,
-    popularity: Popularity,
-    alike: str | None = None,
-) -> Samples:
-    """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only."""
+    dataset: Dataset, *, train: Visits, test: Visits, encoding: Encoding, popularity: Popularity,
+    places: FeatureArray | None = None, alike: str | None = None,
+) -> Samples:  # fmt: skip
+    """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only. The
+    static features of places are the same for everyone, and may be given."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
     own = OwnVisits.of(dataset.places.location, train, people=len(dataset.people))
@@ -86,13 +82,18 @@ def assemble(
         home=None if home is None else home[order],
         area=None if alike is None else areas(dataset, train, alike)[order],
         people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
-        places=encode_columns(encoding.place, dataset.places.columns, len(dataset.places)),
+        places=places if places is not None else place_features(dataset.places, encoding),
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
         train=_records(train, order, _context(dataset, train, encoding, home, own, popularity.seen_by(train))),
         test=_records(test, order, _context(dataset, test, encoding, home, own, popularity.seen_by(test))),
     )
     _refuse_useless(samples)
     return samples
+
+
+def place_features(places: Places, encoding: Encoding) -> FeatureArray:
+    """X^j, static: (J, n)."""
+    return encode_columns(encoding.place, places.columns, len(places))
 
 
 def _refuse_useless(samples: Samples) -> None:

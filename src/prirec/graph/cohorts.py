@@ -16,7 +16,7 @@ from prirec.geography import located, unit_vectors
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
 
 NO_CELL = np.uint64(0)  # not a cell in h3: the person gives no location
-_SPREAD = -1
+SPREAD = -1
 
 
 def coarse_cells(location: RealArray, resolution: int = 6) -> KeyArray:
@@ -38,14 +38,14 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     """
     _check(cells, keys, size=size, beacon=beacon)
     homes, home, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    group = _groups(homes, counts, size=size)[home]
-    inhabitants = np.bincount(group[group != _SPREAD])
+    group = groups_of(homes, counts, size=size)[home]
+    inhabitants = np.bincount(group[group != SPREAD])
     parts = np.maximum(inhabitants // size, 1)
     cohort = np.concatenate([[0], np.cumsum(parts)[:-1]])[group]
-    crowded = np.flatnonzero((group != _SPREAD) & (parts[group] > 1))
+    crowded = np.flatnonzero((group != SPREAD) & (parts[group] > 1))
     rank = _hash_rank(group[crowded], keys[crowded], beacon=beacon)
     cohort[crowded] += rank * parts[group[crowded]] // inhabitants[group[crowded]]
-    strays = np.flatnonzero(group == _SPREAD)
+    strays = np.flatnonzero(group == SPREAD)
     cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % max(parts.sum(), 1)
     return cohort.astype(np.int32)
 
@@ -59,12 +59,12 @@ def _check(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> None:
         raise UsageError("the beacon is a whole number of 0 or more")
 
 
-def _groups(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
-    """For each distinct cell the group its people belong to; _SPREAD for those to be spread over all cohorts."""
+def groups_of(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
+    """For each distinct cell the group its people belong to; SPREAD for those to be spread over all cohorts."""
     on_map = np.flatnonzero(homes != NO_CELL)
     if counts[on_map].sum() < size:
         return np.zeros(len(homes), dtype=np.int64)
-    group = np.full(len(homes), _SPREAD, dtype=np.int64)
+    group = np.full(len(homes), SPREAD, dtype=np.int64)
     number = 0
     for members in _split_map(_centres(homes[on_map]), counts[on_map], size=size):
         group[on_map[members]] = number
@@ -111,19 +111,24 @@ def _halves(
 
 
 def _hash_rank(group: OffsetArray, keys: KeyArray, *, beacon: int) -> OffsetArray:
-    """Each person's place, from 0, within the group in the order of hash(beacon, key).
+    """Each person's place, from 0, within the group in the order of hash(beacon, key)."""
+    order = np.lexsort((keys, hashed(keys, beacon=beacon), group))
+    ordered = group[order]
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
+    return rank
+
+
+def hashed(keys: KeyArray, *, beacon: int) -> KeyArray:
+    """hash(beacon, key) for each.
 
     A cryptographic hash, because a server could otherwise enrol devices that land beside a chosen person whatever the
     beacon turns out to be.
     """
     seal = blake2b(beacon.to_bytes(1 + beacon.bit_length() // 8, "little"), digest_size=32).digest()
     data = keys.astype("<u8").tobytes()
-    hashed = b"".join(
+    digests = (
         blake2b(data[at : at + 8], digest_size=8, key=seal, person=b"prirec cohort").digest()
         for at in range(0, len(data), 8)
     )
-    order = np.lexsort((keys, np.frombuffer(hashed, "<u8"), group))
-    ordered = group[order]
-    rank = np.empty(len(group), dtype=np.int64)
-    rank[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
-    return rank
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)

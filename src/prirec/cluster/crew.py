@@ -1,0 +1,152 @@
+"""Shards in actors, one each. Arguments of a call go once to each node, through its object store; sums come back by a
+tree. Never a message for a single device."""
+
+from collections.abc import Callable, Sequence
+from time import sleep
+from typing import Any
+
+from prirec.cluster.connecting import library
+from prirec.cluster.worker import Source, Worker, made_with, octets
+from prirec.engines.conducting import added
+from prirec.errors import PrirecError, StateError, UsageError
+from prirec.settings import Settings
+
+FAN_IN = 16  # sums that are added by one task
+ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
+
+
+class LostError(StateError):
+    """An actor or its node is gone; the crew must be mended, and everybody go back to the last checkpoint."""
+
+
+class RayCrew:
+    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew."""
+
+    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings):
+        self.ray, self.settings, self.source = library(), settings, source
+        self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
+        self._dead = ActorTrouble(self.ray)
+        self.actors = self._begun(range(shards))
+        _refuse_other_programs(self.each("made_with"))
+
+    def each(self, call: str, *args: Any) -> list[Any]:
+        """What every shard answers, in their order."""
+        return self._answers(self._asked(call, args))
+
+    def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same, with arguments for each."""
+        pairs = zip(self.actors, args, strict=True)
+        return self._answers([actor.call.options(num_returns=2).remote(call, own) for actor, own in pairs])
+
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        """What one of them answers."""
+        return self._answers([self.actors[at].call.options(num_returns=2).remote(call, args)])[0]
+
+    def summed(self, call: str, *args: Any) -> Any:
+        """The sum of what every shard answers: a task adds the answers of up to sixteen, and so on up."""
+        pairs = self._asked(call, args)
+        refs = [answer for answer, _ in pairs]
+        add = self.ray.remote(num_cpus=0)(_added)
+        while len(refs) > FAN_IN:
+            refs = [add.remote(*refs[at : at + FAN_IN]) for at in range(0, len(refs), FAN_IN)]
+        found = self._got([*refs, *(size for _, size in pairs)])
+        self.moved += sum(found[len(refs) :])
+        return added(found[: len(refs)])
+
+    def among(self, give: str, take: str) -> None:
+        """Every shard is told what every shard has, itself too: from store to store, never through the driver."""
+        for giver in self.actors:
+            given, size = giver.call.options(num_returns=2).remote(give, ())
+            self._got([taker.hear.remote(take, given) for taker in self.actors])
+            self.moved += len(self.actors) * self._got([size])[0]
+
+    def mend(self) -> int:
+        """New actors for those that are gone; how many these were. The others have what they had."""
+        pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
+        lost = [at for at, ping in enumerate(pings) if not self._answered(ping)]
+        for at, actor in zip(lost, self._begun(lost), strict=True):
+            self.actors[at] = actor
+        self.mended += len(lost)
+        return len(lost)
+
+    def renew(self) -> None:
+        """All of them made anew."""
+        self.dismiss()
+        self.actors = self._begun(range(len(self.actors)))
+
+    def dismiss(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+
+    def _begun(self, which: Sequence[int]) -> list[Any]:
+        """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
+        for _ in range(ATTEMPTS):
+            free = self.ray.available_resources().get("CPU", 0.0)
+            each = 1 if free >= len(which) else 0  # no part of one: three halves do not fit on two nodes of one each
+            remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
+            actors = [remote.remote() for _ in which]
+            try:
+                pairs = zip(actors, which, strict=True)
+                self._got([actor.load.remote(self.ray.put(self.source(at)), self.settings) for actor, at in pairs])
+            except LostError:
+                for actor in actors:
+                    self.ray.kill(actor)
+                sleep(PAUSE)
+            else:
+                return actors
+        raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
+
+    def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
+        """For each shard where its answer will be, and where the size of that will be."""
+        held = self.ray.put(args)
+        self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
+        return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
+
+    def _answers(self, pairs: Sequence[Any]) -> list[Any]:
+        found = self._got([ref for pair in pairs for ref in pair])
+        self.moved += sum(found[1::2])
+        return found[::2]
+
+    def _answered(self, ref: Any) -> bool:
+        try:
+            self._got([ref])
+        except LostError:
+            return False
+        return True
+
+    def _got(self, refs: Sequence[Any]) -> list[Any]:
+        try:
+            found: list[Any] = self.ray.get(list(refs))
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, PrirecError):
+                raise error.cause from None
+            if isinstance(error.cause, self._dead.kinds):
+                raise LostError("an actor of the cluster was lost") from None
+            raise
+        except self._dead.kinds:
+            raise LostError("an actor of the cluster was lost") from None
+        return found
+
+
+class ActorTrouble:
+    """What Ray raises where a process or a node has gone."""
+
+    def __init__(self, ray: Any):
+        known = ray.exceptions
+        self.kinds = (known.RayActorError, known.ObjectLostError, known.WorkerCrashedError, known.NodeDiedError)
+
+
+def _added(*parts: Any) -> Any:
+    return added(parts)
+
+
+def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
+    """The same bits need the same program everywhere."""
+    here = made_with()
+    for there in told:
+        for name, version in there.items():
+            if version != here[name]:
+                raise UsageError(
+                    f"a node of the cluster has {name} {version}, and this machine {here[name]}: results would differ; "
+                    "install the same everywhere"
+                )

@@ -1,0 +1,112 @@
+"""What runs in an actor: one shard, from whatever it is made of, with its checkpoints. It knows nothing of Ray."""
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+
+from prirec import __version__
+from prirec.engines.checkpoint import Checkpoint, load, save
+from prirec.engines.shard import Shard, Share
+from prirec.evaluate.apart_results import Finished
+from prirec.settings import Settings
+
+
+class Source(Protocol):
+    """Where a shard's people come from."""
+
+    def shard(self, settings: Settings) -> Any: ...
+
+
+class Given:
+    """People that the driver hands over."""
+
+    def __init__(self, share: Share):
+        self.share = share
+
+    def shard(self, settings: Settings) -> Shard:
+        return Shard(self.share, settings)
+
+
+class Replayed:
+    """People in some parts of a partitioned folder, and all that has been said to them so far."""
+
+    def __init__(self, folder: str, which: Sequence[int], calls: Sequence[tuple[str, tuple[Any, ...]]]):
+        self.folder, self.which, self.calls = folder, which, calls
+
+    def shard(self, settings: Settings) -> Finished:
+        apart = Finished(Path(self.folder), self.which, settings)
+        for name, args in self.calls:
+            getattr(apart, name)(*args)
+        return apart
+
+
+class Worker:
+    """Answers to calls by name: its own, and its shard's."""
+
+    def __init__(self) -> None:
+        self.shard: Any = None
+
+    def load(self, source: Source, settings: Settings) -> None:
+        """Apart from making the actor, so that a refusal is told from a death."""
+        self.shard = source.shard(settings)
+
+    def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
+        """The answer, and how many bytes of arrays are in it."""
+        answer = self._found(name)(*args)
+        return answer, octets(answer)
+
+    def hear(self, name: str, value: Any) -> None:
+        """A call whose argument comes out of the store of another node."""
+        self._found(name)(value)
+
+    def _found(self, name: str) -> Any:
+        """Its own, the shard's, or, where people were read from parts, those of what is made of them."""
+        for holder in (self, self.shard, self._moved):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+        raise AttributeError(name)
+
+    @property
+    def _moved(self) -> Shard:
+        """What rounds move."""
+        inner: Shard = getattr(self.shard, "shard", self.shard)
+        return inner
+
+    def made_with(self) -> dict[str, str]:
+        """What the same bits hang on."""
+        return made_with()
+
+    def process(self) -> int:
+        return os.getpid()
+
+    def keep(self, folder: str, name: str, whose: str) -> None:
+        """A checkpoint of this shard, as engines/local writes one."""
+        save(Path(folder) / name, Checkpoint(self._moved.state), whose)
+
+    def restore(self, folder: str, name: str, whose: str) -> None:
+        """The shard as it was."""
+        self._moved.begin(load(Path(folder) / name, whose).state)
+
+
+def made_with() -> dict[str, str]:
+    return {
+        "prirec": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "machine": platform.machine(),
+    }
+
+
+def octets(value: Any) -> int:
+    """Bytes of the arrays in an answer or in a call's arguments; all else is a few words."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple | list):
+        return sum(octets(part) for part in value)
+    return 0

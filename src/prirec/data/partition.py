@@ -1,0 +1,138 @@
+"""A data folder cut into parts, so that no machine need ever hold all of it.
+
+    partition.json              how many parts, with how many people and records each
+    pois.parquet, schema.toml   public, and what every column is: no part could guess it from its own rows
+    users/part=N/, visits/part=N/
+
+A part is a region: people stand along a Z-order curve of where they live, or of a place that they visited. All records
+of a person are in the part that the person is in. Cells stay as they were. Records pass through as a stream; of people
+their ids are held, of places everything.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from prirec.data.columns import read_numbers
+from prirec.data.folder_ids import seen_ids
+from prirec.data.folder_tables import NEEDS, memory_table, require_polars
+from prirec.data.partition_file import MANIFEST, ROW, Part, Partition
+from prirec.data.partition_scan import Scanned, kinds_of, scanned
+from prirec.data.schema import FILE, Kind, read_schema, schema_text
+from prirec.data.writing import refuse_occupied
+from prirec.errors import DataError, UsageError
+from prirec.types import OffsetArray
+from prirec.zorder import morton
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COORDINATES = ("lat", "lon")
+
+
+def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
+    """Written beside the target and moved there at the end."""
+    require_polars()
+    if parts < 1:
+        raise UsageError("there must be at least one part")
+    refuse_occupied(target)
+    beside = target.resolve().with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        beside.mkdir(parents=True)
+        made = _partitioned(source, beside, parts=parts)
+        if target.exists():
+            target.rmdir()
+        beside.rename(target)
+    except OSError as broken:
+        raise UsageError(f"cannot write to {target}: {broken.strerror or broken}") from broken
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return made
+
+
+def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
+    import polars as pl
+
+    found = {name: scanned(source, name) for name in ("visits", "pois", "users")}
+    tables = {name: table for name, table in found.items() if table is not None}
+    if "visits" not in tables:
+        raise DataError(f"holds no visits; {NEEDS}", file=source)
+    places = _places(tables)
+    people = _people(tables, places)
+    people = people.with_columns(part=pl.Series(_parts(people, parts=parts), dtype=pl.Int32))
+    users = tables["users"].frame if "users" in tables else people.lazy().select(ROW, "user")
+    for name, frame in (("users", users), ("visits", tables["visits"].frame)):
+        by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
+        by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
+    places.drop(ROW).write_parquet(target / "pois.parquet")
+    schema, kinds = read_schema(source), dict[str, Kind]()
+    for table in tables.values():
+        kinds |= kinds_of(table, schema)
+    (target / FILE).write_text(schema_text(declared=schema.declared, kinds=kinds), encoding="utf-8")
+    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].columns)
+    (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
+    return made
+
+
+def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
+    import polars as pl
+
+    counts = people.group_by("part").agg(pl.len(), pl.col("records").sum()).sort("part")
+    return tuple(Part(people=some, records=many) for _, some, many in counts.iter_rows())
+
+
+def _places(tables: Mapping[str, Scanned]) -> "pl.DataFrame":
+    """The catalogue; without one, what was visited."""
+    import polars as pl
+
+    if "pois" in tables:
+        return tables["pois"].frame.collect()
+    seen = tables["visits"].frame.select(pl.col("poi").unique()).collect(engine="streaming")["poi"]
+    return pl.DataFrame({"poi": seen_ids(seen)}).with_row_index(ROW)
+
+
+def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFrame":
+    """Who there is, in the order of rows: how many records, and about where. Only the cut follows from this."""
+    import polars as pl
+
+    seen = tables["visits"].frame.group_by("user").agg(records=pl.len(), poi=pl.col("poi").min())
+    counts = seen.collect(engine="streaming")
+    if "users" in tables:
+        people = _listed(tables["users"])
+        if counts.join(people, on="user", how="anti").height:
+            raise DataError("visits name people who are not in the table of users", column="user")
+    else:
+        people = pl.DataFrame({"user": seen_ids(counts["user"])}).with_row_index(ROW)
+    people = people.join(counts, on="user", how="left", maintain_order="left")
+    if set(COORDINATES) <= set(places.columns):
+        near = places.select("poi", *(pl.col(axis).alias(f"near {axis}") for axis in COORDINATES))
+        people = people.join(near, on="poi", how="left", maintain_order="left")
+    return people.with_columns(pl.col("records").fill_null(0))
+
+
+def _listed(users: Scanned) -> "pl.DataFrame":
+    located = COORDINATES if set(COORDINATES) <= set(users.columns) else ()
+    people = users.frame.select(ROW, "user", *located).collect(engine="streaming").sort(ROW)
+    if people["user"].n_unique() < people.height:
+        raise DataError("an id is there twice", file=Path("users"), column="user")
+    return people
+
+
+def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
+    """(I,): about as much work in each, along the map; none is empty."""
+    degrees = np.full((people.height, 2), np.nan)
+    for at, axis in enumerate(COORDINATES):
+        for column in (f"near {axis}", axis):  # one's own home counts before a place that was visited
+            if column in people.columns:
+                own = read_numbers(memory_table("users", people.select(column)), column).values
+                degrees[:, at] = np.where(np.isnan(own), degrees[:, at], own)
+    order = np.argsort(morton(degrees), kind="stable")
+    effort = np.cumsum(1 + people["records"].to_numpy().astype(np.int64)[order])
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = (effort - 1) * parts // max(int(effort[-1]), 1)
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)

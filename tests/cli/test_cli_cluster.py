@@ -1,0 +1,100 @@
+"""--engine cluster from the command line: what is refused, in one line and before any data are read."""
+
+import socket
+import sys
+
+import pytest
+
+from prirec.cli.progress import bar, bars
+from prirec.engines.state import Passed
+from support.shell import call, flat, told, write_city
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    return write_city(tmp_path_factory.mktemp("cluster") / "city")
+
+
+def nobody_listens() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def refused(*words: object) -> tuple[int, str]:
+    found = call(*words)
+    return found.exit_code, flat(found.stderr)
+
+
+def test_without_ray_the_way_to_install_it_is_said(city, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster")
+    assert code == 2
+    assert "pip install 'prirec[cluster]'" in words
+
+
+@pytest.mark.parametrize("command", [("train", "--out", "run"), ("reproduce", "table4", "--quick"), ("tune", "small")])
+def test_a_cluster_out_of_reach_is_said_at_once(command, city, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, *rest = command
+    words = (name, city, *rest) if name == "train" else command
+    code, said = refused(*words, "--engine", "cluster", "--address", f"127.0.0.1:{nobody_listens()}")
+    assert code == 5
+    assert "no Ray cluster answers at 127.0.0.1:" in said
+    assert "is its head running?" in said
+
+
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:0", "head:99999", "ray://head:10001/x"])
+def test_an_address_that_is_none_is_refused(address, city, tmp_path):
+    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--address", address)
+    assert code == 2
+    assert "HOST:PORT" in words
+
+
+@pytest.mark.parametrize("flag", [("--address", "head:6379"), ("--actors", "3")])
+def test_flags_of_the_cluster_without_it_are_a_mistake(flag, city, tmp_path):
+    code, words = refused("train", city, "--out", tmp_path / "run", *flag)
+    assert (code, words) == (2, f"error: {flag[0]} belongs to --engine cluster")
+
+
+def test_threads_are_not_for_a_cluster(city, tmp_path):
+    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--threads", "2")
+    assert (code, words) == (2, "error: --threads belongs to one machine; on a cluster give --actors")
+
+
+def test_the_papers_schedule_is_refused_with_the_reason(city, tmp_path):
+    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--preset", "paper")
+    assert code == 2
+    assert "a sample needs the V that the one before it moved" in words
+
+
+def test_optuna_is_refused_on_a_cluster(tmp_path):
+    code, words = refused("tune", "small", "--by", "optuna", "--engine", "cluster", "--out", tmp_path)
+    assert code == 2
+    assert "in the light of those before it" in words
+
+
+def test_checkpoints_of_the_other_kind_are_not_taken(city, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for kind, engine, said in (("file", "cluster", "on a cluster it is a folder"), ("folder", "local", "name a file")):
+        words = ("train", city, "--out", tmp_path / "run", "--engine", engine, "--checkpoint", tmp_path / kind)
+        code, found = refused(*words)
+        assert code == 2
+        assert said in found
+
+
+def test_a_folder_is_partitioned_and_read_as_before(city, tmp_path):
+    found = call("data", "partition", city, tmp_path / "parts", "--parts", 3)
+    assert found.exit_code == 0
+    assert "260 people and 5,200 records in 3 parts" in flat(found.stdout)
+    before, after = (told("data", "describe", folder) for folder in (city, tmp_path / "parts"))
+    assert {**before, "name": "parts"} == after
+
+
+def test_progress_tells_pace_bytes_and_time_to_finish():
+    passed = Passed(iteration=4, loss=0.5, took_part=1_000_000, in_sum=1, seconds=2.0, moved=3_500_000)
+    with bars() as shown:
+        row = bar(shown, "training", iterations=10)
+        row.tell(passed)
+        assert shown.tasks[0].fields["stage"] == "loss 0.5000, 500,000 people/s, 3.5 MB a round, 12 s left"

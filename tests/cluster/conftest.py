@@ -1,0 +1,35 @@
+"""One real Ray cluster of two nodes for all tests of this folder, on the loopback interface."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from prirec.cluster.connecting import LOOPBACK, QUIET, library
+
+DEAD_SOON = {  # a node that was killed is given up after a second, not after a quarter of a minute
+    "health_check_initial_delay_ms": 200,
+    "health_check_period_ms": 200,
+    "health_check_timeout_ms": 400,
+    "health_check_failure_threshold": 3,
+}
+NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOOPBACK}
+
+
+@pytest.fixture(scope="session")
+def nodes():
+    """The cluster; tests may add nodes to it and kill them."""
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # for actors that tests have made to fail
+    ray = library()
+    from ray.cluster_utils import Cluster
+
+    with TemporaryDirectory(prefix="ray-") as scratch:  # pytest's own are too deep for the names of sockets
+        head = {**NODE, "include_dashboard": False, "_system_config": DEAD_SOON, "temp_dir": scratch}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster.add_node(**NODE)
+        ray.init(address=cluster.address, **QUIET)
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
+    del os.environ["PYTHONPATH"]

@@ -1,0 +1,49 @@
+"""Cells and trials as tasks of a real Ray cluster: the same files of results as without."""
+
+import json
+
+import pytest
+
+from prirec.experiments import tuning
+from prirec.experiments.cabinet import Cabinet
+from prirec.experiments.catalogue import EXPERIMENTS
+from prirec.experiments.elsewhere import look_ahead, work_elsewhere
+from prirec.experiments.experiment import Workshop
+from prirec.experiments.runner import missing, work
+
+pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
+MODELS = ("popularity alone", "MF", "PriRec, rounds")
+
+
+def without_times(cabinet: Cabinet) -> dict:
+    cells = json.loads(cabinet.file.read_text())["cells"]
+    return {key: {name: value for name, value in held.items() if name != "seconds"} for key, held in cells.items()}
+
+
+def test_cells_measured_elsewhere_are_what_they_are_here(tmp_path):
+    table, workshop = EXPERIMENTS["table4"], Workshop(threads=1)
+    some = [cell for cell in table.cells(table.settings(quick=True)) if cell.model in MODELS][:4]
+    here, there = (Cabinet(tmp_path / name, "table4") for name in ("here", "there"))
+    work(table, missing(table, some, workshop, here), workshop, here)
+    told = []
+    work_elsewhere("table4", missing(table, some, workshop, there), workshop, there, done=told.append)
+    assert len(told) == len(some) == 4
+    assert without_times(there) == without_times(here)
+    assert all(there.evidence(cell).to_bytes() == here.evidence(cell).to_bytes() for cell in some)
+    assert not missing(table, some, workshop, there).cells
+
+
+def test_a_search_elsewhere_finds_what_a_search_here_finds(tmp_path):
+    workshop = Workshop(threads=1)
+    cells = [tuning.with_changes("small", "MF", {"rival.alpha": alpha}) for alpha in (0.001, 0.01, 0.1)]
+    here, there = (Cabinet(tmp_path / name, "tuning-grid") for name in ("here", "there"))
+    asked = []
+
+    def ahead(some):
+        asked.append(len(some))
+        look_ahead(some, workshop, there)
+
+    wanted = tuning.search("small", "MF", workshop, here, cells=cells)
+    assert tuning.search("small", "MF", workshop, there, cells=cells, ahead=ahead) == wanted
+    assert asked == [3, 1]
+    assert there.file.read_bytes() == here.file.read_bytes()

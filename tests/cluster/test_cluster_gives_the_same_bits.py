@@ -1,0 +1,175 @@
+"""On a real Ray cluster of several nodes the bits are those of engines/local, whatever dies on the way."""
+
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+from prirec.cluster import crew
+from prirec.cluster.connecting import LOOPBACK, library
+from prirec.cluster.gathered import train
+from prirec.cluster.worker import Given
+from prirec.engines import training
+from prirec.engines.training import Keeping
+from prirec.errors import StateError, UsageError
+from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of
+from support.doomed_shards import Doomed
+from support.on_ray import after_all, in_actors
+from support.shards import assert_shards_equal_the_oracle, cut
+from support.twins import city
+
+pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
+LOSSY = {"online": 0.85, "dropout": 0.15}
+LONGER = change(SMALL_ROUNDS, iterations=6, participation=LOSSY)
+
+
+def uninterrupted(settings, samples):
+    return training.train(samples, settings).state
+
+
+def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(monkeypatch):
+    monkeypatch.setattr(crew, "FAN_IN", 2)
+    settings = change(SMALL_ROUNDS, participation=LOSSY)
+    samples = samples_of(city(), settings)
+    rows = [np.flatnonzero(np.arange(len(samples.ids)) % 5 == shard) for shard in range(5)]
+    assert_shards_equal_the_oracle(samples, settings, rows, made=in_actors)
+
+
+def test_rounds_under_a_budget():
+    settings = change(SMALL_PRIVATE, participation=LOSSY)
+    samples = samples_of(city(), settings)
+    assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3), made=in_actors)
+
+
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["rounds", "private"])
+def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(settings):
+    samples, told = samples_of(city(), settings), []
+    found, wanted = train(samples, settings, actors=2, tell=told.append), training.train(samples, settings)
+    assert same_state(found.state, wanted.state)
+    assert [(p.iteration, p.loss, p.took_part, p.in_sum, p.cohorts_opened) for p in found.history] == [
+        (p.iteration, p.loss, p.took_part, p.in_sum, p.cohorts_opened) for p in wanted.history
+    ]
+    assert told == list(found.history)
+    assert all(passed.moved > 0 and passed.seconds > 0 for passed in told)
+
+
+# What dies
+
+
+@pytest.mark.parametrize("at", [2, 5], ids=["before the first checkpoint", "after one"])
+def test_an_actor_killed_in_the_middle_of_a_round(at, tmp_path):
+    samples, told = samples_of(city(), LONGER), []
+    doomed = partial(Doomed, at=at, mark=tmp_path / "killed", kill=True)
+    state, mended = after_all(
+        samples, LONGER, source=lambda shard, share: doomed(share) if shard == 1 else Given(share),
+        kept=tmp_path / "kept", every=3, tell=told.append,
+    )  # fmt: skip
+    assert (tmp_path / "killed").exists()
+    assert mended == 1
+    assert same_state(state, uninterrupted(LONGER, samples))
+    assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_node_killed_in_the_middle_of_a_round(nodes, tmp_path):
+    """Three nodes, three actors; what was on the dead one goes on elsewhere, with fewer processors than actors."""
+    node = nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20, node_ip_address=LOOPBACK)
+    samples, mark = samples_of(city(), LONGER), tmp_path / "in the round"
+    ray = library()
+
+    def taken_down() -> None:
+        until = time.monotonic() + 60
+        while not mark.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        nodes.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=taken_down)
+    killer.start()
+    try:
+        state, mended = after_all(
+            samples, LONGER, source=lambda shard, share: OnNode(share, node=node.node_id, mark=mark),
+            kept=tmp_path / "kept", shards=3,
+        )  # fmt: skip
+    finally:
+        killer.join()
+    assert mark.exists()
+    assert mended >= 1
+    assert len([one for one in ray.nodes() if one["Alive"]]) == 2
+    assert same_state(state, uninterrupted(LONGER, samples))
+
+
+class OnNode(Doomed):
+    """Waits in round 3 where it finds itself on this node."""
+
+    def __init__(self, share, *, node, mark):
+        super().__init__(share, at=3, mark=mark, kill=False)
+        self.node = node
+
+    def shard(self, settings):
+        here = library().get_runtime_context().get_node_id() == self.node
+        return super().shard(settings) if here else Given(self.share).shard(settings)
+
+
+# Going on
+
+
+def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path):
+    samples, kept = samples_of(city(), LONGER), Keeping(tmp_path / "kept", every=2)
+    train(samples, change(LONGER, iterations=4), actors=2, keeping=kept)
+    told = []
+    found = train(samples, LONGER, actors=2, keeping=kept, tell=told.append)
+    assert same_state(found.state, uninterrupted(LONGER, samples))
+    assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
+    assert len(list(kept.path.iterdir())) == 4  # two shards, the conductor, the manifest: none of an earlier iteration
+    with pytest.raises(StateError, match="of 2 shards; ask for as many actors"):
+        train(samples, LONGER, actors=1, keeping=kept)
+    with pytest.raises(StateError, match="of another run"):
+        train(samples, change(LONGER, seed=1), actors=2, keeping=kept)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [(SMALL_PAPER, "the cluster runs rounds"), (change(SMALL_ROUNDS, stopping={"patience": 2}), "early stopping")],
+    ids=["the paper's schedule", "early stopping"],
+)
+def test_what_the_cluster_does_not_carry_is_refused(settings, words):
+    with pytest.raises(UsageError, match=words):
+        train(samples_of(city(), settings), settings, actors=1)
+
+
+def test_what_a_shard_refuses_reaches_the_driver_as_it_is():
+    settings = change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 26})
+    with pytest.raises(UsageError, match="could wrap"):
+        train(samples_of(city(), settings), settings, actors=1)
+
+
+def test_nodes_with_another_program_are_refused():
+    told = [crew.made_with(), {**crew.made_with(), "numpy": "1.0"}]
+    with pytest.raises(UsageError, match=r"a node of the cluster has numpy 1\.0"):
+        crew._refuse_other_programs(told)
+
+
+def test_ray_tells_its_makers_nothing():
+    library()
+    from ray._common.usage import usage_lib
+
+    assert not usage_lib.usage_stats_enabled()
+
+
+def test_an_actor_that_dies_in_the_same_round_again_and_again_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("prirec.cluster.training.LOST_IN_A_ROW", 1)
+    samples = samples_of(city(), LONGER)
+    never = tmp_path / "nowhere" / "mark"  # cannot be made: the shard kills itself each time
+    with pytest.raises(StateError, match="lost again and again"):
+        after_all(samples, LONGER, source=lambda shard, share: Dying(share, mark=never), shards=1)
+
+
+class Dying(Doomed):
+    """Ends in round 2, always."""
+
+    def __init__(self, share, *, mark):
+        super().__init__(share, at=2, mark=mark, kill=True)

@@ -1,0 +1,88 @@
+"""On a real Ray cluster, from a partitioned folder to a saved run: the files of the local engine, byte for byte."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from prirec.cluster import apart
+from prirec.cluster.apart import opened
+from prirec.engines.run_folder import FILES, load_run
+from prirec.engines.training import Keeping
+from support.apart import partitioned
+from support.cities import small_city
+from support.shell import call
+
+pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
+SETTINGS = ("--set", "floor=50", "--set", "neighbours.size=60", "--set", "data.keep=all", "--iterations", "4")
+TIMED = ("history.jsonl",)
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    return partitioned(small_city(people=300, records=2400), tmp_path_factory.mktemp("apart"), parts=5)
+
+
+@pytest.fixture(scope="module")
+def local(city):
+    """What the local engine makes of the same folder."""
+    run = city.parent / "local"
+    return run, json.loads(call("train", city, "--out", run, *SETTINGS, "--json").stdout)
+
+
+def same_files(run, local) -> None:
+    for name in set(FILES) - set(TIMED):
+        assert (run / name).read_bytes() == (local / name).read_bytes(), name
+    found, wanted = load_run(run), load_run(local)
+    assert found.rows == wanted.rows
+    assert [(p.iteration, p.loss, p.in_sum) for p in found.history] == [
+        (p.iteration, p.loss, p.in_sum) for p in wanted.history
+    ]
+
+
+def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
+    told = call(
+        "train", city, "--out", tmp_path / "run", "--engine", "cluster", "--actors", 3, *SETTINGS, "--json",
+    )  # fmt: skip
+    same_files(tmp_path / "run", local[0])
+    found, wanted = json.loads(told.stdout)["quality"], local[1]["quality"]
+    assert {name: found[name] for name in ("auc", "auc_few", "records")} == {
+        name: wanted[name] for name in ("auc", "auc_few", "records")
+    }
+    assert found["log_loss"] == pytest.approx(wanted["log_loss"], rel=1e-12)
+    assert found["gauc"] == pytest.approx(wanted["gauc"], rel=1e-12)
+    assert not (tmp_path / "run.checkpoint").exists()
+
+
+def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_path):
+    settings, done = load_run(local[0]).settings, []
+    with opened(city, settings, actors=2) as away:
+
+        def tell(passed) -> None:
+            done.append(passed.iteration)
+            if passed.iteration == 3:
+                os.kill(away.crew.one(1, "process"), signal.SIGKILL)
+
+        course = away.train(keeping=Keeping(tmp_path / "kept", every=2), tell=tell)
+        assert away.crew.mended == 1
+        away.save(tmp_path / "run", course, source=load_run(local[0]).source)
+    assert done == [1, 2, 3, 4]
+    same_files(tmp_path / "run", local[0])
+
+
+def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tmp_path, monkeypatch):
+    settings, begun = load_run(local[0]).settings, []
+
+    class Unlucky(apart.Preparing):
+        def _count(self, people):
+            begun.append(people)
+            if len(begun) == 1:
+                os.kill(self.crew.one(0, "process"), signal.SIGKILL)
+            return super()._count(people)
+
+    monkeypatch.setattr(apart, "Preparing", Unlucky)
+    with opened(city, settings, actors=2) as away:
+        away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
+    assert begun == [300, 300]
+    assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()

@@ -1,0 +1,117 @@
+"""People cut into shards come to what the oracle comes to, bit for bit: however many shards, wherever the cuts fall."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from prirec.engines import conducting, shard
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.noise import simulated_noise
+from prirec.errors import UsageError
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
+from support.shards import assert_shards_equal_the_oracle, cut
+from support.twins import UNUSUAL_CITIES, city, different_models
+
+VARIANTS = {
+    "rounds": SMALL_ROUNDS,
+    "rounds, some offline, some lost": change(SMALL_ROUNDS, participation={"online": 0.8, "dropout": 0.2}),
+    "rounds, some cohorts stay closed": change(SMALL_ROUNDS, participation={"online": 0.6, "dropout": 0.1}),
+    "rounds, gamma 1, K = 1": change(SMALL_ROUNDS, linear={"mixing": "fixed", "gamma": 1.0}, model={"dimension": 1}),
+    "rounds, 32 bits": change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 16}),
+    "private": SMALL_PRIVATE,
+    "private, some offline, some lost": change(SMALL_PRIVATE, participation={"online": 0.85, "dropout": 0.15}),
+    "private, below the floor": change(
+        SMALL_PRIVATE, floor=100, neighbours={"size": 100}, participation={"online": 0.5}
+    ),
+    "private, no popularity": change(SMALL_PRIVATE, features={"dynamic": False}),
+}
+EACH = pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+
+
+@EACH
+@pytest.mark.parametrize("shards", [1, 2, 3, 7])
+def test_any_number_of_shards(settings, shards):
+    samples = samples_of(city(), settings)
+    assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, shards))
+
+
+@EACH
+def test_people_dealt_out_at_random_so_that_every_cohort_is_split(settings):
+    samples = samples_of(city(), settings)
+    where = np.random.default_rng(3).integers(4, size=len(samples.ids))
+    assert_shards_equal_the_oracle(samples, settings, [np.flatnonzero(where == shard) for shard in range(4)])
+
+
+@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["rounds", "private"])
+def test_unusual_cities(made, settings):
+    settings = change(settings, participation={"online": 0.9, "dropout": 0.1})
+    samples = samples_of(made(), settings)
+    assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3))
+
+
+def test_a_shard_for_each_person():
+    settings = change(SMALL_ROUNDS, floor=2, neighbours={"size": 3})
+    samples = samples_of(small_city(people=7, records=30), settings)
+    rows = cut(samples, settings, 12)
+    assert len(rows) == 7
+    assert_shards_equal_the_oracle(samples, settings, rows)
+
+
+def test_the_settings_of_this_suite_make_a_difference():
+    assert different_models(VARIANTS.values()) == len(VARIANTS)
+
+
+# Where the cuts fall
+
+
+def test_everyone_is_in_one_shard_and_shards_have_about_as_much_work():
+    samples = samples_of(small_city(people=900, records=6000), SMALL_ROUNDS)
+    rows = cut(samples, SMALL_ROUNDS, 5)
+    effort = [int((samples.train.counts()[part] + 1).sum()) for part in rows]
+    assert np.array_equal(np.sort(np.concatenate(rows)), np.arange(len(samples.ids)))
+    assert max(effort) < 1.25 * min(effort)
+
+
+def test_cohorts_stay_whole_where_that_is_even_enough():
+    samples = samples_of(small_city(people=900, records=6000), SMALL_ROUNDS)
+    cohort = cohort_numbers(samples, SMALL_ROUNDS)
+    parts = [set(cohort[rows].tolist()) for rows in cut(samples, SMALL_ROUNDS, 3)]
+    assert sum(map(len, parts)) == int(cohort.max()) + 1
+
+
+def test_a_single_cohort_is_cut_rather_than_left_to_one_shard():
+    settings = change(SMALL_ROUNDS, neighbours={"size": 150})
+    samples = samples_of(city(), settings)
+    assert [len(rows) > 40 for rows in cut(samples, settings, 3)] == [True] * 3
+
+
+def test_no_shards_at_all_are_refused():
+    with pytest.raises(UsageError, match="at least one shard"):
+        cut(samples_of(city(), SMALL_ROUNDS), SMALL_ROUNDS, 0)
+
+
+# Mistakes, planted
+
+
+def test_a_cohort_that_shards_open_by_themselves_is_noticed(monkeypatch):
+    samples = samples_of(city(), SMALL_ROUNDS)
+    where = np.arange(len(samples.ids)) % 2
+    monkeypatch.setattr(shard.np, "isin", lambda numbers, split: np.zeros(len(numbers), dtype=bool))
+    with pytest.raises(AssertionError, match=r"say|differ"):
+        assert_shards_equal_the_oracle(samples, SMALL_ROUNDS, [np.flatnonzero(where == side) for side in (0, 1)])
+
+
+@pytest.mark.parametrize("kind", ["linear", "interaction"])
+def test_noise_that_the_conductor_forgets_is_noticed(kind, monkeypatch):
+    samples = samples_of(city(), SMALL_PRIVATE)
+    where = np.arange(len(samples.ids)) % 2
+
+    def forgetful(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
+        return simulated_noise(0 if where[0] == kind else wanted, count, where=where, **rest)
+
+    monkeypatch.setattr(conducting, "simulated_noise", forgetful)
+    run = partial(assert_shards_equal_the_oracle, samples, SMALL_PRIVATE)
+    with pytest.raises(AssertionError, match=r"say|differ"):
+        run([np.flatnonzero(where == side) for side in (0, 1)])

@@ -1,0 +1,182 @@
+"""A partitioned folder is the data set that it was made of, and each part of it is prepared as the whole would be."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from prirec.data.city import CityPlan, make_city
+from prirec.data.dataset import Category, Numbers, Tags
+from prirec.data.each import each
+from prirec.data.folder import read_folder
+from prirec.data.partition import partition_folder
+from prirec.data.partition_file import read_partition
+from prirec.data.partitioned import read_parts
+from prirec.data.recipe import Recipe
+from prirec.data.writing import write_folder
+from prirec.engines.randomness import run_key
+from prirec.errors import DataError, UsageError
+from support.cities import small_city, with_idle_people, with_moods, without_coordinates
+
+
+def unlabelled(city):
+    return replace(city.with_visits(city.visits.take(city.visits.label > 0)), labelled=False)
+
+
+CITIES = {
+    "a city": small_city,
+    "people without records": lambda: with_idle_people(small_city()),
+    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
+    "no coordinates": lambda: without_coordinates(small_city()),
+    "visits alone": lambda: unlabelled(small_city()),
+}
+
+
+def same_columns(a, b) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Numbers):
+        return np.array_equal(a.values, b.values, equal_nan=True)
+    if isinstance(a, Category):
+        return a.words == b.words and np.array_equal(a.codes, b.codes)
+    assert isinstance(a, Tags)
+    return a.words == b.words and np.array_equal(a.codes, b.codes) and np.array_equal(a.offsets, b.offsets)
+
+
+def assert_same(a, b) -> None:
+    assert a.people.ids == b.people.ids
+    assert a.places.ids == b.places.ids
+    assert (a.labelled, a.declared) == (b.labelled, b.declared)
+    for one, other in ((a.people, b.people), (a.places, b.places)):
+        assert (one.location is None) == (other.location is None)
+        assert one.location is None or np.array_equal(one.location, other.location, equal_nan=True)
+    for name in ("person", "place", "label", "time"):
+        assert np.array_equal(getattr(a.visits, name), getattr(b.visits, name))
+    for one, other in ((a.people.columns, b.people.columns), (a.places.columns, b.places.columns),
+                       (a.visits.context, b.visits.context)):  # fmt: skip
+        assert list(one) == list(other)
+        assert all(same_columns(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("made", CITIES.values(), ids=CITIES)
+def test_reading_all_parts_gives_the_data_set_back(made, kind, tmp_path):
+    write_folder(made(), tmp_path / "city", table_format=kind)
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=5)
+    whole, back = read_folder(tmp_path / "city").dataset, read_folder(tmp_path / "parts").dataset
+    assert_same(back, whole)
+    assert back.apart
+    assert not whole.apart
+
+
+def test_visits_alone_without_any_other_table_are_partitioned_too(tmp_path):
+    (tmp_path / "city").mkdir()
+    rows = "\n".join(f"{n % 30},{n % 7},{'a|b' if n % 2 else 'c'},{n % 3}" for n in range(200))
+    (tmp_path / "city" / "visits.csv").write_text(f"user,poi,mood,stars\n{rows}\n")
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=4)
+    assert_same(read_folder(tmp_path / "parts").dataset, read_folder(tmp_path / "city").dataset)
+
+
+def test_everyone_is_in_one_part_with_all_of_their_records_and_parts_are_even(tmp_path):
+    city = make_city(CityPlan(people=2000, places=200, records=20_000), np.random.default_rng(0))
+    write_folder(city, tmp_path / "city", table_format="parquet")
+    made = partition_folder(tmp_path / "city", tmp_path / "parts", parts=8)
+    assert made == read_partition(tmp_path / "parts")
+    assert (made.people, made.records) == (2000, 20_000)
+    parts = [read_parts(tmp_path / "parts", [part]).loaded.dataset for part in range(8)]
+    assert sorted(name for part in parts for name in part.people.ids) == sorted(city.people.ids)
+    assert [(len(part.people), len(part.visits)) for part in parts] == [(p.people, p.records) for p in made.parts]
+    effort = [part.people + part.records for part in made.parts]
+    assert max(effort) < 1.05 * min(effort)
+    spread = [np.ptp(part.people.location, axis=0).prod() for part in parts]
+    assert np.median(spread) < 0.5 * np.ptp(city.people.location, axis=0).prod()  # regions
+
+
+# Prepared apart as together
+
+RECIPES = {
+    "by record": Recipe(),
+    "by time": Recipe(split="time"),
+    "by moment": Recipe(split="moment"),
+    "three nearby negatives": Recipe(negatives="nearby", ratio=3, pool=10),
+    "by time, nearby": Recipe(split="time", negatives="nearby"),
+}
+
+
+def records(visits, ids):
+    columns = (visits.place.tolist(), visits.label.tolist(), visits.time.tolist())
+    return sorted(zip([ids[person] for person in visits.person], *columns, strict=True))
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_parts_are_split_and_given_negatives_as_the_whole_is(recipe, labelled, tmp_path):
+    city = small_city() if labelled else unlabelled(small_city())
+    write_folder(city, tmp_path / "city")
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=3)
+    key = partial(run_key, 7)
+    whole = read_folder(tmp_path / "parts").dataset
+    parts = [read_parts(tmp_path / "parts", [part]).loaded.dataset for part in range(3)]
+    wanted, found = each(whole, recipe, key), [each(part, recipe, key) for part in parts]
+    for side in ("train", "test"):
+        apart = [row for made, part in zip(found, parts, strict=True)
+                 for row in records(getattr(made, side), part.people.ids)]  # fmt: skip
+        assert sorted(apart) == records(getattr(wanted, side), whole.people.ids)
+    assert sum(made.left_out for made in found) == wanted.left_out
+
+
+def test_thinning_is_each_persons_own(tmp_path):
+    write_folder(small_city(), tmp_path / "city")
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
+    recipe, key = Recipe(thin=1), partial(run_key, 0)
+    whole = each(read_folder(tmp_path / "parts").dataset, recipe, key)
+    parts = [each(read_parts(tmp_path / "parts", [part]).loaded.dataset, recipe, key) for part in range(2)]
+    assert sum(len(part.train) for part in parts) == len(whole.train) < 0.8 * len(small_city().visits)
+
+
+@pytest.mark.statistical  # false alarm 1e-9 (six standard deviations of a binomial); must notice a share off by 0.02
+def test_a_record_is_for_training_with_the_stated_chance():
+    city = make_city(CityPlan(people=5000, places=300, records=100_000), np.random.default_rng(0))
+    made = each(replace(city, apart=True), Recipe(train_share=0.8), partial(run_key, 3))
+    deviation = 6 * np.sqrt(0.8 * 0.2 / 100_000)
+    share = len(made.train) / 100_000
+    assert abs(share - 0.8) < deviation < 0.02
+
+
+def test_training_negatives_avoid_what_is_trained_on_and_know_nothing_of_the_test():
+    city = unlabelled(small_city(people=60, places=30, records=900))
+    recipe, key = Recipe(), partial(run_key, 1)
+    made = each(replace(city, apart=True), recipe, key)
+    known = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y > 0}
+    drawn = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y < 0}
+    tested = {(p, j) for p, j, y in zip(made.test.person, made.test.place, made.test.label, strict=True) if y > 0}
+    assert drawn
+    assert not drawn & known
+    assert drawn & tested  # nothing keeps a training negative from a place of the test
+
+
+# Refusals
+
+
+def test_a_target_that_is_occupied_is_refused(tmp_path):
+    write_folder(small_city(), tmp_path / "city")
+    with pytest.raises(UsageError, match="not empty"):
+        partition_folder(tmp_path / "city", tmp_path / "city", parts=2)
+
+
+def test_visits_of_people_who_are_not_listed_are_refused_and_nothing_is_left_behind(tmp_path):
+    (tmp_path / "city").mkdir()
+    (tmp_path / "city" / "visits.csv").write_text("user,poi\na,x\nb,y\n")
+    (tmp_path / "city" / "users.csv").write_text("user\na\n")
+    with pytest.raises(DataError, match="not in the table of users"):
+        partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_damaged_manifest_is_refused(tmp_path):
+    write_folder(small_city(), tmp_path / "city")
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
+    (tmp_path / "parts" / "partition.json").write_text("{}")
+    with pytest.raises(DataError, match="damaged"):
+        read_folder(tmp_path / "parts")

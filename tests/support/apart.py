@@ -1,0 +1,23 @@
+"""Partitioned cities, prepared in parts in one process."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from prirec.data.dataset import Dataset
+from prirec.data.partition import partition_folder
+from prirec.data.writing import write_folder
+from prirec.engines.conducting import Together
+from prirec.evaluate.apart import Apart
+from prirec.evaluate.apart_conducting import CityApart, Preparing
+from prirec.settings import Settings
+
+
+def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
+    write_folder(city, folder / "city", table_format="parquet")
+    partition_folder(folder / "city", folder / "parts", parts=parts)
+    return folder / "parts"
+
+
+def made_ready(folder: Path, settings: Settings, which: Sequence[Sequence[int]]) -> tuple[list[Apart], CityApart]:
+    shards = [Apart(folder, some, settings) for some in which]
+    return shards, Preparing(Together(shards), folder, settings).city()

@@ -1,0 +1,38 @@
+"""Shards that end in the middle of a round, once: by the kill signal, or by waiting until their node is taken down."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from prirec.engines.shard import Shard, Share, Stepped
+from prirec.settings import Settings
+
+PATIENCE = 60.0
+
+
+class _Doomed(Shard):
+    def __init__(self, share: Share, settings: Settings, *, at: int, mark: Path, kill: bool):
+        super().__init__(share, settings)
+        self.at, self.mark, self.kill = at, mark, kill
+
+    def step(self, *args: Any) -> Stepped:
+        done = super().step(*args)  # models have moved, and nobody has heard of it
+        if self.state.iteration == self.at and not self.mark.exists():
+            if self.mark.parent.exists():
+                self.mark.touch()
+            if self.kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(PATIENCE)
+        return done
+
+
+class Doomed:
+    """A source: the shard that it makes ends in round `at`, unless one did before."""
+
+    def __init__(self, share: Share, *, at: int, mark: Path, kill: bool):
+        self.share, self.at, self.mark, self.kill = share, at, mark, kill
+
+    def shard(self, settings: Settings) -> Shard:
+        return _Doomed(self.share, settings, at=self.at, mark=self.mark, kill=self.kill)

@@ -1,0 +1,46 @@
+"""Runs over actors, for tests that have a Ray cluster."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from prirec.cluster.crew import RayCrew
+from prirec.cluster.keeping import Shelf
+from prirec.cluster.training import Run
+from prirec.cluster.worker import Given, Source
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.cutting import Cut
+from prirec.engines.shard import Share
+from prirec.engines.state import Passed, State
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from support.shards import gathered
+
+
+def in_actors(parts: Sequence[Share], settings: Settings) -> RayCrew:
+    return RayCrew(lambda at: Given(parts[at]), len(parts), settings)
+
+
+def after_all(
+    samples: Samples,
+    settings: Settings,
+    *,
+    source: Callable[[int, Share], Source],
+    kept: Path | None = None,
+    every: int = 2,
+    shards: int = 2,
+    tell: Callable[[Passed], None] = lambda passed: None,
+) -> tuple[State, int]:
+    """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
+    pieces = Cut.of(samples, cohort_numbers(samples, settings), shards=shards)
+    crew = RayCrew(lambda at: source(at, pieces.share(at)), shards, settings)
+    try:
+        shelf = None if kept is None else Shelf(kept, "a test", shards)
+        course = Run(crew, settings, pieces.whole, bool(len(pieces.split)), shelf, every, tell).finished()
+        conducted = course.state
+        whole = State(conducted.iteration, np.empty((len(samples.ids), samples.features + 1)), conducted.interaction,
+                      conducted.moments, conducted.means)  # fmt: skip
+        return gathered(crew, pieces.rows, whole), crew.mended
+    finally:
+        crew.dismiss()

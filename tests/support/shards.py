@@ -1,0 +1,58 @@
+"""A run over shards beside the oracle: what is gathered from them must be the oracle's state, bit for bit."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.codes import codes
+from prirec.engines.conducting import Conductor, Crew, Together
+from prirec.engines.cutting import Cut, rows_of_shards
+from prirec.engines.shard import Shard, Share
+from prirec.engines.state import State, start
+from prirec.engines.training import make_engine
+from prirec.features.samples import Samples
+from prirec.settings import Settings
+from support.cities import same_state
+
+Made = Callable[[Sequence[Share], Settings], Crew]
+
+
+def in_one_process(parts: Sequence[Share], settings: Settings) -> Crew:
+    return Together([Shard(part, settings) for part in parts])
+
+
+def cut(samples: Samples, settings: Settings, shards: int) -> list[np.ndarray]:
+    return rows_of_shards(cohort_numbers(samples, settings), samples.train.counts(), shards=shards)
+
+
+def gathered(crew: Crew, rows: Sequence[np.ndarray], into: State) -> State:
+    """The state as one machine would have it."""
+    linear, means = np.full_like(into.linear, np.nan), {}
+    for part, (models, numbers, own) in zip(rows, crew.each("told"), strict=True):
+        linear[part] = models
+        means |= dict(zip(numbers.tolist(), own, strict=True))
+    return State(into.iteration, linear, into.interaction, into.moments, np.array([means[c] for c in sorted(means)]))
+
+
+def assert_shards_equal_the_oracle(
+    samples: Samples,
+    settings: Settings,
+    rows: Sequence[np.ndarray],
+    *,
+    made: Made = in_one_process,
+    iterations: int = 3,
+) -> None:
+    oracle, state = start(samples, settings), start(samples, settings)
+    plain, cut_up = (
+        make_engine("plain", samples, settings),
+        Cut.at(samples, cohort_numbers(samples, settings), list(rows)),
+    )
+    crew = made([cut_up.share(at) for at in range(len(rows))], settings)
+    conductor = Conductor(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
+    for _ in range(iterations):
+        found, wanted = conductor.advance(state), plain.advance(oracle)
+        if found != wanted:
+            raise AssertionError(f"the shards say {found}, the oracle says {wanted}")
+        if not same_state(gathered(crew, rows, state), oracle):
+            raise AssertionError(f"after iteration {oracle.iteration} the states differ")
