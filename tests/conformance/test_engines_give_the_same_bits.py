@@ -4,20 +4,7 @@ import pytest
 
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
 from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
-
-ROUNDS = {
-    "as preset": {},
-    "some offline, some lost": {"participation": {"online": 0.7, "dropout": 0.3}},
-    "gamma 0": {"linear": {"mixing": "fixed", "gamma": 0.0}},
-    "gamma 1": {"linear": {"mixing": "fixed", "gamma": 1.0}},
-    "clips that bite": {"linear": {"clip": 0.1}, "interaction": {"clip": 0.001}},
-    "K = 1": {"model": {"dimension": 1}},
-    "K = 6": {"model": {"dimension": 6}},
-    "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}},
-    "below the floor": {"floor": 100, "participation": {"online": 0.5}},
-    "no context": {"features": {"context": False}},
-    "another seed": {"seed": 2**63 - 1},
-}
+from support.variants import ROUNDS
 
 PAPER = {
     "as preset": {},
