@@ -12,13 +12,16 @@ from prirec.cluster.connecting import LOOPBACK, library
 from prirec.cluster.gathered import train
 from prirec.cluster.worker import Given
 from prirec.engines import training
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.cutting import Cut
 from prirec.engines.training import Keeping
 from prirec.errors import StateError, UsageError
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of
 from support.doomed_shards import Doomed
-from support.on_ray import after_all, in_actors
+from support.on_ray import after_all, in_actors, moved_into
 from support.shards import assert_shards_equal_the_oracle, cut
-from support.twins import city
+from support.twins import UNUSUAL_CITIES, city
+from support.variants import PRIVATE_ROUNDS, ROUNDS
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
 LOSSY = {"online": 0.85, "dropout": 0.15}
@@ -37,10 +40,34 @@ def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(monkeypa
     assert_shards_equal_the_oracle(samples, settings, rows, made=in_actors)
 
 
-def test_rounds_under_a_budget():
-    settings = change(SMALL_PRIVATE, participation=LOSSY)
+VARIANTS = {
+    **{f"rounds, {name}": change(SMALL_ROUNDS, **changes) for name, changes in ROUNDS.items()},
+    **{f"private, {name}": change(SMALL_PRIVATE, **changes) for name, changes in PRIVATE_ROUNDS.items()},
+}
+
+
+@pytest.fixture(scope="module")
+def three_actors(nodes):
+    """Started once, and given other people by each test."""
+    samples = samples_of(city(), SMALL_ROUNDS)
+    pieces = Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=3)
+    made = in_actors([pieces.share(at) for at in range(3)], SMALL_ROUNDS)
+    yield made
+    made.dismiss()
+
+
+@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+def test_every_variant_of_the_conformance_suite(settings, three_actors):
     samples = samples_of(city(), settings)
-    assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3), made=in_actors)
+    assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3), made=partial(moved_into, three_actors))
+
+
+@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
+def test_unusual_cities(made, three_actors):
+    settings = change(SMALL_PRIVATE, participation=LOSSY)
+    samples = samples_of(made(), settings)
+    rows = [np.flatnonzero(np.arange(len(samples.ids)) % 3 == shard) for shard in range(3)]
+    assert_shards_equal_the_oracle(samples, settings, rows, made=partial(moved_into, three_actors))
 
 
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["rounds", "private"])
@@ -106,9 +133,9 @@ class OnNode(Doomed):
         super().__init__(share, at=3, mark=mark, kill=False)
         self.node = node
 
-    def shard(self, settings):
+    def shard(self, settings, public):
         here = library().get_runtime_context().get_node_id() == self.node
-        return super().shard(settings) if here else Given(self.share).shard(settings)
+        return super().shard(settings, public) if here else Given.shard(self, settings, public)
 
 
 # Going on

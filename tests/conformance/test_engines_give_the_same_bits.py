@@ -4,29 +4,9 @@ import pytest
 
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
 from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
+from support.variants import LATENT_ROUNDS, ROUNDS
 
-ROUNDS = {
-    "as preset": {},
-    "some offline, some lost": {"participation": {"online": 0.7, "dropout": 0.3}},
-    "gamma 0": {"linear": {"mixing": "fixed", "gamma": 0.0}},
-    "gamma 1": {"linear": {"mixing": "fixed", "gamma": 1.0}},
-    "clips that bite": {"linear": {"clip": 0.1}, "interaction": {"clip": 0.001}},
-    "K = 1": {"model": {"dimension": 1}},
-    "K = 6": {"model": {"dimension": 6}},
-    "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}},
-    "below the floor": {"floor": 100, "participation": {"online": 0.5}},
-    "no context": {"features": {"context": False}},
-    "another seed": {"seed": 2**63 - 1},
-    "K' = 3": {"latent": {"dimension": 3}},
-    "K' = 1": {"latent": {"dimension": 1}},
-    "K' = 8, some offline, some lost": {"latent": {"dimension": 8}, "participation": {"online": 0.7, "dropout": 0.3}},
-    "K' = 3, clips that bite": {"latent": {"dimension": 3}, "interaction": {"clip": 0.001}},
-    "K' = 3, 32 bits": {"latent": {"dimension": 3}, "ring": {"bits": 32, "fraction_bits": 20}},
-    "K' = 3, below the floor": {"latent": {"dimension": 3}, "floor": 100, "participation": {"online": 0.5}},
-    "K' = 3, other rates": {
-        "latent": {"dimension": 3, "alpha": 0.3, "lambda_u": 0.0, "lambda_p": 0.2, "pace": 0.05, "weight": 2.0}
-    },
-}
+EVERY = ROUNDS | LATENT_ROUNDS
 
 PAPER = {
     "as preset": {},
@@ -60,7 +40,7 @@ PAPER = {
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
+@pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
 def test_rounds(changes, threads):
     settings = change(SMALL_ROUNDS, **changes)
     assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
@@ -93,4 +73,4 @@ def test_rounds_with_more_threads_than_people():
 
 
 def test_the_settings_of_this_suite_make_a_difference():
-    assert different_models(change(SMALL_ROUNDS, **changes) for changes in ROUNDS.values()) == len(ROUNDS)
+    assert different_models(change(SMALL_ROUNDS, **changes) for changes in EVERY.values()) == len(EVERY)

@@ -12,25 +12,17 @@ from prirec.errors import UsageError
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.shards import assert_shards_equal_the_oracle, cut
 from support.twins import UNUSUAL_CITIES, city, different_models
+from support.variants import PRIVATE_ROUNDS, ROUNDS
 
 VARIANTS = {
-    "rounds": SMALL_ROUNDS,
-    "rounds, some offline, some lost": change(SMALL_ROUNDS, participation={"online": 0.8, "dropout": 0.2}),
-    "rounds, some cohorts stay closed": change(SMALL_ROUNDS, participation={"online": 0.6, "dropout": 0.1}),
-    "rounds, gamma 1, K = 1": change(SMALL_ROUNDS, linear={"mixing": "fixed", "gamma": 1.0}, model={"dimension": 1}),
-    "rounds, 32 bits": change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 16}),
-    "private": SMALL_PRIVATE,
-    "private, some offline, some lost": change(SMALL_PRIVATE, participation={"online": 0.85, "dropout": 0.15}),
-    "private, below the floor": change(
-        SMALL_PRIVATE, floor=100, neighbours={"size": 100}, participation={"online": 0.5}
-    ),
-    "private, no popularity": change(SMALL_PRIVATE, features={"dynamic": False}),
+    **{f"rounds, {name}": change(SMALL_ROUNDS, **changes) for name, changes in ROUNDS.items()},
+    **{f"private, {name}": change(SMALL_PRIVATE, **changes) for name, changes in PRIVATE_ROUNDS.items()},
 }
 EACH = pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
 
 
 @EACH
-@pytest.mark.parametrize("shards", [1, 2, 3, 7])
+@pytest.mark.parametrize("shards", [1, 3, 7])
 def test_any_number_of_shards(settings, shards):
     samples = samples_of(city(), settings)
     assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, shards))

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from prirec.cluster.worker import Given
 from prirec.engines.shard import Shard, Share, Stepped
 from prirec.settings import Settings
 
@@ -28,11 +29,12 @@ class _Doomed(Shard):
         return done
 
 
-class Doomed:
+class Doomed(Given):
     """A source: the shard that it makes ends in round `at`, unless one did before."""
 
     def __init__(self, share: Share, *, at: int, mark: Path, kill: bool):
-        self.share, self.at, self.mark, self.kill = share, at, mark, kill
+        super().__init__(share)
+        self.at, self.mark, self.kill = at, mark, kill
 
-    def shard(self, settings: Settings) -> Shard:
-        return _Doomed(self.share, settings, at=self.at, mark=self.mark, kill=self.kill)
+    def shard(self, settings: Settings, public: Any) -> Shard:
+        return _Doomed(self.with_places(public), settings, at=self.at, mark=self.mark, kill=self.kill)

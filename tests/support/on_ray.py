@@ -19,7 +19,15 @@ from support.shards import gathered
 
 
 def in_actors(parts: Sequence[Share], settings: Settings) -> RayCrew:
-    return RayCrew(lambda at: Given(parts[at]), len(parts), settings)
+    return RayCrew(lambda at: Given(parts[at]), len(parts), settings, public=parts[0].samples.places)
+
+
+def moved_into(crew: RayCrew, parts: Sequence[Share], settings: Settings) -> RayCrew:
+    """The same actors with other people: new ones would take seconds to start."""
+    crew.source, crew.settings = (lambda at: Given(parts[at])), settings
+    crew._public = crew.ray.put(parts[0].samples.places)
+    crew.ray.get([crew.loaded(actor, at) for at, actor in enumerate(crew.actors)])
+    return crew
 
 
 def after_all(
@@ -34,7 +42,7 @@ def after_all(
 ) -> tuple[State, int]:
     """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
     pieces = Cut.of(samples, cohort_numbers(samples, settings), shards=shards)
-    crew = RayCrew(lambda at: source(at, pieces.share(at)), shards, settings)
+    crew = RayCrew(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
     try:
         shelf = None if kept is None else Shelf(kept, "a test", shards)
         course = Run(crew, settings, pieces.whole, bool(len(pieces.split)), shelf, every, tell).finished()

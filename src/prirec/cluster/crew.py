@@ -20,10 +20,12 @@ class LostError(StateError):
 
 
 class RayCrew:
-    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew."""
+    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew. What is public and the same
+    for all shards goes once to each node."""
 
-    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings):
+    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings, *, public: Any = None):
         self.ray, self.settings, self.source = library(), settings, source
+        self._public = self.ray.put(public)
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
         self._dead = ActorTrouble(self.ray)
         self.actors = self._begun(range(shards))
@@ -86,8 +88,7 @@ class RayCrew:
             remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
             actors = [remote.remote() for _ in which]
             try:
-                pairs = zip(actors, which, strict=True)
-                self._got([actor.load.remote(self.ray.put(self.source(at)), self.settings) for actor, at in pairs])
+                self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
             except LostError:
                 for actor in actors:
                     self.ray.kill(actor)
@@ -95,6 +96,10 @@ class RayCrew:
             else:
                 return actors
         raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
+
+    def loaded(self, actor: Any, at: int) -> Any:
+        """The promise of an actor that it has made its shard."""
+        return actor.load.remote(self.ray.put(self.source(at)), self.settings, self._public)
 
     def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
         """For each shard where its answer will be, and where the size of that will be."""

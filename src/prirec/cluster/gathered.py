@@ -30,7 +30,7 @@ def train(
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
     cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
-    crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings)
+    crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
         shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
         every = 1 if keeping is None else keeping.every

@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,22 +15,28 @@ from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shard import Shard, Share
 from prirec.evaluate.apart_results import Finished
 from prirec.settings import Settings
+from prirec.types import FeatureArray
 
 
 class Source(Protocol):
     """Where a shard's people come from."""
 
-    def shard(self, settings: Settings) -> Any: ...
+    def shard(self, settings: Settings, public: Any) -> Any:
+        """With what is public and was handed to all shards alike."""
 
 
 class Given:
-    """People that the driver hands over."""
+    """People that the driver hands over; the features of places come apart from them."""
 
     def __init__(self, share: Share):
-        self.share = share
+        none = share.samples.popularity[:0]
+        self.share = replace(share, samples=replace(share.samples, places=none, popularity=none))
 
-    def shard(self, settings: Settings) -> Shard:
-        return Shard(self.share, settings)
+    def shard(self, settings: Settings, public: Any) -> Shard:
+        return Shard(self.with_places(public), settings)
+
+    def with_places(self, places: FeatureArray) -> Share:
+        return replace(self.share, samples=replace(self.share.samples, places=places))
 
 
 class Replayed:
@@ -38,7 +45,8 @@ class Replayed:
     def __init__(self, folder: str, which: Sequence[int], calls: Sequence[tuple[str, tuple[Any, ...]]]):
         self.folder, self.which, self.calls = folder, which, calls
 
-    def shard(self, settings: Settings) -> Finished:
+    def shard(self, settings: Settings, public: Any) -> Finished:
+        del public  # parts have their own way to it: what was told to assemble them
         apart = Finished(Path(self.folder), self.which, settings)
         for name, args in self.calls:
             getattr(apart, name)(*args)
@@ -51,9 +59,9 @@ class Worker:
     def __init__(self) -> None:
         self.shard: Any = None
 
-    def load(self, source: Source, settings: Settings) -> None:
+    def load(self, source: Source, settings: Settings, public: Any) -> None:
         """Apart from making the actor, so that a refusal is told from a death."""
-        self.shard = source.shard(settings)
+        self.shard = source.shard(settings, public)
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
         """The answer, and how many bytes of arrays are in it."""
