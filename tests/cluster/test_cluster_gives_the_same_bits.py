@@ -10,7 +10,7 @@ import pytest
 from prirec.cluster import crew
 from prirec.cluster.connecting import LOOPBACK, library
 from prirec.cluster.gathered import train
-from prirec.cluster.worker import Given
+from prirec.cluster.worker import Given, Worker
 from prirec.engines import training
 from prirec.engines.circles import cohort_numbers
 from prirec.engines.cutting import Cut
@@ -200,3 +200,17 @@ class Dying(Doomed):
 
     def __init__(self, share, *, mark):
         super().__init__(share, at=2, mark=mark, kill=True)
+
+
+def test_processors_that_others_have_taken_meanwhile_are_done_without(monkeypatch):
+    """Two actors ask for a processor each, and somebody else has both: they are placed all the same."""
+    monkeypatch.setattr(crew, "PLACED", 2.0)
+    ray = library()
+    others = [ray.remote(num_cpus=1)(Worker).remote() for _ in range(2)]
+    ray.get([other.process.remote() for other in others])
+    samples = samples_of(city(), SMALL_ROUNDS)
+    monkeypatch.setattr(ray, "available_resources", lambda: {"CPU": 2.0})
+    state, _ = after_all(samples, SMALL_ROUNDS, source=lambda shard, share: Given(share))
+    assert same_state(state, uninterrupted(SMALL_ROUNDS, samples))
+    for other in others:
+        ray.kill(other)

@@ -12,6 +12,7 @@ from prirec.errors import PrirecError, StateError, UsageError
 from prirec.settings import Settings
 
 FAN_IN = 16  # sums that are added by one task
+PLACED = 30.0  # seconds until an actor should have a process; the next time they are twice as many
 ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
 
 
@@ -82,20 +83,27 @@ class RayCrew:
 
     def _begun(self, which: Sequence[int]) -> list[Any]:
         """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
-        for _ in range(ATTEMPTS):
-            free = self.ray.available_resources().get("CPU", 0.0)
+        crowded = False
+        for attempt in range(ATTEMPTS):
+            free = 0.0 if crowded else self.ray.available_resources().get("CPU", 0.0)
             each = 1 if free >= len(which) else 0  # no part of one: three halves do not fit on two nodes of one each
             remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
             actors = [remote.remote() for _ in which]
+            crowded = not self._placed(actors, patience=PLACED * 2 ** min(attempt, 5))
             try:
-                self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
+                if not crowded:
+                    self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
+                    return actors
             except LostError:
-                for actor in actors:
-                    self.ray.kill(actor)
                 sleep(PAUSE)
-            else:
-                return actors
+            for actor in actors:
+                self.ray.kill(actor)
         raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
+
+    def _placed(self, actors: Sequence[Any], *, patience: float) -> bool:
+        """Whether all of them have found a node; how many processors are free is known only roughly."""
+        pings = [actor.process.remote() for actor in actors]
+        return not pings or not self.ray.wait(pings, num_returns=len(pings), timeout=patience)[1]
 
     def loaded(self, actor: Any, at: int) -> Any:
         """The promise of an actor that it has made its shard."""
