@@ -25,7 +25,7 @@ def test_without_a_preset_the_printed_settings_are_the_private_ones():
 
 
 def test_settings_that_have_no_value_are_named_in_a_comment():
-    unset = "data.at_least, data.thin, popularity.cap, privacy.period_days, neighbours.among, latent"
+    unset = "data.at_least, data.thin, popularity.cap, privacy.period_days, neighbours.alike, neighbours.among, latent"
     assert f"# Left to their defaults: {unset}\n" in call("settings").stdout
     assert "popularity.cap, privacy.epsilon_per_user, " in call("settings", "--preset", "rounds").stdout
 

@@ -214,7 +214,7 @@ def fail(*args, **kwargs):
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("step", ["prirec.engines.run_folder._write", "pathlib.Path.rename"])
+@pytest.mark.parametrize("step", ["prirec.engines.run_folder.write_file", "pathlib.Path.rename"])
 def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step):
     monkeypatch.setattr(step, fail)
     with pytest.raises(StateError, match="No space left on device"):
@@ -222,7 +222,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("step", ["prirec.engines.run_folder._write", "pathlib.Path.rename"])
+@pytest.mark.parametrize("step", ["prirec.engines.run_folder.write_file", "pathlib.Path.rename"])
 def test_a_failure_while_overwriting_leaves_the_earlier_run(folder, monkeypatch, step):
     monkeypatch.setattr(step, fail)
     with pytest.raises(StateError, match="No space left on device"):

@@ -78,11 +78,12 @@ class Portions(Store):
         inviting: Any = (),
         masking: Any = (),
         holder: bytes | None = None,
-    ) -> None:
+    ) -> int:
         if self.away:
             raise StateError("away")
-        super().deliver(letters, persists=persists, inviting=inviting, masking=masking, holder=holder)
+        first = super().deliver(letters, persists=persists, inviting=inviting, masking=masking, holder=holder)
         self.written.append((len(letters), len(persists), len(masking)))
+        return first
 
 
 @pytest.fixture
