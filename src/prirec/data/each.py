@@ -9,13 +9,14 @@ person has none, it is left out.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from prirec.data.dataset import Dataset, Visits
 from prirec.data.filters import distinct_pairs, thinned
-from prirec.data.negatives import NOWHERE, Draw, nearby, uniform
+from prirec.data.negatives import NOWHERE, Draw, blind_anchor, nearby, uniform
 from prirec.data.recipe import Prepared, Recipe, filtered, ordered, refuse_empty, refuse_nothing_left
 from prirec.data.splits import by_time
 from prirec.errors import UsageError
@@ -123,7 +124,7 @@ def _with_negatives(kept: Dataset, recipe: Recipe, chance: Chance) -> Made:
         at = np.flatnonzero(negative & (train == side))
         known = train[::width] if side else np.ones(len(positives), dtype=np.bool_)
         words = chance.words(f"negatives, {side}", rows.person[at], number[at])
-        anchor = _anchors(positives, of[at], known=known, words=words)
+        anchor = blind_anchor(positives, of[at], known=known, pick=partial(_picked, words))
         moment[at] = anchor
         place[at] = _drawn(positives, rows.person[at], anchor, known=known, draw=draw, words=words, J=len(kept.places))
     fine = ~negative | ((place != NOWHERE) & (moment >= 0))
@@ -133,17 +134,8 @@ def _with_negatives(kept: Dataset, recipe: Recipe, chance: Chance) -> Made:
     return Made(parts[0], parts[1], int(negative.sum()), int((~fine).sum()))
 
 
-def _anchors(positives: Visits, of: OffsetArray, *, known: BoolArray, words: KeyArray) -> OffsetArray:
-    """The own positive where it is known, else a known one of the same person, else none (-1)."""
-    rows = np.flatnonzero(known)
-    rows = rows[np.argsort(positives.person[rows], kind="stable")]
-    count = np.bincount(positives.person[rows], minlength=int(positives.person.max(initial=0)) + 1)
-    start = np.cumsum(count) - count
-    anchor = np.where(known[of], of, -1)
-    hidden = np.flatnonzero(~known[of] & (count[positives.person[of]] > 0))
-    person = positives.person[of[hidden]]
-    anchor[hidden] = rows[start[person] + below_each(words[hidden], count[person].astype(np.uint64)).astype(np.int64)]
-    return anchor
+def _picked(words: KeyArray, rows: OffsetArray, counts: OffsetArray) -> OffsetArray:
+    return below_each(words[rows], counts.astype(np.uint64)).astype(np.int64)
 
 
 class _Keyed:

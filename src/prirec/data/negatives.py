@@ -67,10 +67,13 @@ def draw_negatives(
     return chosen
 
 
-def blind_anchor(positives: Visits, of: np.ndarray, *, known: BoolArray, rng: np.random.Generator) -> OffsetArray:
+def blind_anchor(
+    positives: Visits, of: np.ndarray, *, known: BoolArray, pick: Callable[[OffsetArray, OffsetArray], OffsetArray]
+) -> OffsetArray:
     """Which positive a negative of each of these goes by, for place and moment, when only known ones may be looked at.
 
-    Its own if that is known, else a known one of the same person, else none (-1).
+    Its own if that is known, else a known one of the same person, else none (-1). `pick(rows, counts)` draws, for these
+    rows of `of`, one of so many.
     """
     rows = np.flatnonzero(known)
     rows = rows[np.argsort(positives.person[rows], kind="stable")]
@@ -79,7 +82,7 @@ def blind_anchor(positives: Visits, of: np.ndarray, *, known: BoolArray, rng: np
     anchor = np.where(known[of], of, -1)
     hidden = np.flatnonzero(~known[of] & (count[positives.person[of]] > 0))
     person = positives.person[of[hidden]]
-    anchor[hidden] = rows[start[person] + rng.integers(count[person])]
+    anchor[hidden] = rows[start[person] + pick(hidden, count[person])]
     return anchor
 
 

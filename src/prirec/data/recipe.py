@@ -155,7 +155,7 @@ def _draw_side(
     positives = dataset.visits
     seen, near, moment = positives, positives.place[of], of
     if known is not None:
-        anchor = blind_anchor(positives, of, known=known, rng=rng)
+        anchor = blind_anchor(positives, of, known=known, pick=lambda rows, counts: rng.integers(counts))
         seen, near = positives.take(known), np.where(anchor < 0, NOWHERE, positives.place[anchor])
         moment = someone_known(anchor, known=known, rng=rng)
     person = positives.person[of]

@@ -10,6 +10,7 @@ records, on which guesses can be tried. In a deployment there are no such files.
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -96,18 +97,24 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.mkdir(parents=True)
-        contents = _contents(run)
-        hashes = {name: hash_of(data) for name, data in contents.items()}
-        card = Card(version=VERSION, source=run.source, rows=run.rows, made_with=made_with(), files=hashes)
-        sealed = msgspec.structs.replace(card, seal=card.sealed())
-        contents["run.json"] = msgspec.json.format(msgspec.json.encode(sealed), indent=2)
-        for name, data in contents.items():
-            write_file(beside / name, data)
+        write_files(beside, _contents(run), source=run.source, rows=run.rows)
         move_in(beside, path)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)  # there only if it was not moved into place
+
+
+def write_files(
+    folder: Path, contents: Mapping[str, bytes], *, source: str, rows: str, there: Mapping[str, str] | None = None
+) -> None:
+    """These files, and the card that names them; `there` are the hashes of files that are in the folder already."""
+    hashes = {**(there or {}), **{name: hash_of(data) for name, data in contents.items()}}
+    card = Card(version=VERSION, source=source, rows=rows, made_with=made_with(), files=hashes)
+    sealed = msgspec.structs.replace(card, seal=card.sealed())
+    named = {**contents, "run.json": msgspec.json.format(msgspec.json.encode(sealed), indent=2)}
+    for name, data in named.items():
+        write_file(folder / name, data)
 
 
 def move_in(beside: Path, path: Path) -> None:

@@ -13,8 +13,7 @@ from numpy.lib.format import open_memmap
 from prirec import settings_file
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.conducting import Crew
-from prirec.engines.run_card import VERSION, Card, hash_of, made_with
-from prirec.engines.run_folder import bytes_of, move_in, write_file
+from prirec.engines.run_folder import bytes_of, move_in, write_files
 from prirec.engines.starts import starts_from
 from prirec.engines.state import Passed
 from prirec.errors import StateError
@@ -57,13 +56,7 @@ def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, s
         beside.mkdir(parents=True)
         rows = _long_files(beside, crew, city)
         hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        contents = _short(crew, city, course)
-        hashes |= {name: hash_of(data) for name, data in contents.items()}
-        card = Card(version=VERSION, source=source, rows=rows, made_with=made_with(), files=hashes)
-        sealed = msgspec.structs.replace(card, seal=card.sealed())
-        contents["run.json"] = msgspec.json.format(msgspec.json.encode(sealed), indent=2)
-        for name, data in contents.items():
-            write_file(beside / name, data)
+        write_files(beside, _short(crew, city, course), source=source, rows=rows, there=hashes)
         move_in(beside, path)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
