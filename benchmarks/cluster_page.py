@@ -70,9 +70,8 @@ def outlook(found: dict[str, Any]) -> list[str]:
         "",
         "Opening the cohorts of the preset `rounds` (200 people each) is in these slopes. What grows beside people is "
         "the catalogue: every node holds its features once, every actor those of places that its own people come to. "
-        "When a run is saved, the driver gathers the means of cohorts to work out where newcomers start: "
-        f"{model:,} bytes a cohort, {PEOPLE / 1000 * model / 1e9:.2f} GB for cohorts of 1,000; this one step is not "
-        "within the driver's gigabyte for cohorts of 200.",
+        f"When a run is saved, the driver has a start for newcomers to each inhabited cell: {model:,} bytes a cell, "
+        "however many people live there. Of cohorts it has numbers, eight bytes each.",
     ]
 
 

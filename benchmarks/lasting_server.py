@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import low_floor
-from prirec.recommender.conductor import conduct
+from prirec.recommender.conducting import conduct
 from prirec.recommender.gathering import Pace
 from prirec.recommender.serving import Worker, serve
 from prirec.rehearsal import lifeline

@@ -8,6 +8,7 @@ answered.
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import urandom
 from pathlib import Path
@@ -17,18 +18,18 @@ from typing import Any
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
+from prirec.recommender.conducting import BUSY, HEARING, stopped
 from prirec.recommender.conductor import Conductor
 from prirec.recommender.gathering import Pace
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.outbox import Wake
 from prirec.recommender.progress import Progress
 from prirec.recommender.serving import Worker, serve
-from prirec.recommender.store import Store
+from prirec.recommender.store import OvertakenError, Store
 from prirec.rehearsal import lifeline
 
 MANY = Rate(1e6, 1_000_000)  # a whole city comes from one address
 OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
-PAUSE = 0.02  # seconds between two looks, as a conductor's with rounds under way
 AGES = 3600.0
 TERMS = Terms("double", "collector", length=445, ring_bits=64, fraction_bits=24, bound=2**30, floor=100)
 
@@ -57,28 +58,31 @@ class Relaying(Conductor):
     cohorts: Cohorts
 
     def tick(self) -> bool:
-        if self.gatherings and self._progress() is None:
+        try:
+            return super().tick()
+        except OvertakenError:
             over = list(self.gatherings)
             burnt = [Persist(of, Stage.BURNT, bytes(32)) for of in over]
             self.store.advance(progress=None, persists=burnt, over=over, holder=self.holder)
             self.gatherings.clear()
-        return super().tick()
+            return True
 
     def _on(self, progress: Progress) -> Any:
         return self.cohorts
 
 
-def relay(store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None], cohort: int) -> None:
-    """recommender.conductor.conduct, with a lease that nobody else wants."""
+def relay(store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None], cohort: int) -> None:
+    """recommender.conducting.conduct, with a lease that nobody else wants."""
     holder = urandom(16)
     store.lease(holder, AGES)
-    conductor = Relaying(store, holder=holder, pace=Pace(coming=AGES, step=AGES), wake=wake)
-    conductor.cohorts = Cohorts(conductor, size=cohort)
-    while not stop.is_set():
-        if conductor.tick():
-            wake(())
-        else:
-            stop.wait(PAUSE)
+    with ThreadPoolExecutor(HEARING) as pool:
+        pace = Pace(coming=AGES, step=AGES)
+        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, side_by_side=pool.map)
+        conductor.cohorts = Cohorts(conductor, size=cohort)
+        moved = False
+        while not stopped(stop, came, 0.0 if moved else BUSY):
+            if moved := conductor.tick():
+                wake(())
 
 
 def main(store: str, certificate: str, key: str, cohort: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from prirec.cluster import apart
 from prirec.cluster.apart import opened
+from prirec.cluster.crew import RayCrew
 from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping
 from support.apart import partitioned
@@ -68,6 +69,27 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
         assert away.crew.mended == 1
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
     assert done == [1, 2, 3, 4]
+    same_files(tmp_path / "run", local[0])
+
+
+def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
+    """The checkpoint is of the round before the last; what is measured and saved is of the last."""
+    lost = {"test", "write_records"}
+    asked = RayCrew._asked
+
+    def asked_and_lost(self, call, args):
+        if call in lost:
+            lost.remove(call)
+            os.kill(self.one(1, "process"), signal.SIGKILL)
+        return asked(self, call, args)
+
+    with opened(city, load_run(local[0]).settings, actors=2) as away:
+        course = away.train(keeping=Keeping(tmp_path / "kept", every=3), tell=lambda passed: None)
+        monkeypatch.setattr(RayCrew, "_asked", asked_and_lost)
+        quality = away.quality(course)
+        away.save(tmp_path / "run", course, source=load_run(local[0]).source)
+        assert (lost, away.crew.mended) == (set(), 2)
+    assert quality.auc == local[1]["quality"]["auc"]
     same_files(tmp_path / "run", local[0])
 
 

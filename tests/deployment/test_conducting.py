@@ -17,10 +17,11 @@ from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
 from prirec.protocols.moves import State
-from prirec.recommender import conductor
+from prirec.recommender import conducting, conductor
 from prirec.recommender import progress as rules
 from prirec.recommender.beginning import publish
-from prirec.recommender.conductor import Told, conduct
+from prirec.recommender.conducting import conduct
+from prirec.recommender.conductor import Told
 from prirec.recommender.gathering import Pace
 from prirec.recommender.lease import Lease
 from prirec.recommender.publishing import Source
@@ -146,27 +147,28 @@ def test_what_a_conductor_left_is_tried_again_unless_boxes_were_delivered(kind, 
     assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
 
 
-async def in_real_time(chaos: Chaos, *, seconds: float) -> None:
-    """Devices take part in what somebody else conducts."""
+async def in_real_time(chaos: Chaos, came: Event, *, seconds: float) -> None:
+    """Devices take part in what somebody else conducts, who is told whenever they have handed something in."""
     limit = monotonic() + seconds
     while chaos.under_way and monotonic() < limit:
         for body in chaos.bodies:
             await body.agent.step(wait=0)
+        came.set()
         await asyncio.sleep(0.01)
 
 
 def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeypatch):
-    monkeypatch.setattr(conductor, "_IDLE", 0.01)
-    monkeypatch.setattr(conductor, "_LONGEST", 0.02)
-    chaos, told, stop, failed = town(2), list[Told](), Event(), list[int]()
+    monkeypatch.setattr(conducting, "IDLE", 0.01)
+    monkeypatch.setattr(conducting, "LONGEST", 0.02)
+    chaos, told, stop, came, failed = town(2), list[Told](), Event(), Event(), list[int]()
     chaos.mortal.luck = Luck(np.random.default_rng(7), Weather(server_full=0.15))
     asyncio.run(begun(chaos))
     chaos.store.release(chaos.conductor.holder)
-    given = {"pace": Pace(60.0, 60.0), "tell": told.append, "failed": partial(failed.append, 1)}
+    given = {"came": came, "pace": Pace(60.0, 60.0), "tell": told.append, "failed": partial(failed.append, 1)}
     thread = Thread(target=conduct, args=(chaos.mortal, stop), kwargs=given)
     thread.start()
     try:
-        asyncio.run(in_real_time(chaos, seconds=60))
+        asyncio.run(in_real_time(chaos, came, seconds=60))
     finally:
         stop.set()
         thread.join()
@@ -177,6 +179,23 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     assert events.count("waiting") == len(failed) > 3
     assert "lost" not in events
     assert chaos.store.lease(b"another", 15.0)  # it was given back
+
+
+def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
+    monkeypatch.setattr(conducting, "IDLE", 1000.0)
+    monkeypatch.setattr(conducting, "BUSY", 1000.0)
+    chaos, stop, came = town(2), Event(), Event()
+    asyncio.run(begun(chaos))
+    chaos.store.release(chaos.conductor.holder)
+    thread = Thread(target=conduct, args=(chaos.store, stop), kwargs={"came": came, "pace": Pace(900.0, 900.0)})
+    thread.start()
+    try:
+        asyncio.run(in_real_time(chaos, came, seconds=60))
+    finally:
+        stop.set()
+        came.set()
+        thread.join()
+    assert chaos.ends() == {Stage.OPENED: 4}
 
 
 def test_who_opens_a_sum_for_longer_than_the_lease_lasts_keeps_it(folder):

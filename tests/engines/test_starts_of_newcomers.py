@@ -26,6 +26,7 @@ PEOPLE = 137
 CITY = small_city(people=PEOPLE, places=8, records=500)
 SAMPLES = samples_of(CITY, SMALL_PRIVATE)
 CELLS = cells_of(SAMPLES.home, PEOPLE, SMALL_PRIVATE)
+EXACT = 2.0**-24  # parts that means are counted in
 FAR = h3.latlng_to_cell(-50.0, -120.0, 6)  # where nobody was
 NOWHERE = np.array([NO_CELL, FAR], dtype=np.uint64)
 
@@ -61,7 +62,7 @@ def test_whoever_is_new_starts_at_the_mean_of_the_cohorts_around():
         outward = (h3.cell_to_parent(int(cell), resolution) for resolution in range(6, -1, -1))
         chosen = next(one for one in outward if around(one, h3.get_resolution(one)).sum() >= SMALL_PRIVATE.floor)
         expected = state.means[cohort[around(chosen, h3.get_resolution(chosen))]].mean(axis=0)
-        np.testing.assert_allclose(found.for_cells(np.array([cell]))[0], expected, rtol=1e-12)
+        np.testing.assert_allclose(found.for_cells(np.array([cell]))[0], expected, rtol=0, atol=EXACT)
         used.add(chosen)
     assert len(used) > 1  # so that the city tells places apart
 
@@ -71,7 +72,7 @@ def test_where_nobody_was_one_starts_at_the_mean_of_everyones():
     assert len({*np.bincount(cohort).tolist()}) > 1  # so that a mean over cohorts is another one than over people
     found = starts(SAMPLES, SMALL_PRIVATE, state).for_cells(NOWHERE)
     assert len(np.unique(found, axis=0)) == 1
-    np.testing.assert_allclose(found[0], state.means[cohort].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
 
 
 def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
@@ -81,7 +82,7 @@ def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
     assert len(counts) == 2
     found = starts(crowded, SMALL_PRIVATE, state)
     assert len(found.cells) == 8  # itself, and the six coarser ones around it
-    np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=1e-12)
+    np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=0, atol=EXACT)
 
 
 def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
@@ -90,7 +91,7 @@ def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
     state, cohort = opened(lost), cohort_numbers(lost, SMALL_PRIVATE)
     found = starts(lost, SMALL_PRIVATE, state)
     assert (found.cells == NO_CELL).sum() == 1
-    np.testing.assert_allclose(found.for_cells(NOWHERE[:1])[0], state.means[cohort].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.for_cells(NOWHERE[:1])[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
 
 
 def test_without_coordinates_there_is_one_start_for_all():
@@ -98,7 +99,7 @@ def test_without_coordinates_there_is_one_start_for_all():
     state, cohort = opened(bare), cohort_numbers(bare, SMALL_PRIVATE)
     found = starts(bare, SMALL_PRIVATE, state)
     assert found.cells.tolist() == [0]
-    np.testing.assert_allclose(found.models[0], state.means[cohort].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.models[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
 
 
 def test_where_no_cohort_ever_opened_one_starts_from_nothing():

@@ -52,7 +52,7 @@ def test_a_conductor_that_fails_begins_again_and_the_service_goes_on(
 
 
 def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
-    def troubled(store: object, stop: Event, *, wake: object, failed: Callable[[], None]) -> None:
+    def troubled(store: object, stop: Event, *, came: Event, wake: object, failed: Callable[[], None]) -> None:
         failed()
         failed()
         stop.wait()
@@ -62,6 +62,26 @@ def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
         while "prirec_conductor_failures_total 2.0" not in (page := service.line.get("/metrics").text):
             assert monotonic() < until, page
             sleep(0.01)
+
+
+def test_a_conductor_is_told_when_something_was_handed_in_and_when_to_stop(site: Site) -> None:
+    told = list[bool]()
+
+    def listening(store: object, stop: Event, *, came: Event, wake: object, failed: object) -> None:
+        while not stop.is_set():
+            told.append(came.wait(60))
+            came.clear()
+
+    with served(site, conduct=listening) as service:
+        phone = service.phone()
+        phone.log_in()
+        assert not told
+        phone.mail(phone.says())
+        until = monotonic() + 30
+        while not told:
+            assert monotonic() < until
+            sleep(0.01)
+    assert told == [True, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

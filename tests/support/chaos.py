@@ -171,7 +171,7 @@ class Chaos:
     # the recommender
 
     def _conduct(self) -> None:
-        """As conductor.conduct does, with the moments that a process can die at."""
+        """As conducting.conduct does, with the moments that a process can die at."""
         try:
             if self.conductor is None or self.luck.hits("taken_over"):
                 self.ghosts += [] if self.conductor is None else [self.conductor]

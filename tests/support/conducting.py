@@ -11,7 +11,7 @@ from prirec.recommender.store import Store
 
 
 def echo(
-    store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None], folder: Path
+    store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None], folder: Path
 ) -> None:  # fmt: skip
     """Whoever holds the lease answers each message with a letter that names its process."""
     holder, heard = os.urandom(16), 0
@@ -19,17 +19,17 @@ def echo(
     while not stop.wait(0.02):
         if not store.lease(holder, 1.0):
             continue
-        came = store.incoming(heard, 100)
+        incoming = store.incoming(heard, 100)
         letters = [
-            (message.sender, message.round, b"%d" % os.getpid()) for message in (decode(body) for _, body in came)
+            (message.sender, message.round, b"%d" % os.getpid()) for message in (decode(body) for _, body in incoming)
         ]
         if letters:
             store.deliver(letters)
-            heard = came[-1][0]
+            heard = incoming[-1][0]
             wake(())
     store.release(holder)
     (folder / f"ended-{os.getpid()}").touch()
 
 
-def failing(store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None]) -> None:
+def failing(store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None]) -> None:
     raise ValueError("canary-41aa")

@@ -15,7 +15,7 @@ from prirec.privacy.ledger import Budget
 from prirec.recommender import progress as rules
 from prirec.recommender import tls
 from prirec.recommender.beginning import begin
-from prirec.recommender.conductor import conduct
+from prirec.recommender.conducting import conduct
 from prirec.recommender.gathering import Pace
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.serving import Worker, running

@@ -53,7 +53,7 @@ def serve(
         from prirec.recommender import logs
         from prirec.recommender.serving import Worker
         from prirec.recommender.serving import serve as run
-    from prirec.recommender.conductor import conduct
+    from prirec.recommender.conducting import conduct
     from prirec.recommender.gathering import Pace
 
     opened(store).close()

@@ -33,19 +33,23 @@ class Expedition:
     crew: RayCrew = field(repr=False)
     city: CityApart = field(repr=False)
     whose: str
+    run: Run = field(init=False, repr=False)
 
     def train(self, *, keeping: Keeping | None, tell: Callable[[Passed], None]) -> Checkpoint:
         """Rounds, to the bits of engines/local on the same folder."""
         shelf = None if keeping is None else Shelf(keeping.path, self.whose, len(self.crew.actors))
         every = 1 if keeping is None else keeping.every
         city = self.city
-        return Run(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell).finished()
+        self.run = Run(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell)
+        return self.run.finished()
 
     def quality(self, course: Checkpoint) -> Quality:
-        return quality_apart(self.crew, course.state.interaction)
+        """When all rounds are done."""
+        return self.run.afterwards(lambda: quality_apart(self.crew, course.state.interaction))
 
     def save(self, path: Path, course: Checkpoint, *, source: str) -> None:
-        save_apart(path, self.crew, self.city, course, source=source)
+        """The same."""
+        self.run.afterwards(lambda: save_apart(path, self.crew, self.city, course, source=source))
 
 
 @contextmanager

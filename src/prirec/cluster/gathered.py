@@ -1,6 +1,7 @@
 """Training on a cluster of people who are all known to the driver: the same as engines.training.train, elsewhere."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def train(
         every = 1 if keeping is None else keeping.every
         run = Run(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
         course = run.finished()
-        state = _whole(crew, cut, start(samples, settings), course.state)
+        state = run.afterwards(partial(_whole, crew, cut, start(samples, settings), course.state))
     finally:
         crew.dismiss()
     return Trained(state, tuple(course.history))

@@ -1,9 +1,10 @@
 """A whole run over shards: rounds, history, checkpoints, and what is lost on the way made good."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from time import monotonic
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -19,7 +20,9 @@ from prirec.errors import StateError, UsageError
 from prirec.model.adam import no_moments
 from prirec.settings import Settings
 
+Answer = TypeVar("Answer")
 LOST_IN_A_ROW = 5  # without an iteration that is new: the cluster is not one to work on
+AGAIN = "actors are lost again and again; look at the nodes of the cluster"
 
 
 def refuse_unfit(settings: Settings) -> None:
@@ -61,10 +64,20 @@ class Run:
             except LostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
-                    raise StateError("actors are lost again and again; look at the nodes of the cluster") from None
+                    raise StateError(AGAIN) from None
                 course = self._recovered()
             if course.state.iteration > furthest:  # what is only done again is no progress
                 furthest, lost = course.state.iteration, 0
+
+    def afterwards(self, task: Callable[[], Answer]) -> Answer:
+        """What is asked of the shards when all rounds are done. Where one is lost over it, a new one is brought to the
+        same point, from the last checkpoint, and all are asked again."""
+        for _ in range(LOST_IN_A_ROW):
+            try:
+                return task()
+            except LostError:
+                replace(self, tell=lambda passed: None).finished()
+        raise StateError(AGAIN)
 
     def _advance(self, course: Checkpoint) -> None:
         """One round; whatever is lost in it leaves the course behind, to be thrown away."""

@@ -18,6 +18,8 @@ from prirec.graph.cohorts import NO_CELL
 from prirec.settings import Settings
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
 
+FRACTION, MOST = 24, 2.0**11  # no weight that was learnt is larger; 2**28 people can be added
+
 
 @dataclass(frozen=True, slots=True)
 class Starts:
@@ -55,47 +57,59 @@ def starts_of(cells: KeyArray, cohort: IndexArray, *, means: RealArray, floor: i
 
     A cell has a start of its own from `floor` people on: the list of cells is public, and would tell where few live.
     """
-    return starts_from(lodgings(cells, cohort), means=means, floor=floor)
+    return starts_from(inhabitants(cells, cohort, means), floor=floor)
 
 
-class Lodgings(NamedTuple):
-    """How many people of each cell are in each cohort; parts of it, over other people, can be added."""
+class Inhabitants(NamedTuple):
+    """Of everywhere first, then of cells, fine and coarse: how many people, and what the means of their cohorts come
+    to. A crowded cell is in several cohorts, and the mean of more is less noisy. Whole numbers, so that parts over
+    other people can be added in any order."""
 
-    cells: KeyArray
-    cohorts: OffsetArray
-    people: OffsetArray
+    cells: KeyArray  # (n,): ascending, NO_CELL first
+    people: OffsetArray  # (n,)
+    sums: OffsetArray  # (n, D + 1): in parts of 2**-FRACTION
 
-    def plus(self, other: "Lodgings") -> "Lodgings":
-        cells, cohorts, people = (np.concatenate(pair) for pair in zip(self, other, strict=True))
-        pairs, where = np.unique(np.stack([cells, cohorts.astype(np.uint64)]), axis=1, return_inverse=True)
-        many = np.bincount(where.ravel(), people).astype(np.int64)
-        return Lodgings(pairs[0], pairs[1].astype(np.int64), many)
+    def plus(self, other: "Inhabitants") -> "Inhabitants":
+        cells = np.union1d(self.cells, other.cells)
+        people, sums = _room(cells, self.sums.shape[1])
+        for part in (self, other):
+            at = np.searchsorted(cells, part.cells)
+            people[at] += part.people
+            sums[at] += part.sums
+        return Inhabitants(cells, people, sums)
 
 
-def lodgings(cells: KeyArray, cohort: IndexArray) -> Lodgings:
+def inhabitants(cells: KeyArray, cohort: IndexArray, means: RealArray) -> Inhabitants:
+    whole = np.rint(np.clip(means, -MOST, MOST) * 2.0**FRACTION).astype(np.int64)
     pairs, many = np.unique(np.stack([cells, cohort.astype(np.uint64)]), axis=1, return_counts=True)
-    return Lodgings(pairs[0], pairs[1].astype(np.int64), many)
+    named, where = np.unique(pairs[0], return_inverse=True)
+    fine = Inhabitants(named, *_room(named, whole.shape[1]))
+    np.add.at(fine.people, where, many)
+    np.add.at(fine.sums, where, many[:, None] * whole[pairs[1].astype(np.int64)])
+    return _with_coarser(fine)
 
 
-def starts_from(found: Lodgings, *, means: RealArray, floor: int) -> Starts:
-    """The same, from counts alone."""
-    weights = _inhabitants(found, cohorts=len(means))
-    everywhere = np.bincount(found.cohorts, found.people, minlength=len(means))
-    weights = {cell: row for cell, row in weights.items() if row.sum() >= floor}
-    named = sorted(weights)
-    # how many of each cell were in each cohort: a crowded cell is in several, and the mean of more is less noisy
-    shares = np.array([everywhere, *(weights[cell] for cell in named)], dtype=np.float64)
-    models = (shares / shares.sum(axis=1, keepdims=True)) @ means
-    return Starts(np.array([NO_CELL, *named], dtype=np.uint64), models)
+def _with_coarser(fine: Inhabitants) -> Inhabitants:
+    around = [(NO_CELL, *_outward(cell)) for cell in fine.cells.tolist()]
+    cells = np.unique(np.array([one for some in around for one in some], dtype=np.uint64))
+    people, sums = _room(cells, fine.sums.shape[1])
+    for some, many, total in zip(around, fine.people, fine.sums, strict=True):
+        at = np.searchsorted(cells, np.array(some, dtype=np.uint64))
+        people[at] += many
+        sums[at] += total
+    return Inhabitants(cells, people, sums)
 
 
-def _inhabitants(lodged: Lodgings, *, cohorts: int) -> dict[int, OffsetArray]:
-    """Of each cell, and of each coarser one around it, how many people were in each cohort."""
-    found: dict[int, OffsetArray] = {}
-    for cell, number, people in zip(*(column.tolist() for column in lodged), strict=True):
-        for around in _outward(cell):
-            found.setdefault(around, np.zeros(cohorts, dtype=np.int64))[number] += people
-    return found
+def starts_from(found: Inhabitants, *, floor: int) -> Starts:
+    """The same, from sums alone."""
+    enough = found.people >= floor
+    enough[0] = True  # everywhere
+    models = found.sums[enough] * 2.0**-FRACTION / found.people[enough, None]
+    return Starts(found.cells[enough], models)
+
+
+def _room(cells: KeyArray, width: int) -> tuple[OffsetArray, OffsetArray]:
+    return np.zeros(len(cells), dtype=np.int64), np.zeros((len(cells), width), dtype=np.int64)
 
 
 def _outward(cell: int) -> Iterator[int]:

@@ -20,7 +20,7 @@ from prirec.data.recipe import Prepared
 from prirec.engines.circles import cells_of
 from prirec.engines.randomness import run_key
 from prirec.engines.shard import Shard, Share, Whole
-from prirec.engines.starts import Lodgings, lodgings
+from prirec.engines.starts import Inhabitants, inhabitants
 from prirec.errors import UsageError
 from prirec.evaluate.collection import those_left
 from prirec.evaluate.counting import contributions
@@ -183,12 +183,8 @@ class Apart:
         self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
         return np.unique(self.cohort).astype(np.int64)
 
-    def lodgings(self) -> Lodgings:
-        return lodgings(self.named, self.cohort)
-
-    def means(self) -> tuple[OffsetArray, RealArray]:
-        """Of its cohorts, by the run's numbers."""
-        return self.shard.rounds.numbers, self.shard.state.means
+    def inhabitants(self) -> Inhabitants:
+        return inhabitants(self.named, self.shard.rounds.cohort, self.shard.state.means)
 
     def open(self, settings: Settings, split: OffsetArray, whole: Whole) -> None:
         """The shard, with settings in which the plan has chosen what was left to it."""

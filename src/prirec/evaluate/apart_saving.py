@@ -66,10 +66,7 @@ def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, s
 
 def _short(crew: Crew, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
     """What the driver knows."""
-    means = np.zeros((city.whole.cohorts, city.whole.features + 1))
-    for numbers, own in crew.each("means"):
-        means[numbers] = own
-    starts = starts_from(crew.summed("lodgings"), means=means, floor=city.settings.floor)
+    starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
     return {
         "settings.toml": settings_file.dump(city.settings).encode(),
         "encoding.json": city.encoding.to_json(),

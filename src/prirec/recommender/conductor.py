@@ -7,33 +7,31 @@ its rounds burnt and the campaign further than it knew: what it would write is r
 away a conductor waits for it, with all that it has in memory.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from os import urandom
-from threading import Event
 from time import monotonic
+from typing import Protocol
 
-from prirec.errors import PeerError, PrirecError, StateError
+from prirec.errors import PeerError
 from prirec.protocols import convener
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.journal import ConflictError
-from prirec.protocols.messages import Round
+from prirec.protocols.messages import AnyMessage, Round
 from prirec.protocols.secure_sum.collector import Collector
 from prirec.recommender import notary
 from prirec.recommender import progress as rules
 from prirec.recommender.course import Course, Following
 from prirec.recommender.gathering import Gathering, Pace
-from prirec.recommender.lease import LEASE, Lease
 from prirec.recommender.outbox import Outbox, Wake
 from prirec.recommender.progress import Past, Progress
-from prirec.recommender.store import LeaseLostError, OvertakenError, Store
+from prirec.recommender.store import OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 
 _BATCH = 200  # messages in memory at once, as they were handed in
-_IDLE, _BUSY = 0.5, 0.02  # seconds between two looks at the store
-_LONGEST = 10.0  # seconds until a store that was away is looked for again
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,12 @@ class Told:
     problem: str = ""
 
 
+class SideBySide(Protocol):
+    """`map`, or one that has threads: sums know nothing of each other, and signatures are checked outside the GIL."""
+
+    def __call__(self, task: Callable[[Round], None], of: Iterable[Round], /) -> Iterable[None]: ...
+
+
 class Conductor:
     """The rounds of one deployment, as long as the lease is held. `tick` does what can be done now."""
 
@@ -63,12 +67,14 @@ class Conductor:
         entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[Told], None] = lambda told: None,
         wake: Wake = lambda letters: None,
+        side_by_side: SideBySide = map,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease: without it nothing is written
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
         self.gatherings: dict[Round, Gathering] = {}
+        self._side_by_side = side_by_side
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the progress, that were seen
         self._written: bytes | None = None  # where the campaign is, by the store
@@ -141,19 +147,20 @@ class Conductor:
         """All that has come: only then is anybody late."""
         heard = 0
         while came := self.store.incoming(self._heard, _BATCH):  # of large ones fewer come at once than were asked for
-            for number, body in came:
-                self._heard = number
-                self._hear_one(body)
+            self._heard = came[-1][0]
+            self._tell(body for _, body in came)
             heard += len(came)
         return heard
 
-    def _hear_one(self, body: bytes) -> None:
-        try:
-            message = decode(body)
-        except PeerError:
-            return  # the service takes none that does not decode
-        if (gathering := self.gatherings.get(message.round)) is not None:
-            gathering.hear(message)
+    def _tell(self, bodies: Iterable[bytes]) -> None:
+        """Each sum its own messages, in the order in which they came."""
+        told = dict[Round, list[AnyMessage]]()
+        for body in bodies:
+            with suppress(PeerError):  # the service takes none that does not decode
+                message = decode(body)
+                told.setdefault(message.round, []).append(message)
+        known = [of for of in told if of in self.gatherings]
+        deque(self._side_by_side(lambda of: self.gatherings[of].hear_all(told[of]), known), maxlen=0)
 
     def _carry_out(self) -> None:
         for gathering in self.gatherings.values():
@@ -195,47 +202,3 @@ class Conductor:
             over=over,
             holder=self.holder,
         )
-
-
-def conduct(
-    store: Store, stop: Event, *, wake: Wake = lambda letters: None, failed: Callable[[], None] = lambda: None,
-    pace: Pace | None = None, tell: Callable[[Told], None] = lambda told: None, lease: float = LEASE,
-) -> None:  # fmt: skip
-    """Conducts whenever it holds the lease, until it is told to stop; `wake` tells those who wait of mail and news, and
-    `failed` whoever counts that something could not be done."""
-    conductor: Conductor | None = None
-    pause = 0.0
-    with Lease(store, seconds=lease) as word:
-        while not stop.wait(pause):
-            moved = False
-            try:
-                held = word.held()
-                conductor = (
-                    conductor or _taken_over(store, holder=word.holder, pace=pace, tell=tell, wake=wake)
-                    if held
-                    else None
-                )
-                moved = conductor is not None and conductor.tick()
-                pause = 0.0 if moved else _BUSY if conductor is not None and conductor.gatherings else _IDLE
-            except PrirecError as problem:
-                if not _passes(problem):
-                    conductor = None
-                    word.doubt()
-                tell(Told("lost" if conductor is None else "waiting", problem=str(problem)))
-                failed()
-                pause = min(max(2 * pause, _IDLE), _LONGEST)
-            if moved:
-                wake(())
-
-
-def _taken_over(
-    store: Store, *, holder: bytes, pace: Pace | None, tell: Callable[[Told], None], wake: Wake
-) -> Conductor:  # fmt: skip
-    conductor = Conductor(store, holder=holder, pace=pace, tell=tell, wake=wake)
-    conductor.take_over()
-    return conductor
-
-
-def _passes(problem: PrirecError) -> bool:
-    """A disk that is full or a database that is away comes back; a campaign that others have gone on with does not."""
-    return isinstance(problem, StateError) and not isinstance(problem, LeaseLostError | OvertakenError | ConflictError)

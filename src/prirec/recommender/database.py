@@ -18,6 +18,7 @@ from prirec.errors import UsageError
 Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
 Row: TypeAlias = tuple[Any, ...]
 
+MOST_ROWS = 64  # that one statement inserts
 CONNECTIONS = 6  # at most, of one process: one writes, the others read
 
 
@@ -37,6 +38,10 @@ class Rows(Protocol):
     def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         """The same statement for each of many rows of values."""
 
+    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
+        """Rows of values into a table's columns, many with one statement: where other threads are busy, each statement
+        waits for its turn."""
+
     def sound(self) -> bool:
         """Whether a connection that was laid aside can be used again."""
 
@@ -51,6 +56,17 @@ class Rows(Protocol):
         """Where the database can: what was deleted is overwritten on the disk."""
 
     def close(self) -> None: ...
+
+
+def inserting(into: str, values: Sequence[Sequence[object]], conflict: str) -> Iterator[tuple[str, list[object]]]:
+    """Statements with their values. Each is for a power of two of rows: so there are few, and each is prepared once."""
+    first = 0
+    while left := len(values) - first:
+        some = values[first : first + min(MOST_ROWS, 1 << (left.bit_length() - 1))]
+        marks = f"({', '.join('?' * len(some[0]))})"
+        statement = f"INSERT INTO {into} VALUES {', '.join([marks] * len(some))} {conflict}"  # noqa: S608
+        yield statement, [value for row in some for value in row]
+        first += len(some)
 
 
 R = TypeVar("R", bound=Rows)

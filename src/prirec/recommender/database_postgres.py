@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import Migrations, Row
+from prirec.recommender.database import Migrations, Row, inserting
 
 WAIT = 30.0  # seconds that a writer waits for another, and that one may be idle in the middle of a write
 NAME = "the PostgreSQL database"
@@ -55,6 +55,10 @@ class PostgresRows:
     def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(_spelt(statement), values)
+
+    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
+        for statement, some in inserting(into, values, conflict):
+            self.change(statement, *some)
 
     def sound(self) -> bool:
         """Nothing comes from a server that was not asked, unless it says good-bye."""

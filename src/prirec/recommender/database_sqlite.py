@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 from prirec import sqlite
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import Migrations, Row
+from prirec.recommender.database import Migrations, Row, inserting
 
 APPLICATION = 0x50525352  # "PRSR" in the header of the file
 WAIT = 30.0  # seconds that a writer waits for one in another process
@@ -54,6 +54,10 @@ class SqliteRows:
 
     def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(statement, values)
+
+    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
+        for statement, some in inserting(into, values, conflict):
+            self.change(statement, *some)
 
     def sound(self) -> bool:
         return not self._connection.in_transaction

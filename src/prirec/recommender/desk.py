@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Event, Thread
 from typing import Final
 
 from prirec.contract.wire import MOST_LETTERS, Letter
@@ -26,7 +26,7 @@ from prirec.recommender.store import Incoming, Store
 from prirec.recommender.waiting import Bundle, Found, Parcel, Poll
 
 LOOK_EVERY: Final = 0.1  # seconds
-THROW_AWAY_EVERY: Final = 10  # looks: what has arrived goes with the next commit, or lies a second longer
+THROW_AWAY_EVERY: Final = 10  # looks: nobody who hands something in waits for what has arrived to be overwritten
 MOST_AT_ONCE: Final = 256  # errands that share a transaction
 MOST_PARCELS: Final = 8  # in memory, of a conductor's portion each; further letters are read from the store
 
@@ -52,6 +52,7 @@ class Desk:
 
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
+        self.came = Event()  # set when messages are durable, for whoever is to hear them
         self._errands = SimpleQueue[_Errand | _Look | None]()
         self._polls: dict[bytes, Poll] = {}
         self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
@@ -167,9 +168,13 @@ class Desk:
         items = [item for errand in errands for item in errand.items]
         if not items and not (thoroughly and self._arrived):
             return [()] * len(errands)
+        arrived = list(self._arrived.items()) if thoroughly else []
         with self._metrics.commit_seconds.time():
-            taken = iter(self._store.hand_in(items, arrived=list(self._arrived.items())))
-        self._arrived = {}
+            taken = iter(self._store.hand_in(items, arrived=arrived))
+        if thoroughly:
+            self._arrived = {}
+        if items:
+            self.came.set()
         self._metrics.commits.observe(len(items))
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in errand.items) for errand in errands]

@@ -47,6 +47,10 @@ class Gathering:
     def begin(self, names: Collection[bytes]) -> None:
         self._do(self.collector.invite(names))
 
+    def hear_all(self, messages: Iterable[AnyMessage]) -> None:
+        for message in messages:
+            self.hear(message)
+
     def hear(self, message: AnyMessage) -> None:
         """What a device handed in; what does not belong is counted and forgotten."""
         try:

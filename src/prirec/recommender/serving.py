@@ -42,10 +42,10 @@ PAUSE: Final = 1.0  # seconds before a conductor that failed begins again
 
 
 class Conduct(Protocol):
-    """Conducts rounds until it is told to stop; `wake` is to be called when letters were delivered, `failed` when
-    something could not be done."""
+    """Conducts rounds until it is told to stop; `came` is set when messages were handed in, and to stop. `wake` is to
+    be called when letters were delivered, `failed` when something could not be done."""
 
-    def __call__(self, store: Store, stop: Event, *, wake: Wake, failed: Callable[[], None]) -> None: ...
+    def __call__(self, store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,7 @@ def _alongside(at: Endpoints, *, store: Store, conduct: Conduct | None) -> Itera
         yield
     finally:
         stop.set()
+        at.desk.came.set()
         if conduct is not None:
             conducting.join()
         store.close()
@@ -192,7 +193,7 @@ def _alongside(at: Endpoints, *, store: Store, conduct: Conduct | None) -> Itera
 def _conducting(at: Endpoints, *, conduct: Conduct, store: Store, stop: Event) -> None:
     while not stop.is_set():
         try:
-            conduct(store, stop, wake=at.desk.wake, failed=at.metrics.conductor_failures.inc)
+            conduct(store, stop, came=at.desk.came, wake=at.desk.wake, failed=at.metrics.conductor_failures.inc)
         except Exception as error:  # the service goes on, and the conductor tries again
             logs.failure("the conductor failed", error)
             at.metrics.conductor_failures.inc()

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from prirec.recommender import logs
-from prirec.recommender.conductor import conduct
+from prirec.recommender.conducting import conduct
 from prirec.recommender.gathering import Pace
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.serving import Worker, serve
