@@ -28,7 +28,7 @@ from prirec.sharing.keys import SigningKey, verify
 from processes import Server, cpu_of, serving
 from relay_device import FOUNDING, Device
 
-COHORT, COHORTS, GOES = 200, 2, 3
+COHORT, COHORTS, GOES = 200, 2, 9
 CHECKS = 1000  # signatures, to time one
 
 

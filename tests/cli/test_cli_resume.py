@@ -9,9 +9,11 @@ from time import monotonic, sleep
 
 import pytest
 
+from prirec.cli.resuming import kept_on_cluster, tell_stopped
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping, train
+from prirec.errors import StateError, UsageError
 from prirec.evaluate.experiment import set_up
 from prirec.settings import PRIVATE
 from prirec.settings_file import load
@@ -154,3 +156,29 @@ def test_a_checkpoint_that_cannot_be_written_is_told_before_any_work(city, tmp_p
     found = call("train", city, "--out", tmp_path / "r", "--checkpoint", tmp_path / "file" / "c")
     assert found.exit_code == 5
     assert found.stderr.startswith("error: ")
+
+
+THEIRS = {"manifest.json": '{"name": "my app"}', "photo.npz": "holidays"}
+
+
+@pytest.mark.parametrize("names", [["manifest.json"], ["manifest.json", "photo.npz"], ["photo.npz"]])
+def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city, tmp_path):
+    precious = tmp_path / "mine"
+    precious.mkdir()
+    for name in names:
+        (precious / name).write_text(THEIRS[name])
+    for word in ("--resume", "--no-resume"):
+        with pytest.raises((UsageError, StateError)):
+            kept_on_cluster(precious, resume=word == "--resume")
+    assert {file.name: file.read_text() for file in precious.iterdir()} == {name: THEIRS[name] for name in names}
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path, capsys):
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial"):
+        (left / name).write_bytes(b"half")
+    tell_stopped(left, 0, iterations=9)
+    assert "nothing was saved yet" in capsys.readouterr().err
+    assert kept_on_cluster(left, resume=resume) == 0

@@ -180,6 +180,27 @@ def test_nodes_with_another_program_are_refused():
         crew._refuse_other_programs(told)
 
 
+def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatch):
+    samples = samples_of(city(), SMALL_ROUNDS)
+    made = in_actors([Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
+    try:
+        library().kill(made.actors[0])
+        here = crew.made_with()
+        monkeypatch.setattr(crew, "made_with", lambda: {**here, "numba": "0.1"})
+        with pytest.raises(UsageError, match=f"has numba {here['numba']}, and this machine 0.1"):
+            made.mend()
+    finally:
+        made.dismiss()
+
+
+def test_an_actor_that_ran_out_of_memory_is_one_that_was_lost(three_actors):
+    def too_much() -> None:
+        raise library().exceptions.OutOfMemoryError("the node ran low on memory")
+
+    with pytest.raises(crew.LostError):
+        three_actors._got([library().remote(max_retries=0)(too_much).remote()])
+
+
 def test_ray_tells_its_makers_nothing():
     library()
     from ray._common.usage import usage_lib

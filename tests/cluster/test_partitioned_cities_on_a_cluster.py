@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -12,7 +13,7 @@ from prirec.cluster.crew import RayCrew
 from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping
 from support.apart import partitioned
-from support.cities import small_city
+from support.cities import SMALL_ROUNDS, small_city
 from support.shell import call
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
@@ -108,3 +109,15 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
         away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
     assert begun == [300, 300]
     assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()
+
+
+def test_a_checkpoint_of_other_places_or_another_schema_is_of_another_run(city, tmp_path):
+    before = apart._whose(city, SMALL_ROUNDS)
+    for name in ("pois.parquet", "schema.toml"):
+        other = tmp_path / name.partition(".")[0]
+        shutil.copytree(city, other)
+        assert apart._whose(other, SMALL_ROUNDS) == before
+        content = bytearray((other / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (other / name).write_bytes(content)
+        assert apart._whose(other, SMALL_ROUNDS) != before

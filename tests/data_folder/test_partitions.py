@@ -180,3 +180,32 @@ def test_a_damaged_manifest_is_refused(tmp_path):
     (tmp_path / "parts" / "partition.json").write_text("{}")
     with pytest.raises(DataError, match="damaged"):
         read_folder(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("column", ["part", "__row"])
+def test_a_column_whose_name_the_parts_need_is_refused(column, tmp_path):
+    city = tmp_path / "city"
+    write_folder(small_city(), city, table_format="csv")
+    lines = (city / "visits.csv").read_text().splitlines()
+    (city / "visits.csv").write_text("\n".join([f"{lines[0]},{column}", *(f"{line},1" for line in lines[1:])]))
+    with pytest.raises(DataError, match="need this name for themselves; rename the column"):
+        partition_folder(city, tmp_path / "parts", parts=3)
+    assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda lines: lines[:1], "holds no visits"),
+        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], "cannot be read to its end"),
+    ],
+    ids=["no rows", "a row that is too long"],
+)
+def test_tables_that_cannot_be_cut_are_refused_in_words(spoil, words, tmp_path):
+    city = tmp_path / "city"
+    write_folder(small_city(), city, table_format="csv")
+    lines = (city / "visits.csv").read_text().splitlines()
+    (city / "visits.csv").write_text("\n".join(spoil(lines)))
+    with pytest.raises(DataError, match=words):
+        partition_folder(city, tmp_path / "parts", parts=3)
+    assert not (tmp_path / "parts").exists()

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from prirec.data.folder import read_folder
+from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.circles import cohort_numbers
 from prirec.engines.codes import codes
 from prirec.engines.conducting import Conductor, Together
 from prirec.engines.state import start
 from prirec.engines.training import make_engine
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.evaluate.apart_conducting import dealt
+from prirec.evaluate.apart_conducting import Preparing, dealt
+from prirec.evaluate.apart_results import Finished
+from prirec.evaluate.apart_saving import quality_apart, save_apart
 from prirec.evaluate.experiment import set_up
+from prirec.zorder import morton
 from support.apart import made_ready, partitioned
 from support.cities import (
     SMALL_PRIVATE,
@@ -38,7 +42,19 @@ def homeless(city):
     return replace(city, people=replace(city.people, location=None))
 
 
+def passed_through():
+    """A city with a side where nobody has more than one record: a filter leaves nobody there."""
+    city = small_city(people=400, records=3000)
+    visits, many = city.visits, len(city.people)
+    few = np.isin(np.arange(many), np.argsort(morton(city.people.location), kind="stable")[: many * 4 // 5])
+    keep = ~few[visits.person]
+    keep[np.unique(visits.person, return_index=True)[1]] = True
+    return city.with_visits(visits.take(keep))
+
+
+NOBODY_SOMEWHERE = change(SMALL_ROUNDS, data={"keep": "records", "at_least": 3})
 CASES = {
+    "a shard with nobody": (passed_through, NOBODY_SOMEWHERE),
     "rounds": (small_city, SMALL_ROUNDS),
     "private": (small_city, SMALL_PRIVATE),
     "private, some lost": (small_city, change(SMALL_PRIVATE, participation={"dropout": 0.1})),
@@ -110,6 +126,26 @@ def assert_same_rounds(shards, city, wanted) -> None:
     row = {key: at for at, key in enumerate(samples.keys.tolist())}
     for shard in shards:
         assert same_bits(shard.shard.state.linear, oracle.linear[[row[key] for key in shard.samples.keys.tolist()]])
+
+
+def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
+    folder = partitioned(passed_through(), tmp_path)
+    shards = [Finished(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
+    crew = Together(shards)
+    city, wanted = (
+        Preparing(crew, folder, NOBODY_SOMEWHERE).city(),
+        set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE),
+    )
+    assert 0 in [len(shard.samples.ids) for shard in shards]
+    state, oracle = (start(wanted.samples, wanted.settings) for _ in range(2))
+    moving = Together([shard.shard for shard in shards])
+    conductor = Conductor(moving, city.settings, codes(wanted.samples, wanted.settings), split=bool(len(city.split)))
+    local = make_engine("local", wanted.samples, wanted.settings)
+    for _ in range(2):
+        assert conductor.advance(state) == local.advance(oracle)
+    assert np.isfinite(list(quality_apart(crew, state.interaction).as_dict().values())).all()
+    save_apart(tmp_path / "run", crew, city, Checkpoint(state), source="here")
+    assert same_bits(np.load(tmp_path / "run" / "linear.npy"), oracle.linear)
 
 
 def test_what_needs_all_records_at_once_is_refused(tmp_path):

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prirec.contract.wire import Letter
 from prirec.errors import StateError
 from prirec.recommender import desk as desks
 from prirec.recommender.answers import RefusedError
-from prirec.recommender.desk import MOST_AT_ONCE, Desk
+from prirec.recommender.desk import MOST_AT_ONCE, MOST_PARCELS, Desk
 from prirec.recommender.store import Store
 from support.desks import Watched, opened
 from support.patience import PATIENT
@@ -237,3 +238,84 @@ def test_whoever_went_away_does_not_stop_the_others(store: Watched) -> None:
 
     asyncio.run(run())
     assert store.counts().messages == 3
+
+
+def test_a_letter_that_was_fetched_already_is_not_brought_again(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be found in the store before the news of it comes here."""
+    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            await asyncio.to_thread(store.deliver, [(name(2), of(), b"another's")])
+            first = await asyncio.to_thread(store.deliver, [(name(1), of(), b"mine")])
+            with desk.waiting(name(1), after=first, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=first)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
+                await asyncio.to_thread(desk.wake, known)
+                await asyncio.sleep(0.05)
+                assert not waiting.done()
+                later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
+                await asyncio.to_thread(desk.wake, [(name(1), Letter(later, b"later"))])
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"later"]
+
+    asyncio.run(run())
+
+
+def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, calls = store.head, list[int]()
+
+    def failing() -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise StateError("away")
+        return head()
+
+    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(store, "head", failing)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
+                await asyncio.to_thread(desk.wake, [(name(1), Letter(number, b"hello"))])
+                await asyncio.sleep(0.1)
+                assert (len(calls), waiting.done()) == (2, False)
+                await asyncio.to_thread(desk.wake)
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+
+    asyncio.run(run())
+
+
+def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+
+    async def run(mend: Callable[[], None]) -> None:
+        async with opened(store) as desk:
+            for _ in range(MOST_PARCELS + 1):
+                desk.wake([(name(1), Letter(1, b"x"))])
+                with pytest.raises(RefusedError):
+                    await desk.ask(name(2), [said(2, b"x")], after=0)
+            mend()
+            await desk.ask(name(2), [], after=0)
+            number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
+            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+                desk.wake([(name(1), Letter(number, b"hello"))])
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+            assert store.lookups == before  # it was brought, and not read
+
+    def broken(*_: object, **__: object) -> None:
+        raise StateError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "hand_in", broken)
+        asyncio.run(run(patch.undo))

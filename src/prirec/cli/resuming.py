@@ -4,7 +4,7 @@ from pathlib import Path
 from zipfile import ZipFile, is_zipfile
 
 from prirec.cli.output import note
-from prirec.cluster.keeping import MANIFEST, discard, read_manifest
+from prirec.cluster.keeping import begun, discard, is_checkpoint, read_manifest
 from prirec.engines.checkpoint import identity, load
 from prirec.engines.training import hold_out
 from prirec.errors import StateError, UsageError
@@ -14,7 +14,7 @@ from prirec.evaluate.experiment import Setup
 def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
     """How many iterations are done already; 0 where there is no checkpoint, or it is not wanted."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    if not checkpoint.exists():
+    if not begun(checkpoint):
         return 0
     if not resume:
         _discard(checkpoint)
@@ -32,7 +32,7 @@ def iterations_kept(setup: Setup, checkpoint: Path, *, resume: bool) -> int:
 def kept_on_cluster(checkpoint: Path, *, resume: bool) -> int:
     """The same for data that nobody holds; whose a checkpoint is the cluster looks at."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    if not checkpoint.exists():
+    if not begun(checkpoint):
         return 0
     if not resume:
         _discard(checkpoint)
@@ -69,7 +69,7 @@ def drop_checkpoint(path: Path) -> None:
 
 def _is_checkpoint(path: Path) -> bool:
     if path.is_dir():
-        return (path / MANIFEST).is_file()
+        return is_checkpoint(path)
     if not is_zipfile(path):
         return False
     with ZipFile(path) as archive:
@@ -78,7 +78,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 def tell_stopped(checkpoint: Path, kept: int, *, iterations: int) -> None:
     """After Ctrl-C: what is kept, and how to go on."""
-    if not checkpoint.exists():
+    if not begun(checkpoint):
         note("stopped before the first checkpoint; nothing was saved yet")
         return
     work = f"the work after iteration {kept} of {iterations}" if kept else "what was done before"

@@ -12,7 +12,8 @@ from prirec.cluster.crew import LostError, RayCrew
 from prirec.cluster.keeping import Shelf
 from prirec.cluster.training import Run, refuse_unfit
 from prirec.cluster.worker import Replayed
-from prirec.data.partition_file import MANIFEST, read_partition
+from prirec.data.partition_file import MANIFEST, PLACES, read_partition
+from prirec.data.schema import FILE as SCHEMA
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping
@@ -82,11 +83,12 @@ def _ready(crew: RayCrew, folder: Path, settings: Settings, calls: list[Call]) -
 
 
 def _whose(folder: Path, settings: Settings) -> str:
-    """What a checkpoint must agree with: the settings, and the folder's parts."""
+    """What a checkpoint must agree with: the settings, what is public, and the folder's parts by their sizes."""
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
     digest = hashlib.blake2b(msgspec.json.encode(compared), digest_size=16)
-    digest.update((folder / MANIFEST).read_bytes())
+    for public in (MANIFEST, PLACES, SCHEMA):
+        digest.update(hashlib.blake2b((folder / public).read_bytes()).digest())
     for file in sorted(folder.glob("*/part=*/*.parquet")):
         digest.update(f"{file.relative_to(folder)} {file.stat().st_size}".encode())
     return digest.hexdigest()

@@ -30,7 +30,6 @@ class RayCrew:
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
         self._dead = ActorTrouble(self.ray)
         self.actors = self._begun(range(shards))
-        _refuse_other_programs(self.each("made_with"))
 
     def each(self, call: str, *args: Any) -> list[Any]:
         """What every shard answers, in their order."""
@@ -92,6 +91,7 @@ class RayCrew:
             crowded = not self._placed(actors, patience=PLACED * 2 ** min(attempt, 5))
             try:
                 if not crowded:
+                    _refuse_other_programs(self._got([actor.made_with.remote() for actor in actors]))
                     self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
                     return actors
             except LostError:
@@ -146,7 +146,13 @@ class ActorTrouble:
 
     def __init__(self, ray: Any):
         known = ray.exceptions
-        self.kinds = (known.RayActorError, known.ObjectLostError, known.WorkerCrashedError, known.NodeDiedError)
+        self.kinds = (
+            known.RayActorError,
+            known.ObjectLostError,
+            known.WorkerCrashedError,
+            known.NodeDiedError,
+            known.OutOfMemoryError,  # Ray's own watch over a node's memory
+        )
 
 
 def _added(*parts: Any) -> Any:

@@ -4,7 +4,8 @@ All are in one folder that every node reaches. The manifest is replaced in one m
 there, so that a crash at any moment leaves the one checkpoint or the other, whole.
 """
 
-import shutil
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from prirec.errors import StateError
 VERSION = 1
 MANIFEST = "manifest.json"
 _CONDUCTOR = "conductor"
+_NAMES = rf"({re.escape(MANIFEST)}|shard-\d+-\d+\.npz|{_CONDUCTOR}-\d+\.npz)"
+_OWN = re.compile(rf"{_NAMES}|\.{_NAMES}\.\d+\.partial")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +57,7 @@ class Shelf:
         with replacing(self.folder / MANIFEST) as file:
             file.write(msgspec.json.encode(Manifest(whose=self.whose, iteration=iteration, shards=self.shards)))
         kept = {MANIFEST, self._conductor(iteration), *self.names(iteration)}
-        for old in self.folder.iterdir():
+        for old in own_files(self.folder):
             if old.name not in kept:
                 old.unlink(missing_ok=True)
 
@@ -83,7 +86,35 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
+def own_files(folder: Path) -> list[Path]:
+    """What shards and their conductor have written, whole or not; nothing of anybody else's."""
+    return [file for file in folder.iterdir() if _OWN.fullmatch(file.name)]
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether there is nothing here but a checkpoint, or what one that was never finished has left."""
+    own = {file.name for file in own_files(folder)}
+    if own != {file.name for file in folder.iterdir()}:
+        return False
+    return own != {MANIFEST} or _readable(folder)
+
+
+def begun(path: Path) -> bool:
+    """Whether there is something to go on from: a file, or a folder with a manifest."""
+    return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint(path))
+
+
+def _readable(folder: Path) -> bool:
+    try:
+        read_manifest(folder)
+    except StateError:
+        return False
+    return True
+
+
 def discard(folder: Path) -> None:
     """Only what is a checkpoint is removed."""
-    if (folder / MANIFEST).is_file():
-        shutil.rmtree(folder)
+    for file in own_files(folder):
+        file.unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in it
+        folder.rmdir()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from prirec.cluster.connecting import library
+from prirec.cluster.crew import ActorTrouble
 from prirec.errors import PrirecError, StateError
 
 Item = TypeVar("Item")
@@ -25,5 +26,5 @@ def in_tasks(
             if isinstance(error.cause, PrirecError):
                 raise error.cause from None
             raise
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError):
+        except ActorTrouble(ray).kinds:
             raise StateError("a worker of the cluster died again and again; what was done before is kept") from None

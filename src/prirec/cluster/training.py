@@ -1,6 +1,7 @@
 """A whole run over shards: rounds, history, checkpoints, and what is lost on the way made good."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from time import monotonic
@@ -72,11 +73,11 @@ class Run:
     def afterwards(self, task: Callable[[], Answer]) -> Answer:
         """What is asked of the shards when all rounds are done. Where one is lost over it, a new one is brought to the
         same point, from the last checkpoint, and all are asked again."""
-        for _ in range(LOST_IN_A_ROW):
-            try:
-                return task()
-            except LostError:
+        for lost in range(LOST_IN_A_ROW):
+            if lost:
                 replace(self, tell=lambda passed: None).finished()
+            with suppress(LostError):
+                return task()
         raise StateError(AGAIN)
 
     def _advance(self, course: Checkpoint) -> None:
@@ -101,12 +102,11 @@ class Run:
 
     def _recovered(self) -> Checkpoint:
         """A crew with nobody missing, all of them at the last checkpoint or at the start."""
-        while True:
-            try:
+        for _ in range(LOST_IN_A_ROW):
+            with suppress(LostError):  # one more was lost meanwhile
                 self.crew.mend()
                 return self._restored()
-            except LostError:
-                continue  # one more was lost meanwhile; mending ends by itself where actors cannot live
+        raise StateError(AGAIN)
 
     def _restored(self) -> Checkpoint:
         if self.shelf is None or not self.shelf.there():

@@ -4,6 +4,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -106,6 +107,7 @@ def made_with() -> dict[str, str]:
         "prirec": __version__,
         "numpy": np.__version__,
         "numba": numba.__version__,
+        "h3": version("h3"),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "machine": platform.machine(),
     }

@@ -21,7 +21,7 @@ import numpy as np
 from prirec.data.columns import read_numbers
 from prirec.data.folder_ids import seen_ids
 from prirec.data.folder_tables import NEEDS, memory_table, require_polars
-from prirec.data.partition_file import MANIFEST, ROW, Part, Partition
+from prirec.data.partition_file import MANIFEST, PLACES, ROW, Part, Partition
 from prirec.data.partition_scan import Scanned, kinds_of, scanned
 from prirec.data.schema import FILE, Kind, read_schema, schema_text
 from prirec.data.writing import refuse_occupied
@@ -38,6 +38,8 @@ COORDINATES = ("lat", "lon")
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
     """Written beside the target and moved there at the end."""
     require_polars()
+    import polars as pl
+
     if parts < 1:
         raise UsageError("there must be at least one part")
     refuse_occupied(target)
@@ -48,6 +50,8 @@ def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
         if target.exists():
             target.rmdir()
         beside.rename(target)
+    except pl.exceptions.PolarsError:  # its words may repeat cells
+        raise DataError("a table cannot be read to its end; `prirec data describe` says where", file=source) from None
     except OSError as broken:
         raise UsageError(f"cannot write to {target}: {broken.strerror or broken}") from broken
     finally:
@@ -64,12 +68,14 @@ def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
         raise DataError(f"holds no visits; {NEEDS}", file=source)
     places = _places(tables)
     people = _people(tables, places)
+    if not people["records"].sum():
+        raise DataError(f"holds no visits; {NEEDS}", file=source)
     people = people.with_columns(part=pl.Series(_parts(people, parts=parts), dtype=pl.Int32))
     users = tables["users"].frame if "users" in tables else people.lazy().select(ROW, "user")
     for name, frame in (("users", users), ("visits", tables["visits"].frame)):
         by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
         by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
-    places.drop(ROW).write_parquet(target / "pois.parquet")
+    places.drop(ROW).write_parquet(target / PLACES)
     schema, kinds = read_schema(source), dict[str, Kind]()
     for table in tables.values():
         kinds |= kinds_of(table, schema)

@@ -8,6 +8,7 @@ from prirec.errors import DataError
 
 VERSION = 1
 MANIFEST = "partition.json"
+PLACES, PART = "pois.parquet", "part"
 ROW = "__row"  # where a person or a visit stood before: reading all parts gives the same data set back
 
 

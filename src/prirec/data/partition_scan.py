@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prirec.data.columns import SEPARATOR
 from prirec.data.folder_records import check_header
 from prirec.data.folder_tables import IDS, find_table
-from prirec.data.partition_file import ROW
+from prirec.data.partition_file import PART, ROW
 from prirec.data.schema import RESERVED, Kind, Schema
 from prirec.errors import DataError
 
@@ -40,6 +40,9 @@ def scanned(folder: Path, name: str) -> Scanned | None:
         frame = pl.scan_parquet(file)
     else:
         frame = pl.scan_csv(file, infer_schema=False, new_columns=check_header(file, needed=IDS[name]))
+    for taken in (ROW, PART):
+        if taken in frame.collect_schema().names():
+            raise DataError("the parts need this name for themselves; rename the column", file=file, column=taken)
     text = pl.col(pl.String)
     frame = frame.with_columns(pl.when(text.str.contains(r"\S")).then(text))
     frame = frame if typed else frame.filter(~pl.all_horizontal(pl.all().is_null()))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prirec.data.folder_tables import Table, memory_table, require_polars
-from prirec.data.partition_file import ROW, read_partition
+from prirec.data.partition_file import PLACES, ROW, read_partition
 from prirec.data.schema import read_schema
 from prirec.errors import DataError
 from prirec.types import OffsetArray
@@ -36,7 +36,7 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
     tables = {
         "users": _table("users", users),
         "visits": _table("visits", visits),
-        "pois": memory_table("pois", _parquet(path / "pois.parquet")),
+        "pois": memory_table("pois", _parquet(path / PLACES)),
     }
     loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
     return Parts(replace(loaded, dataset=replace(loaded.dataset, apart=True)), users[ROW].to_numpy().astype("int64"))

@@ -173,7 +173,10 @@ def whole(samples: Samples, settings: Settings) -> Part:
 
 
 def _blocks(samples: Samples, threads: int) -> Iterator[Block]:
-    """People in consecutive blocks with about as much work each."""
+    """People in consecutive blocks with about as much work each; one, where there is nobody."""
+    if not len(samples.ids):
+        yield 0, 0
+        return
     effort = samples.train.offsets[1:] + np.arange(1, len(samples.ids) + 1)
     cuts = np.searchsorted(effort, effort[-1] * np.arange(1, threads) / threads)
     edges = [0, *cuts.tolist(), len(samples.ids)]

@@ -5,11 +5,12 @@ The order of rows is that of features/samples.py: along a Z-order curve of homes
 all of it: every shard hears the sorted codes of every other, and counts how many come before each of its own.
 """
 
+import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.format import open_memmap
 
 from prirec.evaluate.apart import Apart
 from prirec.evaluate.metrics import auc_within_people
@@ -19,6 +20,7 @@ from prirec.model.scoring import mean_loss, scores
 from prirec.types import BoolArray, KeyArray, OffsetArray, RealArray
 from prirec.zorder import morton
 
+_TOGETHER = 4096  # rows that are written by one call
 _ROWS = 31  # bits for the number of a row; a code of morton has up to 33
 
 
@@ -102,7 +104,7 @@ class Finished(Apart):
         within = auc_within_people(test.label, self._scores, person=test.person)
         tested = np.flatnonzero(test.counts() > 0)
         return Tested(
-            mean_loss(test, self._scores) * len(test),
+            mean_loss(test, self._scores) * len(test) if len(test) else 0.0,
             len(test),
             float(within.auc @ within.records),
             int(within.records.sum()),
@@ -129,6 +131,21 @@ class Finished(Apart):
 
 
 def _write(file: Path, at: OffsetArray, values: Any) -> None:
-    out = open_memmap(file, mode="r+")
-    out[at] = values
-    out.flush()
+    """Rows of a file that other shards write in too, each by its place: pages of a file that is mapped would be written
+    back whole, and on another node with what they held before."""
+    order = np.argsort(at, kind="stable")
+    places, there = at[order], np.load(file, mmap_mode="r")
+    begin, kind = there.offset, there.dtype
+    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(at)]
+    with file.open("r+b", buffering=0) as out:
+        for first, end in pairwise(edges):
+            for a in range(first, end, _TOGETHER):
+                some = np.ascontiguousarray(values[order[a : min(a + _TOGETHER, end)]], dtype=kind)
+                _put(out.fileno(), memoryview(some.tobytes()), begin + int(places[a]) * some[0].nbytes)
+        os.fsync(out.fileno())
+
+
+def _put(handle: int, content: memoryview, offset: int) -> None:
+    while content:
+        done = os.pwrite(handle, content, offset)
+        content, offset = content[done:], offset + done

@@ -1,14 +1,16 @@
 """A run over parts, measured and saved: the same folder as of any other run, written by shards where it is long."""
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib.format import open_memmap, write_array_header_1_0
 
 from prirec import settings_file
 from prirec.engines.checkpoint import Checkpoint
@@ -50,7 +52,7 @@ def _wins(crew: Crew, most: int | None) -> Wins:
 
 def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
     """Written beside, then moved into place. Every node must reach the folder that the run is in."""
-    beside = path.resolve().with_name(f".{path.name}.partial")
+    beside = path.resolve().with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     try:
         beside.mkdir(parents=True)
@@ -103,14 +105,7 @@ def _long_files(folder: Path, crew: Crew, city: CityApart) -> str:
 
 
 def _fingerprint(digest: Any, folder: Path, side: str, crew: Crew) -> None:
-    counts = np.load(folder / f"{side} counts.npy", mmap_mode="r")
-    offsets = _room(folder / f"{side} offsets.npy", np.int64, (len(counts) + 1,))
-    done = 0
-    for at in range(0, len(counts), CHUNK // 8):
-        some = np.cumsum(counts[at : at + CHUNK // 8])
-        offsets[at + 1 : at + 1 + len(some)] = done + some
-        done += int(some[-1])
-    offsets.flush()
+    done = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
     _room(folder / f"{side} place.npy", np.int32, (done,))
     _room(folder / f"{side} label.npy", np.int8, (done,))
     crew.each("write_records", str(folder), side)
@@ -120,15 +115,38 @@ def _fingerprint(digest: Any, folder: Path, side: str, crew: Crew) -> None:
     (folder / f"{side} counts.npy").unlink()
 
 
-def _room(file: Path, kind: type[np.generic], shape: tuple[int, ...]) -> Any:
-    return open_memmap(file, mode="w+", dtype=np.dtype(kind), shape=shape)
+def _write_offsets(counts: Path, offsets: Path) -> int:
+    """Where the records of everyone begin, and of how many there are the end."""
+    done = 0
+    with offsets.open("wb") as out:
+        shape = (np.load(counts, mmap_mode="r").size + 1,)
+        write_array_header_1_0(out, {"descr": "<i8", "fortran_order": False, "shape": shape})
+        out.write(np.int64(0).tobytes())
+        for some in _entries(counts):
+            ends = done + np.cumsum(np.frombuffer(some, dtype=np.int64))
+            out.write(ends.tobytes())
+            done = int(ends[-1])
+    return done
+
+
+def _room(file: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
+    """For shards to write in; a disk without room says so here."""
+    open_memmap(file, mode="w+", dtype=np.dtype(kind), shape=shape)
+    with file.open("r+b") as made, suppress(AttributeError):  # not every system can be asked
+        os.posix_fallocate(made.fileno(), 0, max(file.stat().st_size, 1))
 
 
 def _update(digest: Any, file: Path) -> None:
-    """With the entries of an array, as a stream."""
-    flat = np.load(file, mmap_mode="r").reshape(-1)
-    for at in range(0, len(flat), CHUNK // 8):
-        digest.update(np.ascontiguousarray(flat[at : at + CHUNK // 8]).data)
+    for some in _entries(file):
+        digest.update(some)
+
+
+def _entries(file: Path) -> Iterator[bytes]:
+    """Those of an array, as a stream: a file that is mapped counts as memory, whole."""
+    with file.open("rb") as stream:
+        stream.seek(np.load(file, mmap_mode="r").offset)
+        while some := stream.read(CHUNK):
+            yield some
 
 
 def _hash(file: Path) -> str:

@@ -27,10 +27,10 @@ def conduct(
     `stop`, or because messages were handed in here. `wake` tells those who wait of mail and news, and `failed` whoever
     counts that something could not be done."""
     conductor: Conductor | None = None
-    pause = 0.0
+    pause, troubled = 0.0, False
     with Lease(store, seconds=lease) as word, ThreadPoolExecutor(HEARING, thread_name_prefix="hearing") as pool:
-        while not stopped(stop, came, pause):
-            moved = False
+        while not (stop.wait(pause) if troubled else stopped(stop, came, pause)):
+            moved = troubled = False
             try:
                 held = word.held()
                 conductor = (
@@ -47,6 +47,7 @@ def conduct(
                     word.doubt()
                 tell(Told("lost" if conductor is None else "waiting", problem=str(problem)))
                 failed()
+                troubled = True  # what comes meanwhile would only meet the same trouble
                 pause = min(max(2 * pause, IDLE), LONGEST)
             if moved:
                 wake(())

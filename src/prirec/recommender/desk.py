@@ -56,6 +56,7 @@ class Desk:
         self._errands = SimpleQueue[_Errand | _Look | None]()
         self._polls: dict[bytes, Poll] = {}
         self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
+        self._due: dict[bytes, Bundle | None] = {}  # who has got letters and was not woken yet
         self._entries = 0  # of the log, as far as those who wait were told
         self._parcels = BoundedSemaphore(MOST_PARCELS)
         self._open = False
@@ -151,16 +152,21 @@ class Desk:
         """What is left to do on the event loop."""
         errands = [one for one in batch if isinstance(one, _Errand)]
         looks = [one for one in batch if isinstance(one, _Look)]
+        parcels = [look.parcel for look in looks if look.parcel is not None]
+        for _ in parcels:
+            self._parcels.release()
         try:
             taken = self._written(errands, thoroughly=any(look.thoroughly for look in looks))
-            receivers = self._looked(looks)
+            self._look(parcels)
             letters = [self._letters(one) for one in errands]
             entries = self._store.head().length
         except Exception as error:  # whoever asked is told, and the clerk goes on
             logs.failure("the store failed", error)
+            self._due = dict.fromkeys(self._due)  # they are woken the next time, and ask
             return partial(_fail, errands, known=isinstance(error, StateError))
         found = [Found(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
-        return partial(self._settle, errands, found, receivers, entries=entries)
+        due, self._due = self._due, {}
+        return partial(self._settle, errands, found, due, entries=entries)
 
     def _written(self, errands: list[_Errand], *, thoroughly: bool) -> list[tuple[bool, ...]]:
         """For each errand, which of its messages were taken: all of them are durable."""
@@ -179,18 +185,16 @@ class Desk:
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in errand.items) for errand in errands]
 
-    def _looked(self, looks: list[_Look]) -> dict[bytes, Bundle | None]:
+    def _look(self, parcels: list[Parcel]) -> None:
         """Who has got letters since the last time, and the letters where they were brought along. Numbers rise in the
         order in which letters come to be seen, so what is known of a mailbox is an upper bound on what is in it."""
-        bundles = self._unpacked([look.parcel for look in looks if look.parcel is not None])
+        self._due |= self._unpacked(parcels)
         self._seen, receivers = self._store.receivers_since(self._seen)
         self._tips.update(dict.fromkeys(receivers, self._seen))
-        return {**bundles, **dict.fromkeys(receivers)}  # for whom there is still more: they ask
+        self._due |= dict.fromkeys(receivers)  # for whom there is still more: they ask
 
     def _unpacked(self, parcels: list[Parcel]) -> dict[bytes, Bundle | None]:
         """Nobody's, where letters are missing between what was seen and these."""
-        for _ in parcels:
-            self._parcels.release()
         whole = Parcel.of(parcels)
         if not whole.follows(self._seen):
             return {}
@@ -214,14 +218,14 @@ class Desk:
         return found
 
     def _settle(
-        self, errands: list[_Errand], found: list[Found], receivers: dict[bytes, Bundle | None], *, entries: int
+        self, errands: list[_Errand], found: list[Found], due: dict[bytes, Bundle | None], *, entries: int
     ) -> None:
         for errand, one in zip(errands, found, strict=True):
             if not errand.done.done():  # given up meanwhile
                 errand.done.set_result(one)
         grown, self._entries = entries > self._entries, entries
-        for name in self._polls.keys() if grown else receivers.keys() & self._polls.keys():
-            poll, bundle = self._polls[name], receivers.get(name)
+        for name in self._polls.keys() if grown else due.keys() & self._polls.keys():
+            poll, bundle = self._polls[name], due.get(name)
             poll.wake(None if bundle is None else bundle.found(poll, entries=entries))
 
 

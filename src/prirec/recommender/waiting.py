@@ -51,9 +51,10 @@ class Bundle:
     since: int
 
     def found(self, poll: Poll, *, entries: int) -> Found | None:
-        """For a device that has all earlier ones; else it has to ask."""
-        known = poll.after >= self.since and len(self.letters) <= MOST_LETTERS
-        return Found(self.letters, entries) if known else None
+        """For a device that has all earlier ones, those that it has not got from the store by itself; else it asks."""
+        new = tuple(letter for letter in self.letters if letter.number > poll.after)
+        known = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
+        return Found(new, entries) if known else None
 
 
 @dataclass(frozen=True, slots=True)
