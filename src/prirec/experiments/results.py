@@ -8,6 +8,7 @@ from prirec.evaluate.reporting.page import figure, grid, page, paragraph, sectio
 from prirec.experiments.cabinet import write_whole
 from prirec.experiments.shown import Drawing, Shown, Table, markdown
 
+LONG = 30  # letters in a cell that is not to be folded into a column of words
 DRAWINGS = "plots"
 TITLE = "The paper's experiments, and what it left out"
 OPENING = (
@@ -33,7 +34,7 @@ def write_markdown(folder: Path, sections: Sequence[Shown]) -> Path:
 def write_page(file: Path, sections: Sequence[Shown]) -> None:
     """One HTML file that reads on paper and on a phone."""
     parts = [f"<h1>{text(TITLE)}</h1>", paragraph(OPENING, kind="lead"), *(_section(shown) for shown in sections)]
-    write_whole(file, page(TITLE, parts).encode())
+    write_whole(file, page(TITLE, parts, wide=True).encode())
 
 
 def _section(shown: Shown) -> str:
@@ -51,7 +52,7 @@ def html_table(table: Table) -> str:
     numbers = [name.startswith(">") for name in table.columns]
 
     def cell(tag: str, words: str, *, number: bool, scope: str = "") -> str:
-        mark = ' class="figure"' if number else ""
+        mark = ' class="figure"' if number else ' class="words"' if len(words) > LONG else ""
         return f"<{tag}{scope}{mark}>{text(words)}</{tag}>"
 
     heads = "".join(

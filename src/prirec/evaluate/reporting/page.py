@@ -63,13 +63,14 @@ def items(entries: Sequence[str]) -> str:
     return "<ul>\n" + "\n".join(f"<li>{text(entry)}</li>" for entry in entries) + "\n</ul>"
 
 
-def page(title: str, parts: Sequence[str]) -> str:
-    """A whole page that needs nothing but itself."""
+def page(title: str, parts: Sequence[str], *, wide: bool = False) -> str:
+    """A whole page that needs nothing but itself; a wide one is for tables of many columns."""
+    main = '<main class="wide">' if wide else "<main>"
     head = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{text(title)}</title>\n<style>\n{packaged('report.css')}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{text(title)}</title>\n<style>\n{packaged('report.css')}</style>\n</head>\n<body>\n{main}\n"
     )
     return head + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
