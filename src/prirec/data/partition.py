@@ -9,8 +9,6 @@ of a person are in the part that the person is in. Cells stay as they were. Reco
 their ids are held, of places everything.
 """
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +22,7 @@ from prirec.data.folder_tables import NEEDS, memory_table, require_polars
 from prirec.data.partition_file import MANIFEST, PLACES, ROW, Part, Partition
 from prirec.data.partition_scan import Scanned, kinds_of, scanned
 from prirec.data.schema import FILE, Kind, read_schema, schema_text
-from prirec.data.writing import refuse_occupied
+from prirec.data.writing import new_folder
 from prirec.errors import DataError, UsageError
 from prirec.types import OffsetArray
 from prirec.zorder import morton
@@ -36,27 +34,18 @@ COORDINATES = ("lat", "lon")
 
 
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
-    """Written beside the target and moved there at the end."""
+    """All of it or nothing."""
     require_polars()
     import polars as pl
 
     if parts < 1:
         raise UsageError("there must be at least one part")
-    refuse_occupied(target)
-    beside = target.resolve().with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        beside.mkdir(parents=True)
-        made = _partitioned(source, beside, parts=parts)
-        if target.exists():
-            target.rmdir()
-        beside.rename(target)
-    except pl.exceptions.PolarsError:  # its words may repeat cells
-        raise DataError("a table cannot be read to its end; `prirec data describe` says where", file=source) from None
-    except OSError as broken:
-        raise UsageError(f"cannot write to {target}: {broken.strerror or broken}") from broken
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return made
+    with new_folder(target) as beside:
+        try:
+            return _partitioned(source, beside, parts=parts)
+        except pl.exceptions.PolarsError:  # its words may repeat cells
+            why = "a table cannot be read to its end; `prirec data describe` says where"
+            raise DataError(why, file=source) from None
 
 
 def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:

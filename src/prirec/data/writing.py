@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,21 +24,25 @@ TableFormat = Literal["csv", "parquet"]
 
 
 def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "csv") -> None:
-    """All of it or nothing: written beside the target and moved there at the end; a folder with content is refused.
-
-    Words that no row has are not written.
-    """
+    """All of it or nothing. Words that no row has are not written."""
     require_polars()
-    path = Path(path).resolve()
-    refuse_occupied(path)
     _refuse_unreadable(dataset)
     tables = _tables(dataset)
     text = schema_text(declared=dataset.declared, kinds=_kinds(dataset))
+    with new_folder(Path(path)) as beside:
+        _write_all(tables, text, folder=beside, table_format=table_format)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """To write in: beside the place where it is moved at the end, whole. A folder with content is refused."""
+    path = path.resolve()
+    refuse_occupied(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        _write_all(tables, text, folder=beside, table_format=table_format)
+        yield beside
         if path.exists():
             path.rmdir()
         beside.rename(path)
