@@ -9,6 +9,7 @@ from h3.api import basic_int as h3
 from prirec.data.dataset import Dataset, take
 from prirec.engines.circles import cells_of, cohort_numbers
 from prirec.engines.run_folder import Released, Run, load_run, save_run
+from prirec.engines.starts import FRACTION
 from prirec.errors import StateError
 from prirec.evaluate.experiment import Outcome, quality, run, set_up
 from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run
@@ -151,7 +152,7 @@ def test_newcomers_start_where_the_cohorts_of_their_cell_ended(home_of):
         if alike.sum() >= settings.floor:
             break
     ended = PRIVATE.trained.state.means[cohorts[alike]].mean(axis=0)
-    np.testing.assert_allclose(models.linear[new], ended, rtol=1e-9)
+    np.testing.assert_allclose(models.linear[new], ended, rtol=0, atol=2.0**-FRACTION)
 
 
 def test_everybody_else_keeps_the_own_model():

@@ -7,7 +7,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.engines.circles import cells_of, cohort_numbers
-from prirec.engines.starts import Starts, starts
+from prirec.engines.starts import FRACTION, Starts, starts
 from prirec.engines.state import start
 from prirec.graph.cohorts import NO_CELL
 from support.cities import (
@@ -26,7 +26,7 @@ PEOPLE = 137
 CITY = small_city(people=PEOPLE, places=8, records=500)
 SAMPLES = samples_of(CITY, SMALL_PRIVATE)
 CELLS = cells_of(SAMPLES.home, PEOPLE, SMALL_PRIVATE)
-EXACT = 2.0**-24  # parts that means are counted in
+EXACT = 2.0**-FRACTION
 FAR = h3.latlng_to_cell(-50.0, -120.0, 6)  # where nobody was
 NOWHERE = np.array([NO_CELL, FAR], dtype=np.uint64)
 

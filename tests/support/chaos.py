@@ -22,7 +22,7 @@ from prirec.privacy import noise_share
 from prirec.privacy.ledger import Budget
 from prirec.protocols import meeting
 from prirec.protocols.actions import Stage
-from prirec.recommender import conductor as conducting
+from prirec.recommender import conducting
 from prirec.recommender import progress as rules
 from prirec.recommender.beginning import begin, found
 from prirec.recommender.conductor import Conductor

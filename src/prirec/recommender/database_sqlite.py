@@ -24,7 +24,7 @@ PRAGMAS = (
     "secure_delete=ON",
     "trusted_schema=OFF",
     "cell_size_check=ON",
-    "wal_autocheckpoint=4000",  # pages; a round's boxes are mostly deleted before they would be copied
+    "wal_autocheckpoint=16000",  # pages, as much as is kept below: the log is cut off after a round, not in its middle
     "journal_size_limit=67108864",
 )
 TYPES = {"bytes": "BLOB", "text": "TEXT", "whole": "INTEGER", "real": "REAL", "table": "STRICT"}
