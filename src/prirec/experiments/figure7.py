@@ -51,7 +51,7 @@ class Clocked:
         if cell.model in BYTES:
             return 1e-3 * float(cell.get("neighbours", 0) or 0) ** 2
         records, repeats = (float(cell.get(name, 0) or 0) for name in ("records", "repeats"))
-        return 1e-6 * records * (40 + 6 * repeats)
+        return 1e-6 * records * (4 + repeats)
 
     def _seconds(self, model: str, at: Mapping[str, int], tell: Tell) -> dict[str, Any]:
         records = at["records"]
