@@ -2,12 +2,14 @@
 who comes. A small deployment of real devices, in good weather unless a test says otherwise."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,21 +159,29 @@ async def in_real_time(chaos: Chaos, came: Event, *, seconds: float) -> None:
         await asyncio.sleep(0.01)
 
 
+@contextmanager
+def conducted(chaos: Chaos, store: Store, *, pace: float, **given: Any) -> Iterator[Event]:
+    """By a thread of its own, which is told with the event that it gets when something came."""
+    asyncio.run(begun(chaos))
+    chaos.store.release(chaos.conductor.holder)
+    stop, came = Event(), Event()
+    thread = Thread(target=conduct, args=(store, stop), kwargs={"came": came, "pace": Pace(pace, pace), **given})
+    thread.start()
+    try:
+        yield came
+    finally:
+        stop.set()
+        came.set()
+        thread.join()
+
+
 def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeypatch):
     monkeypatch.setattr(conducting, "IDLE", 0.01)
     monkeypatch.setattr(conducting, "LONGEST", 0.02)
-    chaos, told, stop, came, failed = town(2), list[Told](), Event(), Event(), list[int]()
+    chaos, told, failed = town(2), list[Told](), list[int]()
     chaos.mortal.luck = Luck(np.random.default_rng(7), Weather(server_full=0.15))
-    asyncio.run(begun(chaos))
-    chaos.store.release(chaos.conductor.holder)
-    given = {"came": came, "pace": Pace(60.0, 60.0), "tell": told.append, "failed": partial(failed.append, 1)}
-    thread = Thread(target=conduct, args=(chaos.mortal, stop), kwargs=given)
-    thread.start()
-    try:
+    with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
         asyncio.run(in_real_time(chaos, came, seconds=60))
-    finally:
-        stop.set()
-        thread.join()
     chaos.public.follow()  # all models are what the sums come to
     assert set(attempts(chaos).values()) == {(0, Stage.OPENED)}
     assert chaos.ends() == {Stage.OPENED: 4}
@@ -184,18 +194,22 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
 def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
     monkeypatch.setattr(conducting, "IDLE", 1000.0)
     monkeypatch.setattr(conducting, "BUSY", 1000.0)
-    chaos, stop, came = town(2), Event(), Event()
-    asyncio.run(begun(chaos))
-    chaos.store.release(chaos.conductor.holder)
-    thread = Thread(target=conduct, args=(chaos.store, stop), kwargs={"came": came, "pace": Pace(900.0, 900.0)})
-    thread.start()
-    try:
+    chaos = town(2)
+    with conducted(chaos, chaos.store, pace=900.0) as came:
         asyncio.run(in_real_time(chaos, came, seconds=60))
-    finally:
-        stop.set()
-        came.set()
-        thread.join()
     assert chaos.ends() == {Stage.OPENED: 4}
+
+
+def test_what_comes_while_a_store_is_away_does_not_hurry_the_next_attempt(town, monkeypatch):
+    monkeypatch.setattr(conducting, "IDLE", 5.0)
+    chaos, failed = town(2), list[int]()
+    monkeypatch.setattr(chaos.mortal, "luck", Luck(np.random.default_rng(7), Weather(server_full=1.0)))
+    with conducted(chaos, chaos.mortal, pace=900.0, failed=partial(failed.append, 1)) as came:
+        until = monotonic() + 2.0
+        while monotonic() < until:
+            came.set()
+            sleep(0.001)
+    assert len(failed) == 1
 
 
 def test_who_opens_a_sum_for_longer_than_the_lease_lasts_keeps_it(folder):

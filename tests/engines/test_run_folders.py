@@ -9,11 +9,12 @@ import pytest
 
 from prirec.data.dataset import Dataset, take
 from prirec.engines.run_folder import FILES, Run, load_run, rows_of, save_run
-from prirec.engines.starts import FRACTION, Starts
+from prirec.engines.starts import Starts
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.experiment import Outcome, quality, run, set_up
 from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run
 from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
+from support.newcomers import in_parts
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
 CITY: Dataset = small_city(people=60, places=10, records=240)
@@ -104,9 +105,7 @@ def test_a_run_serves_data_that_have_grown():
     for person in CITY.people.ids:
         before, after = (s.ids.index(person) for s in (OUTCOME.setup.samples, setup.samples))
         assert same_bits(linear[after], SAVED.linear[before])
-    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(
-        OUTCOME.trained.state.means[0], rel=0, abs=2.0**-FRACTION
-    )
+    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(in_parts(OUTCOME.trained.state.means[0]))
 
 
 def test_a_run_does_not_serve_other_people():

@@ -7,7 +7,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.engines.circles import cells_of, cohort_numbers
-from prirec.engines.starts import FRACTION, Starts, starts
+from prirec.engines.starts import MOST, Starts, starts, starts_of
 from prirec.engines.state import start
 from prirec.graph.cohorts import NO_CELL
 from support.cities import (
@@ -21,12 +21,12 @@ from support.cities import (
     small_city,
     without_coordinates,
 )
+from support.newcomers import PART, in_parts
 
 PEOPLE = 137
 CITY = small_city(people=PEOPLE, places=8, records=500)
 SAMPLES = samples_of(CITY, SMALL_PRIVATE)
 CELLS = cells_of(SAMPLES.home, PEOPLE, SMALL_PRIVATE)
-EXACT = 2.0**-FRACTION
 FAR = h3.latlng_to_cell(-50.0, -120.0, 6)  # where nobody was
 NOWHERE = np.array([NO_CELL, FAR], dtype=np.uint64)
 
@@ -39,7 +39,7 @@ def around(cell, resolution):
 def opened(samples, settings=SMALL_PRIVATE):
     """A state in which every cohort has opened a mean of its own."""
     state, cohorts = start(samples, settings), int(cohort_numbers(samples, settings).max()) + 1
-    state.means = np.random.default_rng(0).normal(size=(cohorts, samples.features + 1))
+    state.means = in_parts(np.random.default_rng(0).normal(size=(cohorts, samples.features + 1)))
     return state
 
 
@@ -62,7 +62,7 @@ def test_whoever_is_new_starts_at_the_mean_of_the_cohorts_around():
         outward = (h3.cell_to_parent(int(cell), resolution) for resolution in range(6, -1, -1))
         chosen = next(one for one in outward if around(one, h3.get_resolution(one)).sum() >= SMALL_PRIVATE.floor)
         expected = state.means[cohort[around(chosen, h3.get_resolution(chosen))]].mean(axis=0)
-        np.testing.assert_allclose(found.for_cells(np.array([cell]))[0], expected, rtol=0, atol=EXACT)
+        np.testing.assert_allclose(found.for_cells(np.array([cell]))[0], expected, rtol=1e-12)
         used.add(chosen)
     assert len(used) > 1  # so that the city tells places apart
 
@@ -72,7 +72,7 @@ def test_where_nobody_was_one_starts_at_the_mean_of_everyones():
     assert len({*np.bincount(cohort).tolist()}) > 1  # so that a mean over cohorts is another one than over people
     found = starts(SAMPLES, SMALL_PRIVATE, state).for_cells(NOWHERE)
     assert len(np.unique(found, axis=0)) == 1
-    np.testing.assert_allclose(found[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
+    np.testing.assert_allclose(found[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
 
 def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
@@ -82,7 +82,7 @@ def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
     assert len(counts) == 2
     found = starts(crowded, SMALL_PRIVATE, state)
     assert len(found.cells) == 8  # itself, and the six coarser ones around it
-    np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=0, atol=EXACT)
+    np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=1e-12)
 
 
 def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
@@ -91,7 +91,7 @@ def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
     state, cohort = opened(lost), cohort_numbers(lost, SMALL_PRIVATE)
     found = starts(lost, SMALL_PRIVATE, state)
     assert (found.cells == NO_CELL).sum() == 1
-    np.testing.assert_allclose(found.for_cells(NOWHERE[:1])[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
+    np.testing.assert_allclose(found.for_cells(NOWHERE[:1])[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
 
 def test_without_coordinates_there_is_one_start_for_all():
@@ -99,7 +99,7 @@ def test_without_coordinates_there_is_one_start_for_all():
     state, cohort = opened(bare), cohort_numbers(bare, SMALL_PRIVATE)
     found = starts(bare, SMALL_PRIVATE, state)
     assert found.cells.tolist() == [0]
-    np.testing.assert_allclose(found.models[0], state.means[cohort].mean(axis=0), rtol=0, atol=EXACT)
+    np.testing.assert_allclose(found.models[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
 
 def test_where_no_cohort_ever_opened_one_starts_from_nothing():
@@ -136,3 +136,10 @@ def test_starts_are_found_by_cell_whatever_the_order_of_asking():
 
 def test_starts_do_not_print():
     assert "array" not in repr(starts(SAMPLES, SMALL_PRIVATE, opened(SAMPLES)))
+
+
+def test_means_are_counted_in_small_parts_and_none_is_beyond_what_is_learnt():
+    means = np.array([[0.1, -1 / 3, 2 * MOST, -2 * MOST]])
+    found = starts_of(np.array([NO_CELL]), np.zeros(1, dtype=np.int32), means=means, floor=1).models[0]
+    assert np.abs(found[:2] - means[0, :2]).max() <= PART / 2
+    assert found[2:].tolist() == [MOST, -MOST]

@@ -100,7 +100,8 @@ def is_checkpoint(folder: Path) -> bool:
 
 
 def begun(path: Path) -> bool:
-    """Whether there is something to go on from: a file, or a folder with a manifest."""
+    """Whether there is something to go on from, or to refuse: a file, a folder with a manifest, or one of somebody
+    else's."""
     return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint(path))
 
 
