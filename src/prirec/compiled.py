@@ -16,9 +16,15 @@ def kernel(function: Function) -> Function:
     return cast(Function, _compile(function))
 
 
+def lean_kernel(function: Function) -> Function:
+    """A kernel that asks for no memory. What it is given outlives it, so nobody has to count who uses which array: the
+    counting took a quarter of a round, and threads waited for each other's counts."""
+    return cast(Function, _compile(function, _nrt=False))
+
+
 def inlined(function: Function) -> Function:
-    """A kernel that becomes part of whatever calls it: a call would hand over every array of every tuple one by one."""
-    return cast(Function, _compile(function, forceinline=True))
+    """A lean kernel that becomes part of whatever calls it: a call would hand over each array of each tuple."""
+    return cast(Function, _compile(function, _nrt=False, forceinline=True))
 
 
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:
@@ -31,8 +37,8 @@ def kernel_for(*signatures: str) -> Callable[[Function], Function]:
     return compile_it
 
 
-def _compile(function: Callable[..., Any], signatures: list[str] | None = None, *, forceinline: bool = False) -> object:
+def _compile(function: Callable[..., Any], signatures: list[str] | None = None, **options: Any) -> object:
     try:
-        return njit(signatures, cache=True, nogil=True, forceinline=forceinline)(function)
+        return njit(signatures, cache=True, nogil=True, **options)(function)
     except RuntimeError:  # nowhere to keep a cache: a read-only installation without a home
-        return njit(signatures, nogil=True, forceinline=forceinline)(function)
+        return njit(signatures, nogil=True, **options)(function)

@@ -7,6 +7,7 @@ x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/
 from math import exp, inf, log1p, nan, sqrt
 
 from prirec.compiled import inlined
+from prirec.model.lanes import LANES, add_pull_lanes, four_squares
 from prirec.types import FeatureArray, RealArray
 
 
@@ -43,6 +44,15 @@ def add_pull(T: RealArray, first: int, x: RealArray | FeatureArray, pull: RealAr
             own += term * term
         pull[k] += total
         square += own
+    return square
+
+
+@inlined
+def add_pull_of(V: RealArray, first: int, x: FeatureArray, pull: RealArray) -> float:
+    """add_pull with V in lanes (D, L), to the same bits in a fraction of the time."""
+    square = 0.0
+    for at in range(0, V.shape[1], LANES):
+        square = add_pull_lanes(V, first, x, pull, at, square)
     return square
 
 
@@ -117,13 +127,8 @@ def interaction_gradient(
 @inlined
 def square_of(values: RealArray) -> float:
     """|values|^2, in four interleaved sums: over K D entries a single one would wait for itself at every step."""
-    s0, s1, s2, s3, whole = 0.0, 0.0, 0.0, 0.0, values.size // 4 * 4
-    for d in range(0, whole, 4):
-        s0 += values[d] * values[d]
-        s1 += values[d + 1] * values[d + 1]
-        s2 += values[d + 2] * values[d + 2]
-        s3 += values[d + 3] * values[d + 3]
-    for d in range(whole, values.size):
+    s0, s1, s2, s3 = four_squares(values)
+    for d in range(values.size // 4 * 4, values.size):
         s0 += values[d] * values[d]
     return (s0 + s1) + (s2 + s3)
 

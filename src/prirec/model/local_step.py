@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.compiled import inlined
-from prirec.model.kernels import add_pull, loss, pair_score, residual, shrinkage, square_of
+from prirec.model.kernels import add_pull_of, loss, pair_score, residual, shrinkage, square_of
+from prirec.model.lanes import whole_lanes
 from prirec.model.latent import (
     FactorRows,
     LatentRates,
@@ -51,16 +52,16 @@ def rates_of(settings: Settings, *, clip: float) -> Rates:
 class Work(NamedTuple):
     """Room to compute in, so that a step allocates nothing."""
 
-    pull: RealArray  # (K,)
-    base: RealArray  # (K,): the person's half of Eq. (1)
+    pull: RealArray  # (L,): K in whole lanes
+    base: RealArray  # (L,): the person's half of Eq. (1)
     rates: RealArray  # (K + 1,): r pull_k of one record, and r
     sums: RealArray  # (K + 1,): the same, summed over the records
     total: RealArray  # (K + 1, D): sum of r pull_k x_d, and in the last row sum of r x_d^2
 
 
 def work(dimension: int, features: int) -> Work:
-    K, D = dimension, features
-    return Work(np.empty(K), np.empty(K), np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)))
+    K, L, D = dimension, whole_lanes(dimension), features
+    return Work(np.empty(L), np.empty(L), np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)))
 
 
 class Contribution(NamedTuple):
@@ -117,6 +118,16 @@ def _collect(rates: RealArray, feature: int, x: float, total: RealArray) -> None
 
 
 @inlined
+def _collect_from(rates: RealArray, first: int, x: FeatureArray, total: RealArray) -> None:
+    """_collect for features first, first + 1, ..., along memory."""
+    K = rates.size - 1
+    for k in range(K + 1):
+        row = total[k, first : first + x.size]
+        for d in range(x.size):
+            row[d] += rates[k] * x[d] * (x[d] if k == K else 1.0)
+
+
+@inlined
 def _mean_gradient(T: RealArray, total: RealArray, records: int, out: RealArray) -> None:
     """Eq. (4) without lambda_v, mean over the records: r x_d (pull_k - v_dk x_d), its second half factored out."""
     (K, D), share = T.shape, 1.0 / max(records, 1)
@@ -130,9 +141,10 @@ def _clip(contribution: Contribution, rates: Rates) -> None:
     """Both parts as one vector, no longer than the clip."""
     g, G = contribution
     factor = shrinkage(sqrt(square_of(g) + weigh(G, rates.latent.weight)), rates.clip)
-    for d in range(g.size):
-        g[d] *= factor
-    weigh(G, factor)
+    if factor != 1.0:
+        for d in range(g.size):
+            g[d] *= factor
+        weigh(G, factor)
 
 
 @inlined
@@ -142,7 +154,7 @@ def local_step(
 ) -> float:  # fmt: skip
     """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in
     place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss."""
-    T, offsets, feature, value, pulls, squares, P = shared
+    T, V, offsets, feature, value, pulls, squares, P = shared
     person, place, context, label = own
     pull, base, rate, sums, total = room
     K, m, moment = T.shape[0], person.size, T.shape[1] - context.shape[1]
@@ -150,12 +162,12 @@ def local_step(
     sums[:] = 0.0
     base[:] = 0.0
     forget(contribution.factors)
-    base_square, losses = add_pull(T, 0, person, base), 0.0
+    base_square, losses = add_pull_of(V, 0, person, base), 0.0
     for row in order:
         j, y, x = place[row], float(label[row]), context[row]
-        for k in range(K):
+        for k in range(pull.size):
             pull[k] = base[k] + pulls[j, k]
-        square = base_square + squares[j] + add_pull(T, moment, x, pull)
+        square = base_square + squares[j] + add_pull_of(V, moment, x, pull)
         score = w[0] + _dot(w, 0, person) + _dot(w, moment, x) + pair_score(pull, square)
         for e in range(offsets[j], offsets[j + 1]):
             score += w[1 + m + feature[e]] * value[e]
@@ -175,12 +187,10 @@ def local_step(
         for e in range(offsets[j], offsets[j + 1]):
             _collect(rate, m + feature[e], value[e], total)
             w[1 + m + feature[e]] -= rates.alpha * r * value[e]
-        for d in range(x.size):
-            _collect(rate, moment + d, x[d], total)
+        _collect_from(rate, moment, x, total)
         collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
         latent_step(u, P, j, r, rates.latent)
-    for d in range(m):
-        _collect(sums, d, person[d], total)
+    _collect_from(sums, 0, person, total)
     _mean_gradient(T, total, order.size, contribution.interaction)
     _clip(contribution, rates)
     return losses

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.compiled import kernel
+from prirec.compiled import lean_kernel
+from prirec.model.lanes import in_lanes
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 
 
@@ -22,10 +23,11 @@ class PlaceRows(NamedTuple):
 
 class Public(NamedTuple):
     transposed: RealArray  # (K, D): V_t
+    lanes: RealArray  # (D, L): V_t again, for the pulls
     offsets: OffsetArray  # (J + 1,)
     feature: IndexArray
     value: FeatureArray
-    pulls: RealArray  # (J, K): the places' half of Eq. (1)
+    pulls: RealArray  # (J, L): the places' half of Eq. (1)
     squares: RealArray  # (J,)
     factors: RealArray  # (J, K'): P_t; no columns where there is no latent part
 
@@ -42,12 +44,13 @@ def public(interaction: RealArray, rows: PlaceRows, *, first: int, factors: Real
     """Once for each V_t; `first` is the number of person features, which stand before the places' in V. The factors
     have a row for each place of `rows`, in that order."""
     T, J = np.ascontiguousarray(interaction.T), len(rows.offsets) - 1
-    pulls, squares = np.empty((J, len(T))), np.empty(J)
+    lanes = in_lanes(interaction)
+    pulls, squares = np.zeros((J, lanes.shape[1])), np.empty(J)
     _place_parts(T, first, rows, pulls, squares)
-    return Public(T, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
+    return Public(T, lanes, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
 
 
-@kernel
+@lean_kernel
 def _place_parts(T: RealArray, first: int, rows: PlaceRows, pulls: RealArray, squares: RealArray) -> None:
     """kernels.add_pull for every place."""
     offsets, feature, value = rows

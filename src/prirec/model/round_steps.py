@@ -5,7 +5,7 @@ Everything that is summed is summed in the ring, so blocks can be taken in any o
 
 from typing import NamedTuple
 
-from prirec.compiled import inlined, kernel
+from prirec.compiled import inlined, lean_kernel
 from prirec.keyed import Word, mix, shuffle
 from prirec.model.kernels import shrink
 from prirec.model.latent import FactorRows
@@ -79,7 +79,7 @@ def away_from(centre: RealArray, w: RealArray, out: RealArray) -> None:
         out[d] = w[d] - centre[d]
 
 
-@kernel
+@lean_kernel
 def contribute_models(
     W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, centre: RealArray, clip: float,
     code: Encoder, clipped: RealArray, sums: RingArray, members: OffsetArray,
@@ -111,7 +111,7 @@ def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int
             call_entry(shared.value, shared.offsets[place[e]])
 
 
-@kernel
+@lean_kernel
 def step_people(
     W: RealArray, U: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing,
     shared: Public, everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,

@@ -6,7 +6,7 @@ The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they
 from math import isnan, nan
 from typing import NamedTuple
 
-from prirec.compiled import inlined, kernel
+from prirec.compiled import inlined, lean_kernel
 from prirec.graph.random_draw import draw_neighbours
 from prirec.keyed import Word, mix
 from prirec.model.kernels import interaction_gradient_of, linear_gradient, loss, residual
@@ -154,7 +154,7 @@ def call_ahead(
     call_entry(place_rows.value, first)
 
 
-@kernel
+@lean_kernel
 def sample_pass(
     W: RealArray, models: Table, T: RealArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows,
     circle: Circle, order: OffsetArray, reached: Reached, pass_key: Word, rates: Descent, code_v: Encoder,

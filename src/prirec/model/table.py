@@ -6,7 +6,7 @@ While N of them cannot leave the ring Z_2^32, a sum in it is the same whole numb
 
 from typing import NamedTuple
 
-from prirec.compiled import inlined, kernel
+from prirec.compiled import inlined, lean_kernel
 from prirec.model.round_steps import Encoder
 from prirec.sharing.fixed_point import FixedPoint, encode_into
 from prirec.types import IndexArray, RealArray, RingArray, SignedArray
@@ -44,7 +44,7 @@ def table(W: RealArray, code: FixedPoint) -> Table | None:
     return Table(rows[:-1], rows[-1], code.signed(rows[-1]), encoder) if fine else None
 
 
-@kernel
+@lean_kernel
 def _encode_rows(W: RealArray, code: Encoder, rows: RingArray) -> bool:
     fine = True
     for i in range(W.shape[0]):

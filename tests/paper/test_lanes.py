@@ -1,0 +1,96 @@
+"""Sums side by side are the sums one by one, to the last bit; and what runs for every record counts no references."""
+
+import numpy as np
+import pytest
+from numba import jit
+from numba.core.errors import TypingError
+
+from prirec.compiled import kernel
+from prirec.model import lanes
+from prirec.model.kernels import add_pull, add_pull_of, square_of
+from prirec.model.round_steps import Encoder, contribute_models, step_people
+from prirec.model.sample_pass import sample_pass
+
+
+def random(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+@kernel
+def one_by_one(T, first, x, pull):
+    return add_pull(T, first, x, pull)
+
+
+@kernel
+def side_by_side(V, first, x, pull):
+    return add_pull_of(V, first, x, pull)
+
+
+@kernel
+def four(values):
+    return lanes.four_squares(values)
+
+
+@kernel
+def length(values):
+    return square_of(values)
+
+
+def pulled(seed: int, dimension: int, many: int, first: int, kind: type) -> tuple[tuple, tuple]:
+    """A pull of features first, first + 1, ... to which something was added before: one by one, and side by side."""
+    rng = random(seed)
+    V, x = rng.normal(size=(first + many + 2, dimension)), rng.normal(size=many).astype(kind)
+    before = rng.normal(size=dimension)
+    plain, wide = before.copy(), np.zeros(lanes.whole_lanes(dimension))
+    wide[:dimension] = before
+    square = one_by_one(np.ascontiguousarray(V.T), first, x, plain)
+    fast = side_by_side(lanes.in_lanes(V), first, x, wide)
+    assert not wide[dimension:].any()
+    return (square, plain.tolist()), (fast, wide[:dimension].tolist())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("many", [0, 1, 4, 9, 22])
+@pytest.mark.parametrize("dimension", [1, 5, 8, 11, 16, 19])
+def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
+    plain, fast = pulled(dimension + many, dimension, many, 3, kind)
+    assert plain == fast
+
+
+def test_without_a_compiler_lanes_say_the_same():
+    rng = random(5)
+    V, x, values = rng.normal(size=(7, lanes.LANES)), rng.normal(size=4), rng.normal(size=23)
+    plain, fast = np.ones(lanes.LANES), np.ones(lanes.LANES)
+    assert lanes.add_pull_lanes(V, 2, x, plain, 0, 0.0) == side_by_side(V, 2, x, fast)
+    assert plain.tolist() == fast.tolist()
+    assert lanes.four_squares(values) == four(values)
+
+
+@pytest.mark.parametrize("many", [0, 1, 3, 4, 7, 445])
+def test_a_length_is_four_interleaved_sums(many):
+    values, sums = random(many).normal(size=many), [0.0] * 4
+    for d, value in enumerate(values.tolist()):
+        sums[d % 4 if d < many // 4 * 4 else 0] += value * value
+    assert length(values) == (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+def test_lanes_refuse_numbers_that_do_not_stand_next_to_each_other():
+    with pytest.raises(TypingError, match="contiguous"):
+        four(np.ones(8)[::2])
+    with pytest.raises(TypingError, match="contiguous"):
+        side_by_side(np.ones((4, 8)), 0, np.ones(8)[::2], np.ones(8))
+    with pytest.raises(TypingError, match="contiguous"):
+        four(np.ones(8, dtype=np.int64))
+
+
+def test_what_runs_for_every_record_counts_no_references():
+    """Numba's counts are locked instructions on lines that all threads share."""
+    assert all(one.targetoptions["_nrt"] is False for one in (contribute_models, step_people, sample_pass))
+    anew = jit(**contribute_models.targetoptions)(contribute_models.py_func)
+    W, cohort = np.ones((3, 4)), np.zeros(3, dtype=np.int32)
+    sums, members = np.zeros((1, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64)
+    there, code = np.ones(3, dtype=np.bool_), Encoder(2.0**24, 2.0)
+    assert anew(W, (0, 3), there, cohort, np.zeros((1, 4)), 1.0, code, np.empty(4), sums, members)
+    assert members.tolist() == [3] and (sums == 3 * 2**23).all()
+    (assembly,) = anew.inspect_asm().values()
+    assert "NRT_incref" not in assembly
