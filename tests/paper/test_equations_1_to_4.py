@@ -78,7 +78,8 @@ def test_places_half_of_eq1_is_what_each_place_would_add():
     places[np.random.default_rng(5).random((5, 3)) < 0.4] = 0.0
     found = public(V, place_rows(places), first=2)
     pulls, squares = found.pulls, found.squares
-    np.testing.assert_allclose(pulls, places @ V[2:5], rtol=1e-12)
+    np.testing.assert_allclose(pulls[:, : V.shape[1]], places @ V[2:5], rtol=1e-12)
+    assert not pulls[:, V.shape[1] :].any()
     np.testing.assert_allclose(squares, (places.astype(float) ** 2) @ (V[2:5] ** 2).sum(axis=1), rtol=1e-12)
 
 

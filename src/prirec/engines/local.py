@@ -96,7 +96,7 @@ class Rounds:
                 raise outside(code.ring.bound)
             return sums, members
 
-        parts = self.each_block(contribute)
+        parts = self.each(contribute, self.blocks)
         total = parts[0][0]
         for part in parts[1:]:
             total += part[0]
@@ -108,7 +108,7 @@ class Rounds:
         """Which cohorts are opened; what is opened is noisy from here on."""
         pairs = zip(members.tolist(), rostered.tolist(), strict=True)
         opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs], dtype=np.bool_)
-        for c in np.flatnonzero(opened).tolist():
+        for c in np.flatnonzero(opened).tolist() if self.codes.linear.noise > 0 else []:
             where = ("linear", iteration, int(self.numbers[c]))
             self.add_noise(total[c], self.codes.linear, int(rostered[c]), int(members[c]), where)
         return opened
@@ -128,7 +128,7 @@ class Rounds:
         key = iteration_key(self.settings.seed, "order", state.iteration)
         shared = public(
             state.interaction, self.city.rows, first=self.samples.people.shape[1],
-            factors=self.city.factors(latent.factors),
+            factors=self.city.factors(latent.factors), in_parts=self.in_parts,
         )  # fmt: skip
         (J, L), (D, K) = shared.factors.shape, state.interaction.shape
         losses = np.zeros(len(self.samples.ids))
@@ -144,7 +144,7 @@ class Rounds:
                 raise outside(code.ring.bound)
             return total
 
-        parts = self.each_block(step)
+        parts = self.each(step, self.blocks)
         total = parts[0]
         for part in parts[1:]:
             total += part
@@ -159,11 +159,17 @@ class Rounds:
             code.noise, len(total), rostered=rostered, survivors=survivors, settings=self.settings, where=where
         ).astype(total.dtype)
 
-    def each_block(self, task: Callable[[Block], Answer]) -> list[Answer]:
-        if len(self.blocks) == 1:
-            return [task(self.blocks[0])]
-        with ThreadPoolExecutor(len(self.blocks)) as pool:
-            return list(pool.map(task, self.blocks))
+    def in_parts(self, task: Callable[[int, int], None], many: int) -> None:
+        """Rows 0 to many, as many for each thread."""
+        edges = [many * part // len(self.blocks) for part in range(len(self.blocks) + 1)]
+        self.each(lambda block: task(*block), list(pairwise(edges)))
+
+    def each(self, task: Callable[[Block], Answer], blocks: list[Block]) -> list[Answer]:
+        """A thread for each block."""
+        if len(blocks) == 1:
+            return [task(blocks[0])]
+        with ThreadPoolExecutor(len(blocks)) as pool:
+            return list(pool.map(task, blocks))
 
 
 def whole(samples: Samples, settings: Settings) -> Part:

@@ -40,12 +40,12 @@ def newcomers(dataset: Dataset, settings: Settings, *, share: float = 0.1, passe
     new = ~np.isin(setup.samples.keys, saved.people)
     starts = {
         "zero": np.zeros_like(own_cell),
-        "the mean of all cohorts": np.broadcast_to(saved.starts.models[0], own_cell.shape),
+        "the mean of all cohorts": np.array(np.broadcast_to(saved.starts.models[0], own_cell.shape), order="C"),
         "the mean of the own cell's cohorts": own_cell,
     }
     return {
         name: Served(
-            _auc(setup, replace(models, linear=np.ascontiguousarray(start)), new),
+            _auc(setup, replace(models, linear=start), new),
             _auc(setup, _learnt(setup, replace(models, linear=start), new, passes), new),
         )
         for name, start in starts.items()

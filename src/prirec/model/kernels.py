@@ -4,11 +4,14 @@ Symbols: w (D + 1,) with the bias first; T = V transposed, (K, D), so that the i
 x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/2 (|pull|^2 - sum_d x_d^2 |v_d|^2).
 """
 
-from math import exp, inf, log1p, nan, sqrt
+from math import exp, inf, log, log1p, nan, sqrt
 
 from prirec.compiled import inlined
-from prirec.model.lanes import LANES, add_pull_lanes, four_squares
+from prirec.model.lanes import LANES, add_pull_lanes, four_sums
 from prirec.types import FeatureArray, RealArray
+
+_MARGIN = 35.0  # exp(-35) and 1 add up to 1, nearly to the last bit
+_PRODUCT = 1e200  # far from the largest float64, even after one more factor of 1 + exp(_MARGIN)
 
 
 @inlined
@@ -93,6 +96,30 @@ def loss(y: float, score: float) -> float:
 
 
 @inlined
+def odds(y: float, score: float) -> float:
+    """exp(y s) = sigma / (1 - sigma): what the label is to what it is not."""
+    return exp(y * score)
+
+
+@inlined
+def residual_at(y: float, odds: float) -> float:
+    """`residual`, where the odds are known."""
+    return -y / (1.0 + odds)
+
+
+@inlined
+def add_loss(losses: float, product: float, margin: float, odds: float) -> tuple[float, float]:
+    """`losses` + ln `product` grows by a summand of Eq. (2), ln(1 + 1 / odds): logarithms are slow, and that of a
+    product is the sum of them. Where the odds are next to nothing, the summand is -y s."""
+    if margin < -_MARGIN:
+        return losses - margin, product
+    product *= 1.0 + 1.0 / odds
+    if product > _PRODUCT:
+        return losses + log(product), 1.0
+    return losses, product
+
+
+@inlined
 def linear_gradient(w: RealArray, x: RealArray, r: float, lambda_w: float, out: RealArray) -> None:
     """Eq. (3), given the residual r."""
     out[0] = r + 2.0 * lambda_w * w[0]
@@ -125,11 +152,11 @@ def interaction_gradient(
 
 
 @inlined
-def square_of(values: RealArray) -> float:
-    """|values|^2, in four interleaved sums: over K D entries a single one would wait for itself at every step."""
-    s0, s1, s2, s3 = four_squares(values)
-    for d in range(values.size // 4 * 4, values.size):
-        s0 += values[d] * values[d]
+def dot(w: RealArray, first: int, x: RealArray | FeatureArray) -> float:
+    """The sum of w[first + d] x[d], in four interleaved sums: a single one would wait for itself at every step."""
+    s0, s1, s2, s3 = four_sums(w, first, x)
+    for d in range(x.size // 4 * 4, x.size):
+        s0 += w[first + d] * x[d]
     return (s0 + s1) + (s2 + s3)
 
 
@@ -144,6 +171,6 @@ def shrinkage(length: float, clip: float) -> float:
 @inlined
 def shrink(values: RealArray, clip: float, out: RealArray) -> None:
     """values scaled down to norm `clip` if they are longer, into out; NaN if they are too long to have a norm."""
-    factor = shrinkage(sqrt(square_of(values)), clip)
+    factor = shrinkage(sqrt(dot(values, 0, values)), clip)
     for d in range(values.size):
         out[d] = values[d] * factor

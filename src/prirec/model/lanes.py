@@ -14,8 +14,8 @@ from numba.extending import intrinsic, overload
 from prirec.types import FeatureArray, RealArray
 
 LANES = 8  # sums side by side in a pull
-_REAL, _INDEX = ir.DoubleType(), ir.IntType(32)
-_ALIGN = 8  # bytes: vectors may begin at any number
+_REAL, _INDEX, _WORD = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+_ALIGN = 4  # bytes: lanes may begin at any number
 _emitting: Any = cgutils
 _kinds: Any = types
 
@@ -47,13 +47,12 @@ def add_pull_lanes(V: RealArray, first: int, x: FeatureArray, pull: RealArray, a
     return square
 
 
-def four_squares(values: RealArray) -> tuple[float, float, float, float]:
-    """The sums of values[d]^2 with d = 0, 1, 2 and 3 modulo 4, without the last few that do not make four."""
-    total = np.zeros(4)
-    for d in range(0, values.size // 4 * 4, 4):
-        total += values[d : d + 4] * values[d : d + 4]
-    a, b, c, d_ = total.tolist()
-    return a, b, c, d_
+def four_sums(w: RealArray, first: int, x: FeatureArray | RealArray) -> tuple[float, float, float, float]:
+    """The sums of w[first + d] x[d] with d = 0, 1, 2 and 3 modulo 4, without the last few that do not make four."""
+    sums = [0.0] * 4
+    for d in range(x.size // 4 * 4):
+        sums[d % 4] += float(w[first + d]) * float(x[d])
+    return sums[0], sums[1], sums[2], sums[3]
 
 
 def _vector(lanes: int, value: float | None = None) -> Any:
@@ -74,7 +73,14 @@ def _lane(builder: Any, vector: Any, lane: int) -> Any:
 
 def _place(builder: Any, array: Any, where: Any, lanes: int) -> Any:
     """Where in memory the lanes from array[where] on stand."""
-    return builder.bitcast(builder.gep(array.data, [where]), ir.VectorType(_REAL, lanes).as_pointer())
+    first = builder.gep(array.data, [where])
+    return builder.bitcast(first, ir.VectorType(first.type.pointee, lanes).as_pointer())
+
+
+def _lanes(builder: Any, array: Any, where: Any, lanes: int) -> Any:
+    """array[where], array[where + 1], ... as float64."""
+    read = builder.load(_place(builder, array, where, lanes), align=_ALIGN)
+    return read if read.type.element == _REAL else builder.fpext(read, ir.VectorType(_REAL, lanes))
 
 
 def _add_to(builder: Any, total: Any, term: Any) -> None:
@@ -107,12 +113,14 @@ def _emit_pull(_typing: Any, V: Any, first: Any, x: Any, pull: Any, at: Any, squ
         total, own = (_emitting.alloca_once_value(builder, _vector(LANES, 0.0)) for _ in range(2))
         with _emitting.for_range(builder, many) as loop:
             where = builder.add(builder.mul(builder.add(first, loop.index), width), at)
-            v = builder.load(_place(builder, V, where, LANES), align=_ALIGN)
-            term = builder.fmul(v, _spread(builder, _number(builder, x, loop.index), LANES))
+            term = builder.fmul(
+                _lanes(builder, V, where, LANES), _spread(builder, _number(builder, x, loop.index), LANES)
+            )
             _add_to(builder, total, term)
             _add_to(builder, own, builder.fmul(term, term))
         out = _place(builder, pull, at, LANES)
-        builder.store(builder.fadd(builder.load(out, align=_ALIGN), builder.load(total)), out, align=_ALIGN)
+        moved = builder.fadd(_lanes(builder, pull, at, LANES), builder.load(total))
+        builder.store(moved, out, align=_ALIGN)
         squares = builder.load(own)
         for lane in range(LANES):
             square = builder.fadd(square, _lane(builder, squares, lane))
@@ -121,26 +129,26 @@ def _emit_pull(_typing: Any, V: Any, first: Any, x: Any, pull: Any, at: Any, squ
     return types.float64(V, types.intp, x, pull, types.intp, types.float64), generate
 
 
-def _emit_squares(_typing: Any, values: Any) -> tuple[Any, Any]:
-    _contiguous(values)
+def _emit_sums(_typing: Any, w: Any, first: Any, x: Any) -> tuple[Any, Any]:
+    _contiguous(w, x)
     answer = _kinds.UniTuple(types.float64, 4)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (values,) = _arrays(context, builder, signature, arguments)
-        many = builder.udiv(builder.extract_value(values.shape, 0), ir.Constant(ir.IntType(64), 4))
+        w, first, x = _arrays(context, builder, signature, arguments)
+        many = builder.udiv(builder.extract_value(x.shape, 0), ir.Constant(_WORD, 4))
         total = _emitting.alloca_once_value(builder, _vector(4, 0.0))
         with _emitting.for_range(builder, many) as loop:
-            where = builder.mul(loop.index, ir.Constant(ir.IntType(64), 4))
-            v = builder.load(_place(builder, values, where, 4), align=_ALIGN)
-            _add_to(builder, total, builder.fmul(v, v))
+            where = builder.mul(loop.index, ir.Constant(_WORD, 4))
+            own = _lanes(builder, w, builder.add(first, where), 4)
+            _add_to(builder, total, builder.fmul(own, _lanes(builder, x, where, 4)))
         sums = builder.load(total)
         return context.make_tuple(builder, answer, [_lane(builder, sums, lane) for lane in range(4)])
 
-    return answer(values), generate
+    return answer(w, types.intp, x), generate
 
 
 _pull: Any = intrinsic(_emit_pull)
-_squares: Any = intrinsic(_emit_squares)
+_sums: Any = intrinsic(_emit_sums)
 
 
 def _compiled_pull(V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) -> Callable[..., Any]:
@@ -150,12 +158,12 @@ def _compiled_pull(V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) 
     return call
 
 
-def _compiled_squares(values: Any) -> Callable[..., Any]:
-    def call(values: Any) -> Any:
-        return _squares(values)
+def _compiled_sums(w: Any, first: Any, x: Any) -> Callable[..., Any]:
+    def call(w: Any, first: Any, x: Any) -> Any:
+        return _sums(w, first, x)
 
     return call
 
 
 overload(add_pull_lanes, inline="always")(_compiled_pull)
-overload(four_squares, inline="always")(_compiled_squares)
+overload(four_sums, inline="always")(_compiled_sums)

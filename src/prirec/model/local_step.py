@@ -4,13 +4,13 @@ A sample X^ij is never put together: the person's part is the same in every reco
 and both are used as they are.
 """
 
-from math import sqrt
+from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from prirec.compiled import inlined
-from prirec.model.kernels import add_pull_of, loss, pair_score, residual, shrinkage, square_of
+from prirec.model.kernels import add_loss, add_pull_of, dot, odds, pair_score, residual_at, shrinkage
 from prirec.model.lanes import whole_lanes
 from prirec.model.latent import (
     FactorRows,
@@ -86,15 +86,6 @@ def contribution_of(
 
 
 @inlined
-def _dot(w: RealArray, first: int, x: FeatureArray) -> float:
-    """The part of the linear model that features first, first + 1, ... add to Eq. (1)."""
-    total = 0.0
-    for d in range(x.size):
-        total += w[1 + first + d] * x[d]
-    return total
-
-
-@inlined
 def _step(w: RealArray, first: int, x: FeatureArray, pace: float) -> None:
     """Eq. (3) without lambda_w, for features first, first + 1, ...; pace is alpha r."""
     for d in range(x.size):
@@ -140,7 +131,7 @@ def _mean_gradient(T: RealArray, total: RealArray, records: int, out: RealArray)
 def _clip(contribution: Contribution, rates: Rates) -> None:
     """Both parts as one vector, no longer than the clip."""
     g, G = contribution
-    factor = shrinkage(sqrt(square_of(g) + weigh(G, rates.latent.weight)), rates.clip)
+    factor = shrinkage(sqrt(dot(g, 0, g) + weigh(G, rates.latent.weight)), rates.clip)
     if factor != 1.0:
         for d in range(g.size):
             g[d] *= factor
@@ -162,18 +153,19 @@ def local_step(
     sums[:] = 0.0
     base[:] = 0.0
     forget(contribution.factors)
-    base_square, losses = add_pull_of(V, 0, person, base), 0.0
+    base_square, losses, product = add_pull_of(V, 0, person, base), 0.0, 1.0
     for row in order:
         j, y, x = place[row], float(label[row]), context[row]
         for k in range(pull.size):
             pull[k] = base[k] + pulls[j, k]
         square = base_square + squares[j] + add_pull_of(V, moment, x, pull)
-        score = w[0] + _dot(w, 0, person) + _dot(w, moment, x) + pair_score(pull, square)
+        score = w[0] + dot(w, 1, person) + dot(w, 1 + moment, x) + pair_score(pull, square)
         for e in range(offsets[j], offsets[j + 1]):
             score += w[1 + m + feature[e]] * value[e]
         score += affinity(u, P, j)
-        r = residual(y, score)
-        losses += loss(y, score)
+        chances = odds(y, score)
+        r = residual_at(y, chances)
+        losses, product = add_loss(losses, product, y * score, chances)
 
         for k in range(K):
             rate[k] = r * pull[k]
@@ -193,4 +185,4 @@ def local_step(
     _collect_from(sums, 0, person, total)
     _mean_gradient(T, total, order.size, contribution.interaction)
     _clip(contribution, rates)
-    return losses
+    return losses + log(product)

@@ -4,6 +4,7 @@ V is fixed within a round, so what a place adds to Eq. (1) is computed once for 
 absent from most places, so only what is present is kept.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from prirec.compiled import lean_kernel
 from prirec.model.lanes import in_lanes
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+
+Task = Callable[[int, int], None]  # for rows from the first number to before the second
 
 
 class PlaceRows(NamedTuple):
@@ -40,21 +43,31 @@ def place_rows(places: FeatureArray) -> PlaceRows:
     return PlaceRows(offsets, feature.astype(np.int32), places[row, feature])
 
 
-def public(interaction: RealArray, rows: PlaceRows, *, first: int, factors: RealArray | None = None) -> Public:
+def at_once(task: Task, many: int) -> None:
+    """All of them in one go."""
+    task(0, many)
+
+
+def public(
+    interaction: RealArray, rows: PlaceRows, *,
+    first: int, factors: RealArray | None = None, in_parts: Callable[[Task, int], None] = at_once,
+) -> Public:  # fmt: skip
     """Once for each V_t; `first` is the number of person features, which stand before the places' in V. The factors
-    have a row for each place of `rows`, in that order."""
+    have a row for each place of `rows`, in that order. `in_parts` hands out the places, to threads if it likes."""
     T, J = np.ascontiguousarray(interaction.T), len(rows.offsets) - 1
     lanes = in_lanes(interaction)
     pulls, squares = np.zeros((J, lanes.shape[1])), np.empty(J)
-    _place_parts(T, first, rows, pulls, squares)
+    in_parts(lambda start, stop: _place_parts(T, first, rows, start, stop, pulls, squares), J)
     return Public(T, lanes, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
 
 
 @lean_kernel
-def _place_parts(T: RealArray, first: int, rows: PlaceRows, pulls: RealArray, squares: RealArray) -> None:
-    """kernels.add_pull for every place."""
+def _place_parts(
+    T: RealArray, first: int, rows: PlaceRows, start: int, stop: int, pulls: RealArray, squares: RealArray
+) -> None:
+    """kernels.add_pull for places start to stop."""
     offsets, feature, value = rows
-    for j in range(offsets.size - 1):
+    for j in range(start, stop):
         square = 0.0
         for k in range(T.shape[0]):
             total, own = 0.0, 0.0
