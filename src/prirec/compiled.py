@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core.cpu import CPUTargetOptions
 
+UNCOUNTED = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}  # a Numba without it: right, and slower
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -18,13 +20,14 @@ def kernel(function: Function) -> Function:
 
 def lean_kernel(function: Function) -> Function:
     """A kernel that asks for no memory. What it is given outlives it, so nobody has to count who uses which array: the
-    counting took a quarter of a round, and threads waited for each other's counts."""
-    return cast(Function, _compile(function, _nrt=False))
+    counting took a quarter of a round, and threads waited for each other's counts. It returns numbers, never an array,
+    and calls only what is inlined or has signatures: whoever counts would lose count."""
+    return cast(Function, _compile(function, **UNCOUNTED))
 
 
 def inlined(function: Function) -> Function:
     """A lean kernel that becomes part of whatever calls it: a call would hand over each array of each tuple."""
-    return cast(Function, _compile(function, _nrt=False, forceinline=True))
+    return cast(Function, _compile(function, forceinline=True, **UNCOUNTED))
 
 
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:

@@ -1,5 +1,7 @@
 """What a round opens, who moves, and who takes how much from whom; for the oracle and the fast engine alike."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,19 @@ def test_training_lowers_the_loss():
     losses = [motor.advance(state).loss for _ in range(8)]
     assert losses[-1] < 0.9 * losses[0]
     assert after("plain", samples, settings, iterations=8).iteration == 8
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_when_a_block_fails_the_others_have_ended_before_anyone_hears_of_it(failing):
+    engine = make_engine("local", samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS, threads=3)
+    ended = []
+
+    def task(block: tuple[int, int]) -> None:
+        if block == (failing, failing + 1):
+            raise RuntimeError("this block")
+        time.sleep(0.05)
+        ended.append(block)
+
+    with pytest.raises(RuntimeError, match="this block"):
+        engine.each(task, [(0, 1), (1, 2), (2, 3)])
+    assert len(ended) == 2

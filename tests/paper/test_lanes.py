@@ -104,13 +104,39 @@ def test_a_loss_is_right_for_any_score(margin):
     assert np.isnan(lost(np.array([margin, np.nan])))
 
 
-def test_lanes_refuse_numbers_that_do_not_stand_next_to_each_other():
+SCATTERED, WHOLE, LOCKED = np.ones(16)[::2], np.ones(8, dtype=np.int64), np.ones(8)
+LOCKED.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    ("x", "pull", "reason"),
+    [
+        (SCATTERED, np.ones(8), "contiguous"),
+        (WHOLE, np.ones(8), "contiguous"),
+        (np.ones(3), SCATTERED, "contiguous"),
+        (np.ones(3), LOCKED, "written to"),
+        (np.ones(3), np.ones(8, dtype=np.float32), "written to"),
+    ],
+)
+def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, pull, reason):
+    with pytest.raises(TypingError, match=reason):
+        side_by_side(np.ones((9, 8)), 0, x, pull)
+    assert (pull == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "many"), [((4, 5), 0, 5), ((4, 16), 0, 8), ((4, 8), 0, 5), ((2, 8), 0, 8), ((4, 8), 2, 8)]
+)
+def test_lanes_refuse_shapes_that_would_reach_beyond_an_array(shape, first, many):
+    pull = np.ones(many)
+    with pytest.raises(ValueError, match="whole lanes"):
+        side_by_side(np.ones(shape), first, np.ones(3), pull)
+    assert (pull == 1).all()
+
+
+def test_products_refuse_numbers_that_do_not_stand_next_to_each_other():
     with pytest.raises(TypingError, match="contiguous"):
-        four(np.ones(8), 0, np.ones(8)[::2])
-    with pytest.raises(TypingError, match="contiguous"):
-        side_by_side(np.ones((4, 8)), 0, np.ones(8)[::2], np.ones(8))
-    with pytest.raises(TypingError, match="contiguous"):
-        four(np.ones(8), 0, np.ones(8, dtype=np.int64))
+        four(np.ones(8), 0, SCATTERED)
 
 
 def test_what_runs_for_every_record_counts_no_references():

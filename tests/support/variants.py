@@ -7,7 +7,7 @@ ROUNDS = {
     "gamma 1": {"linear": {"mixing": "fixed", "gamma": 1.0}},
     "clips that bite": {"linear": {"clip": 0.1}, "interaction": {"clip": 0.001}},
     "K = 1": {"model": {"dimension": 1}},
-    "K = 6": {"model": {"dimension": 6}},
+    "K = 11": {"model": {"dimension": 11}},
     "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}},
     "below the floor": {"floor": 100, "participation": {"online": 0.5}},
     "no context": {"features": {"context": False}},

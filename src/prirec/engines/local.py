@@ -4,7 +4,7 @@ Measured against per-sample NumPy in one run by benchmarks/speed.py.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -49,7 +49,6 @@ class Rounds:
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.city = laid_out(samples)
         self.blocks = list(_blocks(samples, threads))
-        self.pool = ThreadPoolExecutor(max(threads - 1, 1))  # for all rounds: to start a thread takes a millisecond
 
     def advance(self, state: State) -> Passed:
         there = standing(self.samples.keys, state.iteration, self.settings)
@@ -109,9 +108,10 @@ class Rounds:
         """Which cohorts are opened; what is opened is noisy from here on."""
         pairs = zip(members.tolist(), rostered.tolist(), strict=True)
         opened = np.array([opens(some, rostered=all_, settings=self.settings) for some, all_ in pairs], dtype=np.bool_)
-        for c in np.flatnonzero(opened).tolist() if self.codes.linear.noise > 0 else []:
-            where = ("linear", iteration, int(self.numbers[c]))
-            self.add_noise(total[c], self.codes.linear, int(rostered[c]), int(members[c]), where)
+        if self.codes.linear.noise > 0:
+            for c in np.flatnonzero(opened).tolist():
+                where = ("linear", iteration, int(self.numbers[c]))
+                self.add_noise(total[c], self.codes.linear, int(rostered[c]), int(members[c]), where)
         return opened
 
     def with_means(
@@ -166,13 +166,12 @@ class Rounds:
         self.each(lambda block: task(*block), list(pairwise(edges)))
 
     def each(self, task: Callable[[Block], Answer], blocks: list[Block]) -> list[Answer]:
-        """A thread for each block, and the first for the one that asks."""
-        others = [self.pool.submit(task, block) for block in blocks[1:]]
-        try:
-            first = task(blocks[0])
-        finally:
-            wait(others)
-        return [first, *(other.result() for other in others)]
+        """A thread for each block; the first block is done here. All of them end before this does."""
+        if len(blocks) == 1:
+            return [task(blocks[0])]
+        with ThreadPoolExecutor(len(blocks) - 1) as pool:
+            others = [pool.submit(task, block) for block in blocks[1:]]
+            return [task(blocks[0]), *(other.result() for other in others)]
 
 
 def whole(samples: Samples, settings: Settings) -> Part:

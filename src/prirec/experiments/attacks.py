@@ -188,7 +188,7 @@ def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
     """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
     models are not: they are taken to be 0."""
     samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
-    (J, L), D, K = shared.factors.shape, samples.features, settings.model.dimension
+    (J, L), (K, D) = shared.factors.shape, shared.transposed.shape
     rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=L, places=J, records=1)
     made = np.empty((len(places), K * D + J * L))
     for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):

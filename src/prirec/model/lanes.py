@@ -100,12 +100,20 @@ def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
 
 def _contiguous(*arrays: Any) -> None:
     """Lanes are read straight from memory, so their numbers must stand next to each other there."""
-    if any(array.layout != "C" or not isinstance(array.dtype, types.Float) for array in arrays):
-        raise TypingError("lanes need contiguous arrays of reals")
+    for array in arrays:
+        fine = isinstance(array, types.Array) and array.layout == "C" and array.dtype in (types.float32, types.float64)
+        if not fine:
+            raise TypingError("lanes need contiguous arrays of reals")
+
+
+def _writable(array: Any) -> None:
+    if not array.mutable or array.dtype != types.float64:
+        raise TypingError("lanes are written to arrays of float64 that may be written to")
 
 
 def _emit_pull(_typing: Any, V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) -> tuple[Any, Any]:
     _contiguous(V, x, pull)
+    _writable(pull)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         V, first, x, pull, at, square = _arrays(context, builder, signature, arguments)

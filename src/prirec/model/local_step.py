@@ -112,10 +112,13 @@ def _collect(rates: RealArray, feature: int, x: float, total: RealArray) -> None
 def _collect_from(rates: RealArray, first: int, x: FeatureArray, total: RealArray) -> None:
     """_collect for features first, first + 1, ..., along memory."""
     K = rates.size - 1
-    for k in range(K + 1):
+    for k in range(K):
         row = total[k, first : first + x.size]
         for d in range(x.size):
-            row[d] += rates[k] * x[d] * (x[d] if k == K else 1.0)
+            row[d] += rates[k] * x[d]
+    squares = total[K, first : first + x.size]
+    for d in range(x.size):
+        squares[d] += rates[K] * x[d] * x[d]
 
 
 @inlined

@@ -58,4 +58,5 @@ def call_row(table: Any, row: int) -> None:
     width = table.shape[1] * table.itemsize
     for byte in range(row * width, (row + 1) * width, _LINE):
         prefetch(table, byte)
-    prefetch(table, (row + 1) * width - 1)
+    if width > 0:
+        prefetch(table, (row + 1) * width - 1)  # a row may end in a line of its own
