@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core.cpu import CPUTargetOptions
 
-UNCOUNTED = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}  # a Numba without it: right, and slower
+# without references; a Numba that does not know the option is right, and slower
+UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
