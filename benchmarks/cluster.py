@@ -1,7 +1,7 @@
 """The cluster engine with two actors on this machine: beside the local engine, and against the number of people."""
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +26,7 @@ from prirec.engines.conducting import Conductor
 from prirec.engines.state import start
 from prirec.engines.training import make_engine
 from prirec.evaluate.experiment import set_up
-from processes import cpu_of
+from processes import cpu_of, peak_of
 from scaling import fit
 
 REGIONS, REGION = 10, CityPlan(people=10_000, places=10_000, records=60_000, districts=16, categories=40, span_km=60.0)
@@ -80,9 +80,8 @@ def against_people(folder: Path) -> dict[str, Any]:
         moved, features = course.history[-1].moved, away.city.whole.features
         away.quality(course)
         away.save(folder.parent / "run", course, source="made up")
-        actors = [_resident(process) for process in away.crew.each("process")]
-    driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    city = away.city
+        actors = [peak_of(process) for process in away.crew.each("process")]
+    driver, city = peak_of(os.getpid()), away.city
     return {
         "seconds": min(times), "processor seconds": min(clock.rounds[1:]), "moved": moved, "features": features,
         "driver": driver / 1e9, "actors": sum(actors) / 1e9, "people": city.whole.people,
@@ -102,13 +101,6 @@ class Processors:
         now = [cpu_of(process) for process in self.processes]
         self.rounds.append(max(b - a for a, b in zip(self._before, now, strict=True)))
         self._before = now
-
-
-def _resident(process: int) -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def beside_local(folder: Path) -> dict[str, dict[str, float]]:

@@ -1,10 +1,12 @@
 """Peak memory of a whole run, each in a process of its own."""
 
 import json
-import resource
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from processes import peak_of
 
 PLANS = {
     "Koubei's size": {"people": 85_466, "places": 118_598, "records": 497_838, "iterations": 2},
@@ -24,8 +26,7 @@ def one(people: int, places: int, records: int, iterations: int) -> None:
 
     plan = CityPlan(people=people, places=places, records=records, districts=16, categories=40, span_km=60.0)
     outcome = run(set_up(city(plan), wide("rounds", iterations=iterations)))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(json.dumps({"gigabytes": peak, "features": outcome.setup.samples.features}))
+    print(json.dumps({"gigabytes": peak_of(os.getpid()) / 1e9, "features": outcome.setup.samples.features}))
 
 
 def measure() -> dict[str, object]:

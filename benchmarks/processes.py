@@ -27,6 +27,14 @@ def resident_of(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak_of(process: int) -> int:
+    """Bytes of memory that it had at most. `ru_maxrss` would not do: it counts whoever started the process as well."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 class Server:
     """A script of this folder that serves, with its task as JSON. It ends with whoever holds its standard input."""
 
