@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core.cpu import CPUTargetOptions
 
-# without references; a Numba that does not know the option is right, and slower
+# no counting of references; with a Numba that does not know the option all is right, and slower
 UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 Function = TypeVar("Function", bound=Callable[..., Any])
 

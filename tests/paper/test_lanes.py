@@ -92,7 +92,7 @@ def test_a_product_is_four_interleaved_sums(many, kind):
 
 
 @pytest.mark.parametrize("spread", [0.1, 3.0, 40.0, 1000.0])
-def test_one_logarithm_for_many_losses_is_as_good_as_one_for_each(spread):
+def test_one_logarithm_for_many_losses_is_the_sum_of_theirs(spread):
     margins = random(7).normal(scale=spread, size=5000)
     assert lost(margins) == pytest.approx(lost_one_by_one(margins), rel=1e-12)
 
