@@ -26,7 +26,7 @@ def features_there(x: np.ndarray) -> np.ndarray:
 
 
 @PATIENT
-@given(features=FEATURES, dimension=st.integers(1, 6), seed=st.integers(0, 2**32))
+@given(features=FEATURES, dimension=st.integers(1, 9), seed=st.integers(0, 2**32))
 def test_scores_over_present_features_equal_scores_over_all(features, dimension, seed):
     rng = np.random.default_rng(seed)
     first, second = sorted(rng.integers(len(features) + 1, size=2))

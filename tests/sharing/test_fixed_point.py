@@ -23,11 +23,16 @@ def safe(bits: int, fraction_bits: int) -> FixedPoint:
     return code_of(bits, fraction_bits, bound=50.0 if (bits, fraction_bits) != (32, 16) else 1000.0)
 
 
+# whole numbers up to 2^51, which kernels encode swiftly, and beyond
+CODES = [*(safe(*ring) for ring in RINGS), *(code_of(64, 40, bound=2.0**k) for k in (11, 11.01, 17))]
+
+
 @st.composite
 def code_and_values(draw):
-    bits, fraction_bits = draw(st.sampled_from(RINGS))
-    code = safe(bits, fraction_bits)
-    return code, np.array(draw(st.lists(st.floats(-code.bound, code.bound), min_size=1, max_size=20)))
+    code = draw(st.sampled_from(CODES))
+    whole = st.integers(-int(code.bound * 2 * code.scale), int(code.bound * 2 * code.scale))
+    halves = whole.map(lambda half: half / (2 * code.scale))  # whole numbers in the ring, and ties between two of them
+    return code, np.array(draw(st.lists(st.floats(-code.bound, code.bound) | halves, min_size=1, max_size=20)))
 
 
 @PATIENT
@@ -106,9 +111,19 @@ def test_the_refusal_does_not_echo_the_value():
     assert "987" not in str(refusal.value)
 
 
-def test_the_bound_itself_is_allowed():
-    code = code_of(64, 24)
-    assert code.decode(code.encode(np.array([50.0, -50.0]))).tolist() == [50.0, -50.0]
+@pytest.mark.parametrize("code", CODES, ids=str)
+def test_the_bound_itself_is_allowed(code):
+    values, into = np.array([code.bound, -code.bound, np.nextafter(code.bound, 0)]), code.zeros(3)
+    assert code.decode(code.encode(values)) == pytest.approx(values, abs=0.5 / code.scale)
+    assert encode_into(values, code.scale, code.bound, into)
+    assert into.tolist() == code.encode(values).tolist()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3000.0])
+def test_large_numbers_that_a_sum_was_not_sized_for_are_refused_before_the_cast(value):
+    code, values = code_of(64, 40, bound=2500.0), np.array([1.0, value, 2.0])
+    assert not encode_into(values, code.scale, code.bound, code.zeros(3))
+    assert not add_encoded(values, code.scale, code.bound, code.zeros(3))
 
 
 def fits(summands: int, bound: float, fraction_bits: int, ring_bits: int) -> bool:
