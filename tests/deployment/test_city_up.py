@@ -12,6 +12,7 @@ from prirec.rehearsal import stage
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan
 from support.city import MODULE, census, descendants, ended_by, lines_of, started, still_there, until, using
+from support.pages import CITY_UP
 from support.postgres import GROUP
 from support.shell import call, told, write_city
 
@@ -29,7 +30,7 @@ def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
     with census() as seen:
-        outcome = told("city", "up", "--devices", 60, "--rounds", 2)
+        outcome = told(*CITY_UP.removeprefix("prirec ").split())
     assert [one["kind"] for one in outcome["sums"]] == ["visits", "learning", "mixing", "learning"]
     assert all(one["opened"] == one["gathered"] == 1 and one["survivors"] >= FLOOR for one in outcome["sums"])
     assert all(one["bytes_sent"] > 0 and one["bytes_received"] > 0 for one in outcome["sums"])

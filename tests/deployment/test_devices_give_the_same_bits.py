@@ -15,7 +15,7 @@ from support.deployment import Direct, agents_of, deployed, run_campaign
 
 @pytest.mark.parametrize(("people", "cohorts"), [(60, 1), (110, 2)])
 def test_v_and_every_linear_model_are_those_of_the_simulation(people, cohorts, folder: Path, monkeypatch):
-    settings = change(SMALL_PRIVATE, iterations=2 if cohorts > 1 else 5)
+    settings = change(SMALL_PRIVATE, iterations=2)  # test_over_https.py has five
     deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
     agents = agents_of(deployment, lambda person: Direct(deployment.store, person.membership().name))
     conductor = Conductor(deployment.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)

@@ -15,17 +15,23 @@ from prirec.experiments.entrants import ENTRANTS
 from prirec.experiments.experiment import Workshop
 from prirec.experiments.paper_figures import TABLE_4
 from prirec.experiments.runner import missing, work
+from support.pages import EXPERIMENTS as PAGE
+from support.pages import commands, run
 from support.shell import call, flat
 
 MODELS = {"popularity alone", "local only", "FM", "FM + ids", "MF", "DMF", "PriRec-", "PriRec", "PriRec, rounds"}
 
 
+pytestmark = pytest.mark.xdist_group("reproduced")  # once for all of them
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader of the page has after its commands."""
     folder = tmp_path_factory.mktemp("reproduced")
-    done = call("reproduce", "all", "--quick", "--out", folder, "--report", folder / "report.html", "--threads", 1)
-    assert (done.exit_code, done.stderr) == (0, "")
-    return folder
+    for line in commands(PAGE):
+        assert run(line, inside=folder).stderr == ""
+    return folder / "results"
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

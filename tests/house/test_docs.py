@@ -1,10 +1,6 @@
 """The documentation cannot drift: generated pages are compared, commands are run, links lead somewhere."""
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -23,10 +19,11 @@ from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.seen import SEEN
 from prirec.settings import PRIVATE, Section, preset
-from support.pages import ON_STAGE, ROOT, commands, page_writer
+from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, page_writer, run
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-WITH_COMMANDS = [page for page in PAGES if page not in ON_STAGE and "```sh\n" in page.read_text(encoding="utf-8")]
+BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
+WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh\n" in page.read_text(encoding="utf-8")]
 
 
 @pytest.fixture
@@ -121,11 +118,9 @@ def test_messages_go_the_ways_that_who_learns_what_tells_of(generator: ModuleTyp
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_every_command_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     assert commands(page)
     for line in commands(page):
-        done = subprocess.run(shlex.split(line), cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        run(line, inside=tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,7 +1,11 @@
 """Programs that write pages, the figures that were measured for them, and the commands on them."""
 
 import json
+import os
 import re
+import shlex
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -10,13 +14,25 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+HERE = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 ON_STAGE = [ROOT / "docs" / "how-to" / page for page in ("deployment.md", "operator.md")]  # in a town, by its own test
+EXPERIMENTS = ROOT / "docs" / "experiments.md"  # by the tests that look at what they gave
 
 
 def commands(page: Path) -> list[str]:
     """What a reader would type."""
     blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+CITY_UP = commands(ON_STAGE[0])[0]  # by the tests of a whole city
+
+
+def run(line: str, *, inside: Path) -> subprocess.CompletedProcess[str]:
+    """A command of a page, as its reader would run it; it must go well."""
+    done = subprocess.run(shlex.split(line), cwd=inside, env=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done
 
 
 def page_writer(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:

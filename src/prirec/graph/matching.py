@@ -6,7 +6,8 @@ person stands, so a download gives away the cell and the radius and nothing fine
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from h3.api import basic_int as h3
@@ -29,14 +30,12 @@ def cells_near(lat: float, lon: float, radius_km: float, resolution: int) -> tup
     origin = int(coarse_cells(here[None], resolution)[0])
     if _about_how_many(radius_km, resolution) > MOST_CELLS:
         raise UsageError(f"that radius covers more than {MOST_CELLS} cells: give a lower resolution than {resolution}")
-    centre, reach = h3.cell_to_latlng(origin), radius_km + _outer_radius_km(origin)
+    home = _circle(origin)
     found, frontier = {origin}, [origin]
     while frontier:
         # What overlaps a disc is connected, so stepping from cell to overlapping cell misses none.
         around = {cell for known in frontier for cell in h3.grid_disk(known, 1)} - found
-        frontier = [
-            cell for cell in around if _distance(centre, h3.cell_to_latlng(cell)) <= reach + _outer_radius_km(cell)
-        ]
+        frontier = [cell for cell in around if _gap_km(home, _circle(cell)) <= radius_km]
         found.update(frontier)
     return tuple(sorted(found))
 
@@ -129,7 +128,19 @@ def _distance(a: tuple[float, float], b: tuple[float, float]) -> float:
     return float(h3.great_circle_distance(a, b, unit="km"))
 
 
-def _outer_radius_km(cell: int) -> float:
-    """Nothing in the cell is farther from its centre."""
+class _Circle(NamedTuple):
+    """Around a cell: nothing in it is farther from its centre."""
+
+    centre: tuple[float, float]
+    radius_km: float
+
+
+@lru_cache(maxsize=2**14)  # whoever asks again asks about the same cells; working them out took most of a match
+def _circle(cell: int) -> _Circle:
     centre = h3.cell_to_latlng(cell)
-    return max(_distance(centre, corner) for corner in h3.cell_to_boundary(cell))
+    return _Circle(centre, max(_distance(centre, corner) for corner in h3.cell_to_boundary(cell)))
+
+
+def _gap_km(one: _Circle, other: _Circle) -> float:
+    """Between the nearest points of both; below 0 where they overlap."""
+    return _distance(one.centre, other.centre) - one.radius_km - other.radius_km
