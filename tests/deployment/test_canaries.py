@@ -14,7 +14,7 @@ from prirec.contract.documents import Mean, octets, written
 from prirec.protocols.secure_sum import masking
 from prirec.recommender import logs
 from prirec.recommender import progress as rules
-from support.canaries import Canaries, of_moment, of_number, of_pair, of_reals, of_ring, of_text
+from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.chaos import few_people, low_floor
 from support.tapped_town import TappedTown
 
@@ -86,6 +86,19 @@ async def _logged(town: TappedTown, words: str) -> None:
         logging.getLogger("a library").debug(words)
 
 
+def test_a_fault_in_the_search_is_raised_though_agents_forget_it(town: TappedTown, monkeypatch):
+    def broken(what, patterns):
+        raise AssertionError("a search that broke")
+
+    async def searched() -> None:
+        async with town.online() as agents:
+            monkeypatch.setattr(town.tap.everywhere, "add", broken)
+            await town.campaign(agents)
+
+    with pytest.raises(AssertionError, match="a search that broke"):
+        asyncio.run(searched())
+
+
 FORMS = {
     "as it is": bytes,
     "in hexadecimal": lambda value: value.hex().encode(),
@@ -117,3 +130,14 @@ def test_a_canary_is_found_wherever_it_stands_and_however_it_is_written(value, f
         assert canaries.found(JUNK[at:] + FORMS[form](raw) + JUNK) == {"it"}
     assert not canaries.found(JUNK)
     assert not canaries.found(FORMS[form](raw[:-1])[:7])
+
+
+@pytest.mark.parametrize(
+    "vector", [[0, 144, 0, 9, 0], [0, 0, 136, 34, 0], [0, 0, 21 * 2**12, 0, 0], [0, 2**64 - 16, 0, 0, 0]]
+)
+def test_a_vector_that_is_plain_in_some_forms_is_searched_for_in_the_others(vector):
+    ring = np.array(vector, dtype=np.uint64)
+    patterns, canaries = of_ring(ring), Canaries()
+    canaries.add("it", patterns)  # which refuses what many things look like
+    assert canaries.found(JUNK + ring.tobytes() + JUNK) == {"it"}
+    assert len(patterns) < len(forms(ring.tobytes()) | forms(ring.astype(">u8").tobytes()))

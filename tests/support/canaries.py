@@ -9,6 +9,12 @@ from numpy.typing import NDArray
 
 _RUN = 5
 LEAST = 8  # bytes of a pattern: chance does not make one in a few hundred megabytes
+_KINDS = 3  # of bytes in a pattern, at least
+
+
+def telling(pattern: bytes) -> bool:
+    """Whether few things look like it."""
+    return len(pattern) >= LEAST and len(set(pattern)) >= _KINDS
 
 
 def forms(value: bytes) -> set[bytes]:
@@ -50,12 +56,13 @@ def of_reals(values: NDArray[np.float64]) -> set[bytes]:
 
 
 def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
-    """Five elements in a row that are not all 0: a single small one is like many other things."""
+    """Five elements in a row that are not all 0: a single small one is like many other things. Even of five that are
+    unlike anything, a form can be like many things: 0, 144, 0, 9, 0 in hexadecimal has two kinds of digits."""
     found: set[bytes] = set()
     for order in ("<u8", ">u8"):
         runs = np.lib.stride_tricks.sliding_window_view(vector.astype(order), _RUN)
         wide = (bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1)])
-        found |= set().union(*(forms(run) for run in wide if len(set(run)) > 2))
+        found |= set().union(*(filter(telling, forms(run)) for run in wide if telling(run)))
     return found
 
 
@@ -69,7 +76,7 @@ class Canaries:
 
     def add(self, what: str, patterns: Iterable[bytes]) -> None:
         for pattern in patterns:
-            if len(pattern) < LEAST or len(set(pattern)) < 3:
+            if not telling(pattern):
                 raise AssertionError(f"{what}: a pattern that many things look like")
             if pattern not in self.patterns:
                 self.patterns[pattern] = what

@@ -3,7 +3,7 @@ recommender: requests and answers as bytes, what it can open of sealed messages,
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -157,8 +157,11 @@ class TappedTown:
         try:
             async with service.router.lifespan_context(service):
                 line = httpx.AsyncClient(base_url="https://town", transport=Line(service, self.tap), headers=HEADERS)
-                async with line:
-                    yield [self._agent(name, line, code=code) for name in self.town.people]
+                async with line, AsyncExitStack() as ending:
+                    agents = [self._agent(name, line, code=code) for name in self.town.people]
+                    for agent in agents:
+                        ending.push_async_callback(agent.let_go)
+                    yield agents
         finally:
             root.removeHandler(ear)
             root.setLevel(level)
@@ -173,8 +176,7 @@ class TappedTown:
 
     async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:
         """From enrolment to publication, or until that is enough; everything is looked at after every tick."""
-        for agent in agents:
-            await agent.step(wait=0)
+        await _turn(agents)
         begin(self.store, self.settings)
         conductor = Conductor(
             self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=logs.told
@@ -184,11 +186,9 @@ class TappedTown:
             self.look()
             if enough() or not (moved or conductor.gatherings):
                 break
-            for agent in agents:
-                await agent.step(wait=0)
+            await _turn(agents)
             self._plant_models()
-        for agent in agents:
-            await agent.step(wait=0)
+        await _turn(agents)
         self.look(thoroughly=True)
 
     def look(self, *, thoroughly: bool = False) -> None:
@@ -211,6 +211,15 @@ class TappedTown:
                     if linear not in self.models:
                         self.models.add(linear)
                         self.tap.everywhere.add("models", of_reals(np.frombuffer(linear, dtype="<f8")))
+
+
+async def _turn(agents: list[Agent]) -> None:
+    """A step of each. What an agent did not foresee it forgets, with the letter, and its round waits for it for ever:
+    here it is a fault of the test, and is raised."""
+    for agent in agents:
+        await agent.step(wait=0)
+        if agent.unforeseen is not None:
+            raise agent.unforeseen
 
 
 def _member(person: Person):  # type: ignore[no-untyped-def]
