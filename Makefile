@@ -50,7 +50,7 @@ first: setup
 	$(BIN)/python -m pytest -n 0 $(FIRST)
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --ignore $(FIRST)
+	$(BIN)/python -m pytest -n 3 --ignore $(FIRST)  # one of three waits for a process that it started
 
 # lint has one processor to itself anyway
 test: setup

@@ -14,12 +14,12 @@ from support.over_https import served, take_part
 
 def test_five_rounds_over_https_give_the_bits_of_the_simulation(folder: Path, monkeypatch):
     settings = change(SMALL_PRIVATE, iterations=5)
-    deployment = deployed(small_city(people=60, places=40, records=300), settings, folder)
+    deployment = deployed(small_city(people=51, places=40, records=255), settings, folder)
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
     progress = rules.read(deployment.store.progress())
-    assert [past.survivors for past in progress.past] == [60] * 10
+    assert [past.survivors for past in progress.past] == [51] * 10
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)
     state = simulated(samples, campaign, drawn, monkeypatch)
