@@ -7,6 +7,7 @@ from prirec.evaluate.experiment import run, set_up
 from support.real_data import ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
 
 
 def auc(name: str, **changes: object) -> float:
@@ -25,6 +26,7 @@ def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
     assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.905
 
 
+@pytest.mark.soak
 def test_on_yelp_a_latent_part_adds_to_rounds_without_noise() -> None:
     with_it, without = (auc("yelp", preset="rounds", latent__dimension=latent) for latent in (8, 0))
     assert with_it >= 0.915
@@ -36,7 +38,7 @@ def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:
     """Within a hundredth of the centralised FM, which sees everything."""
     assert settings_file.load().privacy.epsilon_per_user == 1.0
