@@ -19,13 +19,21 @@ from prirec.protocols.secure_sum import member
 from prirec.protocols.terms import model_hash
 from prirec.settings import Settings
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
+from support.floors import low_floor
 
+FLOOR = 12
+FEW = change(SMALL_PRIVATE, floor=FLOOR, neighbours={"size": FLOOR})
 ROUNDS = {
-    "as few as may be": (50, {}),
-    "some lost": (60, {"participation": {"dropout": 0.1}}),
-    "32 bits, some offline": (60, {"ring": {"bits": 32}, "participation": {"online": 0.95, "dropout": 0.05}}),
-    "too many lost": (56, {"participation": {"dropout": 0.6}, "features": {"dynamic": False}}),
+    "as few as may be": (FLOOR, {}),
+    "some lost": (20, {"participation": {"dropout": 0.1}}),
+    "32 bits, some offline": (20, {"ring": {"bits": 32}, "participation": {"online": 0.95, "dropout": 0.05}}),
+    "too many lost": (18, {"participation": {"dropout": 0.8}, "features": {"dynamic": False}}),
 }
+
+
+@pytest.fixture(autouse=True)
+def _few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch, FLOOR)
 
 
 def assert_equal_runs(
@@ -59,15 +67,15 @@ def assert_equal_runs(
 )
 def test_a_round_under_a_budget(name, opens):
     people, changes = ROUNDS[name]
-    assert assert_equal_runs(people, change(SMALL_PRIVATE, **changes), iterations=1) == {opens}
+    assert assert_equal_runs(people, change(FEW, **changes), iterations=1) == {opens}
 
 
 def test_a_round_is_measured_from_what_the_one_before_opened():
-    assert assert_equal_runs(50, SMALL_PRIVATE, iterations=2) == {(True, True, False)}
+    assert assert_equal_runs(FLOOR, FEW, iterations=2) == {(True, True, False)}
 
 
 def test_in_the_first_round_nobody_mixes():
-    assert assert_equal_runs(50, SMALL_PRIVATE, iterations=1, first=0) == {(False, True, False)}
+    assert assert_equal_runs(FLOOR, FEW, iterations=1, first=0) == {(False, True, False)}
 
 
 @pytest.mark.soak
@@ -80,7 +88,7 @@ def test_a_longer_run_with_two_cohorts_on_a_sparse_mask_graph():
 
 
 def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(monkeypatch):
-    """Two sums in a round, of 50 devices each: 100 seeds, none of them twice, all for the roster as it is."""
+    """Two sums in a round, of all devices each: a seed for each, none of them twice, all for the roster as it is."""
     drawn, seen = noise.drawn, []
 
     def watched(terms, size, *, seed):
@@ -88,13 +96,13 @@ def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(mo
         return drawn(terms, size, seed=seed)
 
     monkeypatch.setattr(noise, "drawn", watched)
-    samples = samples_of(small_city(people=50, places=5, records=200), SMALL_PRIVATE)
-    carried = Carried(samples, SMALL_PRIVATE)
-    carried.advance(replace(start(samples, SMALL_PRIVATE), iteration=1))
+    samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
+    carried = Carried(samples, FEW)
+    carried.advance(replace(start(samples, FEW), iteration=1))
     wanted = {code.noise for code in carried.sums.codes}
-    assert {(noise_of, size) for noise_of, size, _ in seen} == {(one, 50) for one in wanted}
+    assert {(noise_of, size) for noise_of, size, _ in seen} == {(one, FLOOR) for one in wanted}
     # each seed serves twice here: on its device, and where the simulation makes up for it
-    assert sorted(map(seen.count, set(seen))) == [2] * 100
+    assert sorted(map(seen.count, set(seen))) == [2] * 2 * FLOOR
 
 
 def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themselves(monkeypatch):
@@ -106,15 +114,15 @@ def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themsel
         return real(task, **rest)
 
     monkeypatch.setattr(protocol, "Member", watched)
-    samples = samples_of(small_city(people=50, places=5, records=200), SMALL_PRIVATE)
-    carried, state = Carried(samples, SMALL_PRIVATE), replace(start(samples, SMALL_PRIVATE), iteration=1)
+    samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
+    carried, state = Carried(samples, FEW), replace(start(samples, FEW), iteration=1)
     state.means = np.ones((1, samples.features + 1))
     V, centre = state.interaction.copy(), state.means.copy()
     carried.advance(state)
     held = {task.round.kind: task.model for task in tasks}
     assert held == {"linear": model_hash(V, centre[0]), "interaction": model_hash(V)}
     assert len({task.model for task in tasks}) == 2
-    assert len(tasks) == 100
+    assert len(tasks) == 2 * FLOOR
 
 
 def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):
@@ -130,7 +138,7 @@ def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):
 
     monkeypatch.setattr(member, "noise", Forgetful)
     with pytest.raises(AssertionError):
-        assert_equal_runs(50, SMALL_PRIVATE, iterations=1)
+        assert_equal_runs(FLOOR, FEW, iterations=1)
 
 
 def test_noise_that_the_protocol_engine_forgets_would_be_noticed(monkeypatch):
@@ -138,4 +146,4 @@ def test_noise_that_the_protocol_engine_forgets_would_be_noticed(monkeypatch):
         protocol, "simulated_noise", lambda wanted, count, **where: np.zeros(count, dtype=np.uint64)
     )  # fmt: skip
     with pytest.raises(AssertionError):
-        assert_equal_runs(50, SMALL_PRIVATE, iterations=1)
+        assert_equal_runs(FLOOR, FEW, iterations=1)

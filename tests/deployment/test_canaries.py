@@ -15,7 +15,8 @@ from prirec.protocols.secure_sum import masking
 from prirec.recommender import logs
 from prirec.recommender import progress as rules
 from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
-from support.chaos import few_people, low_floor
+from support.chaos import FEW, few_people
+from support.floors import low_floor
 from support.tapped_town import TappedTown
 
 KINDS = {"profile", "home", "visits", "vectors", "secrets", "models"}
@@ -24,7 +25,7 @@ JUNK = np.random.default_rng(5).bytes(5000)
 
 @pytest.fixture
 def town(folder: Path, monkeypatch) -> TappedTown:
-    low_floor(monkeypatch)
+    low_floor(monkeypatch, FEW)
     return TappedTown(folder, few_people(iterations=3), people=9, patch=monkeypatch)
 
 

@@ -3,17 +3,22 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from prirec.recommender import progress as rules
 from prirec.recommender.conductor import Conductor
 from prirec.recommender.gathering import Pace
 from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import Direct, agents_of, deployed, run_campaign
+from support.floors import low_floor
 
 
-def test_v_and_every_linear_model_of_two_cohorts_are_those_of_the_simulation(folder: Path, monkeypatch):
-    settings = change(SMALL_PRIVATE, iterations=2)  # one cohort, five times: test_over_https.py
-    deployment = deployed(small_city(people=110, places=40, records=550), settings, folder)
+@pytest.mark.parametrize(("people", "floor"), [(44, 20), pytest.param(110, 50, marks=pytest.mark.soak)])
+def test_v_and_every_linear_model_of_two_cohorts_are_those_of_the_simulation(people, floor, folder: Path, monkeypatch):
+    low_floor(monkeypatch, floor)
+    settings = change(SMALL_PRIVATE, iterations=2, floor=floor, neighbours={"size": floor})
+    deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
     agents = agents_of(deployment, lambda person: Direct(deployment.store, person.membership().name))
     conductor = Conductor(deployment.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)
     asyncio.run(run_campaign(deployment, [agent for agent, _ in agents.values()], conductor))

@@ -3,23 +3,28 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from prirec.device.view import View
 from prirec.recommender import progress as rules
 from prirec.recommender.gathering import Pace
 from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import deployed
+from support.floors import low_floor
 from support.over_https import served, take_part
 
 
-def test_five_rounds_over_https_give_the_bits_of_the_simulation(folder: Path, monkeypatch):
-    settings = change(SMALL_PRIVATE, iterations=5)
-    deployment = deployed(small_city(people=51, places=40, records=255), settings, folder)
+@pytest.mark.parametrize(("people", "floor"), [(20, 15), pytest.param(60, 50, marks=pytest.mark.soak)])
+def test_five_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
+    low_floor(monkeypatch, floor)
+    settings = change(SMALL_PRIVATE, iterations=5, floor=floor, neighbours={"size": floor})
+    deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
     progress = rules.read(deployment.store.progress())
-    assert [past.survivors for past in progress.past] == [51] * 10
+    assert [past.survivors for past in progress.past] == [people] * 10
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)
     state = simulated(samples, campaign, drawn, monkeypatch)

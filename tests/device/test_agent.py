@@ -26,14 +26,15 @@ from prirec.protocols.meeting import Task
 from prirec.protocols.secure_sum.collector import Collector
 from prirec.protocols.secure_sum.member import ENTROPY, Member
 from prirec.sharing.keys import SigningKey
-from support.chaos import low_floor
+from support.chaos import FEW
 from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
+from support.floors import low_floor
 from support.processes import finish, start
 
 
 @pytest.fixture(autouse=True)
 def floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    low_floor(monkeypatch)
+    low_floor(monkeypatch, FEW)
 
 
 async def until_masked(target: Target, task: Task) -> None:

@@ -25,15 +25,16 @@ from prirec.privacy.ledger import Budget
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Keys
 from prirec.sharing.keys import SigningKey
-from support.chaos import low_floor
+from support.chaos import FEW
 from support.cities import change, same_bits
 from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
+from support.floors import low_floor
 
 
 @pytest.fixture(autouse=True)
 def floor() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        low_floor(patch)
+        low_floor(patch, FEW)
         yield
 
 

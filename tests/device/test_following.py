@@ -16,15 +16,16 @@ from prirec.device.person import Person
 from prirec.device.store import Store
 from prirec.device.view import View, save_region
 from prirec.errors import Fault, PeerError
-from support.chaos import low_floor
+from support.chaos import FEW
 from support.dishonest import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
+from support.floors import low_floor
 
 V = np.zeros((len(ENCODING.names()), SETTINGS.model.dimension))
 
 
 @pytest.fixture(autouse=True)
 def floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    low_floor(monkeypatch)
+    low_floor(monkeypatch, FEW)
 
 
 def follow(person: Person, recommender: Dishonest) -> View:

@@ -17,13 +17,20 @@ from prirec.protocols.moves import State
 from prirec.protocols.noise import drawn
 from prirec.protocols.secure_sum import member
 from prirec.protocols.secure_sum.member import Member, noise_seed
+from support.floors import low_floor
 from support.rounds import Gathering, Holding, gather, people, task_of, terms_of
 
 NOISE = 10**6  # a standard deviation of a thousand
+FLOOR = 10
+
+
+@pytest.fixture(autouse=True)
+def _few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch, FLOOR)
 
 
 def noisy(opening: str = "members", **changes: int) -> Terms:
-    return terms_of("double", opening, **({"noise": NOISE, "floor": 50, "lost": 200} | changes))
+    return terms_of("double", opening, **({"noise": NOISE, "floor": FLOOR, "lost": 200} | changes))
 
 
 def share_of(gathering: Gathering, at: int, *, size: int | None = None) -> np.ndarray:
@@ -57,17 +64,17 @@ def silent(gathering: Gathering, **who: Sequence[int]) -> Callable[[AnyMessage],
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("opening", ["members", "collector"])
 def test_the_opened_sum_is_the_sum_and_everyones_noise(opening: str, bits: int) -> None:
-    gathering = gather(50, noisy(opening, ring_bits=bits))
-    assert_opened(gathering, gathering.run(), range(50))
-    shares = [share_of(gathering, at).tolist() for at in range(50)]
-    assert len({tuple(one) for one in shares}) == 50
+    gathering = gather(FLOOR, noisy(opening, ring_bits=bits))
+    assert_opened(gathering, gathering.run(), range(FLOOR))
+    shares = [share_of(gathering, at).tolist() for at in range(FLOOR)]
+    assert len({tuple(one) for one in shares}) == FLOOR
 
 
 @pytest.mark.parametrize("opening", ["members", "collector"])
 def test_the_noise_of_those_who_are_lost_is_lost_with_them(opening: str) -> None:
-    gathering = gather(60, noisy(opening))
-    fate = silent(gathering, boxes=[0, 17, 31], vectors=[5, 40, 59], reveals=[9])
-    survivors = sorted(set(range(60)) - {0, 17, 31, 5, 40, 59})
+    gathering = gather(12, noisy(opening))
+    fate = silent(gathering, boxes=[0], vectors=[11], reveals=[9])
+    survivors = sorted(set(range(12)) - {0, 11})
     assert_opened(gathering, gathering.run(fate), survivors)
 
 
@@ -79,26 +86,26 @@ def test_on_a_sparse_mask_graph_it_is_the_same() -> None:
 
 
 def test_the_share_is_sized_for_the_roster_and_not_for_those_who_were_invited() -> None:
-    gathering = gather(60, noisy())
-    away = [1, 2, 20, 44, 45, 46, 58]
-    came = sorted(set(range(60)) - set(away))
-    assert_opened(gathering, gathering.run(silent(gathering, keys=away)), came, size=53)
-    assert expected(gathering, came, size=53) != expected(gathering, came, size=60)
+    gathering = gather(15, noisy())
+    away = [1, 2, 14]
+    came = sorted(set(range(15)) - set(away))
+    assert_opened(gathering, gathering.run(silent(gathering, keys=away)), came, size=12)
+    assert expected(gathering, came, size=12) != expected(gathering, came, size=15)
 
 
 @pytest.mark.parametrize("opening", ["members", "collector"])
 def test_below_the_fewest_survivors_nothing_is_opened(opening: str) -> None:
-    gathering = gather(52, noisy(opening))
-    wire = gathering.run(silent(gathering, vectors=[0, 1, 2]))
+    gathering = gather(11, noisy(opening))
+    wire = gathering.run(silent(gathering, vectors=[0, 1]))
     assert not wire.finished
     assert gathering.collector.state is State.BURNT
 
 
 def test_a_roster_below_the_floor_is_not_convened() -> None:
-    gathering = gather(52, noisy())
-    wire = gathering.run(silent(gathering, keys=[0, 1, 2]))
+    gathering = gather(11, noisy())
+    wire = gathering.run(silent(gathering, keys=[0, 1]))
     assert not wire.finished
-    assert not any(journal_of(gathering, at, Stage.MASKED) for at in range(52))
+    assert not any(journal_of(gathering, at, Stage.MASKED) for at in range(11))
 
 
 # Who takes part
@@ -107,21 +114,21 @@ def test_a_roster_below_the_floor_is_not_convened() -> None:
 @pytest.mark.parametrize("noise", [0, NOISE - 1, NOISE + 1, 2**52])
 def test_devices_that_hold_other_noise_do_not_take_part(noise: int) -> None:
     """Less noise than they were told of: they would be charged too little. More: they hold other settings."""
-    elsewhere = {at: task_of(noisy(noise=noise)) for at in (4, 30)}
-    gathering = gather(54, noisy(), other=elsewhere)
+    elsewhere = {at: task_of(noisy(noise=noise)) for at in (4, 7)}
+    gathering = gather(12, noisy(), other=elsewhere)
     wire = gathering.run()
     assert [fault.fault for fault in wire.refused] == [Fault.PARAMS_MISMATCH] * 2
-    assert_opened(gathering, wire, sorted(set(range(54)) - {4, 30}), size=52)
-    assert not any(journal_of(gathering, at, Stage.MASKED) for at in (4, 30))
+    assert_opened(gathering, wire, sorted(set(range(12)) - {4, 7}), size=10)
+    assert not any(journal_of(gathering, at, Stage.MASKED) for at in (4, 7))
 
 
 def test_a_recommender_without_noise_finds_nobody() -> None:
     """All devices hold noisy terms: a collector that calls for none is refused by every one of them."""
-    gathering = gather(50, noisy(noise=0), other={at: task_of(noisy()) for at in range(50)})
+    gathering = gather(FLOOR, noisy(noise=0), other={at: task_of(noisy()) for at in range(FLOOR)})
     wire = gathering.run()
     assert not wire.finished
-    assert [fault.fault for fault in wire.refused] == [Fault.PARAMS_MISMATCH] * 50
-    assert not any(journal_of(gathering, at, Stage.ENTERED) for at in range(50))
+    assert [fault.fault for fault in wire.refused] == [Fault.PARAMS_MISMATCH] * FLOOR
+    assert not any(journal_of(gathering, at, Stage.ENTERED) for at in range(FLOOR))
 
 
 # What is charged for, and what is sent
@@ -157,10 +164,10 @@ def listened(gathering: Gathering) -> Listening:
 
 
 def test_what_is_charged_for_is_written_before_the_noisy_vector_leaves_and_is_that_vector() -> None:
-    gathering = gather(50, noisy())
+    gathering = gather(FLOOR, noisy())
     wire = listened(gathering)
     vectors = {message.sender: stages for message, stages in wire.sent if isinstance(message, Masked)}
-    assert len(vectors) == 50
+    assert len(vectors) == FLOOR
     assert all(stages == [Stage.ENTERED, Stage.MASKED] for stages in vectors.values())
     for at, name in enumerate(gathering.names):
         (masked,) = journal_of(gathering, at, Stage.MASKED)
@@ -172,7 +179,7 @@ def test_what_is_charged_for_is_written_before_the_noisy_vector_leaves_and_is_th
 @cache
 def twins() -> tuple[Gathering, Listening, Gathering, Listening]:
     """The same round twice, all secrets of all members alike but those for noise."""
-    first, second = gather(50, noisy()), gather(50, noisy())
+    first, second = gather(FLOOR, noisy()), gather(FLOOR, noisy())
     for at, one in enumerate(second.members):
         one._noise_seed = bytes([at]) * 32
     return first, listened(first), second, listened(second)
@@ -217,10 +224,10 @@ def test_no_message_holds_a_share_of_noise_or_its_seed() -> None:
 
 
 def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted mistake: one device of fifty adds nothing, or its share twice."""
+    """The planted mistake: one device of ten adds nothing, or its share twice."""
     real = member.noise.drawn
     for times in (0, 2):
-        gathering = gather(50, noisy())
+        gathering = gather(FLOOR, noisy())
         victim = gathering.members[7]._noise_seed
 
         class Wrong:
@@ -233,7 +240,7 @@ def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.Mo
 
         monkeypatch.setattr(member, "noise", Wrong)
         with pytest.raises(AssertionError):
-            assert_opened(gathering, gathering.run(), range(50))
+            assert_opened(gathering, gathering.run(), range(FLOOR))
 
 
 # A member's entropy
@@ -241,7 +248,7 @@ def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.Mo
 
 def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
     entropy = bytes(range(member.ENTROPY))
-    one = Member(task_of(noisy()), identity=people(50)[0], value=np.zeros(3, dtype=np.uint64), entropy=entropy)
+    one = Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=entropy)
     assert one._noise_seed == noise_seed(entropy) == entropy[192:224]
     others = entropy[:32], entropy[32:64], entropy[64:96], one._seed, one._coefficients, one._part
     assert len({*others, one._noise_seed}) == 7
@@ -251,12 +258,12 @@ def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
 @pytest.mark.parametrize("size", [0, member.ENTROPY - 32, member.ENTROPY - 1, member.ENTROPY + 1])
 def test_a_member_without_bytes_for_its_noise_is_refused(size: int) -> None:
     with pytest.raises(UsageError, match="bytes of entropy"):
-        Member(task_of(noisy()), identity=people(50)[0], value=np.zeros(3, dtype=np.uint64), entropy=bytes(size))
+        Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=bytes(size))
 
 
 def test_a_vector_is_masked_once_whatever_is_delivered_again() -> None:
     """Two vectors of one round with the same noise would give their difference away."""
-    gathering = gather(50, noisy())
+    gathering = gather(FLOOR, noisy())
     wire = Holding(Masked)
     gathering.on(wire)
     wire.do(gathering.collector, gathering.collector.invite(gathering.names))
@@ -269,5 +276,5 @@ def test_a_vector_is_masked_once_whatever_is_delivered_again() -> None:
     again = next(one for one in deliveries if one.receiver == first.name)
     repeated = [action for action in first.receive(again) if not isinstance(action, Persist)]
     kept = next(one for one in wire.kept if one.sender == first.name)
-    assert before == 50
+    assert before == FLOOR
     assert all(action.message == kept for action in repeated)

@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec import settings_check
 from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Dataset
 from prirec.device.agent import DAY, Agent
 from prirec.device.ledger import PaidStore
 from prirec.device.person import Person
 from prirec.errors import StateError
-from prirec.privacy import noise_share
 from prirec.privacy.ledger import Budget
-from prirec.protocols import meeting
 from prirec.protocols.actions import Stage
 from prirec.recommender import conducting
 from prirec.recommender import progress as rules
@@ -33,18 +30,13 @@ from support.bad_line import Air, BadLine
 from support.cities import SMALL_PRIVATE, change
 from support.deployment import AT_ONCE, NOW, Entropy, deployed
 from support.doubles import Double
+from support.floors import low_floor
 from support.mishaps import CALM, STORM, KilledError, Luck, MortalDeviceStore, MortalStore, Weather
 from support.recomputed import Recomputed
 from support.witness import ViolationError, Witness
 
 FEW = 5  # the floor in these tests: protocols know none, and policy's would take a city
 PACE = Pace(coming=5.0, step=3.0)  # in turns
-
-
-def low_floor(patch: pytest.MonkeyPatch) -> None:
-    """Floors are policy: checked by settings and by devices. Here they are as low as a small round needs."""
-    for module in (settings_check, meeting, noise_share):
-        patch.setattr(module, "HARD_FLOOR", FEW)
 
 
 def few_people(*, iterations: int, cohort: int = 8) -> Settings:
@@ -101,7 +93,7 @@ class Chaos:
         self, folder: Path, settings: Settings, *, people: int, seed: int, patch: pytest.MonkeyPatch,
         plan: Plan | None = None,
     ) -> None:  # fmt: skip
-        low_floor(patch)
+        low_floor(patch, FEW)
         self.settings, self.plan, self.now = settings, plan or Plan(), 0
         self.luck = Luck(np.random.default_rng(seed))
         self.witness = Witness()
