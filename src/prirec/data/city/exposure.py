@@ -15,8 +15,8 @@ _REDRAWS = 8
 class Showcase:
     """Two searches instead of a weight for every pair: first a cell of the map by distance, then a place in it."""
 
-    home_cell: IndexArray = field(repr=False)  # (I,)
-    cells: RealArray = field(repr=False)  # (G * G,) row g holds g + the cumulative share of each cell, seen from cell g
+    home_cell: OffsetArray = field(repr=False)  # (I,) among the H cells that somebody lives in
+    cells: RealArray = field(repr=False)  # (H * G,) row h holds h + the cumulative share of each cell, seen from cell h
     catalogue: IndexArray = field(repr=False)  # (J,) places, cell after cell
     bounds: RealArray = field(repr=False)  # (G + 1,) cumulative weight at the edges of the cells
     weight: RealArray = field(repr=False)  # (J,) cumulative weight along the catalogue
@@ -24,7 +24,7 @@ class Showcase:
     def draw(self, person: IndexArray, rng: np.random.Generator) -> IndexArray:
         """One place for each of these people, shape of person."""
         G = len(self.bounds) - 1
-        home = self.home_cell[person].astype(np.int64)
+        home = self.home_cell[person]
         cell = np.searchsorted(self.cells, home + rng.random(len(person)), side="right") - home * G
         cell = np.minimum(cell, G - 1)
         low, high = self.bounds[cell], self.bounds[cell + 1]
@@ -41,11 +41,12 @@ def open_showcase(*, home: RealArray, spot: RealArray, appeal: RealArray, span_k
     weight = np.cumsum(np.exp(0.5 * appeal[catalogue]))
     bounds = np.concatenate([[0.0], weight])[np.searchsorted(cell[catalogue], np.arange(G + 1))]
     middles = np.stack(np.divmod(np.arange(G), _CELLS_A_SIDE), axis=1) * side
-    distance = np.linalg.norm(middles[:, None] - middles[None], axis=2)
+    lived_in, home_cell = np.unique(_cell_of(home, span_km=span_km), return_inverse=True)
+    distance = np.linalg.norm(middles[lived_in][:, None] - middles[None], axis=2)
     share = np.cumsum(np.diff(bounds) * np.exp(-distance / reach_km), axis=1)
     share /= share[:, -1:]
-    cells = np.asarray(share + np.arange(G)[:, None], dtype=np.float64).ravel()
-    return Showcase(_cell_of(home, span_km=span_km), cells, catalogue, bounds, weight)
+    cells = np.asarray(share + np.arange(len(lived_in))[:, None], dtype=np.float64).ravel()
+    return Showcase(home_cell, cells, catalogue, bounds, weight)
 
 
 def show(
