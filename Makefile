@@ -11,7 +11,7 @@ FIRST  := tests/conformance/test_engines_give_the_same_bits.py
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package and its tests as text
 
-.PHONY: help setup demo test lint first unit coverage soak bench docs lock clean
+.PHONY: help setup demo test lint first rest unit coverage soak bench docs lock clean
 
 help:
 	@echo "make demo   make a city, train, compare, recommend, write a report"
@@ -45,17 +45,21 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# compiles the kernels, which all other tests then find compiled
+# compiles the largest kernels, which all other tests then find compiled
 first: setup
 	$(BIN)/python -m pytest -n 0 $(FIRST)
 
-unit: setup
-	$(BIN)/python -m pytest -n 3 --ignore $(FIRST)  # one of three waits for a process that it started
+# three processes, as one waits for what it has started
+rest: setup
+	$(BIN)/python -m pytest -n 3 --ignore $(FIRST)
+
+unit: first
+	$(MAKE) --no-print-directory rest
 
 # lint has one processor to itself anyway
 test: setup
 	$(MAKE) --no-print-directory --jobs=2 lint first
-	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory rest
 
 # every branch of what protects people; kernels are followed where they run uncompiled
 coverage: setup

@@ -7,11 +7,11 @@ import pytest
 
 from prirec.cluster.connecting import LOOPBACK, QUIET, library
 
-DEAD_SOON = {  # a node that was killed is given up after a second, not after a quarter of a minute
+DEAD_SOON = {  # a node that was killed is given up after two seconds, not after a quarter of a minute
     "health_check_initial_delay_ms": 200,
     "health_check_period_ms": 200,
     "health_check_timeout_ms": 400,
-    "health_check_failure_threshold": 3,
+    "health_check_failure_threshold": 8,
 }
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOOPBACK}
 

@@ -18,7 +18,7 @@ from support.floors import low_floor
 def test_v_and_every_linear_model_of_two_cohorts_are_those_of_the_simulation(people, floor, folder: Path, monkeypatch):
     low_floor(monkeypatch, floor)
     settings = change(SMALL_PRIVATE, iterations=2, floor=floor, neighbours={"size": floor})
-    deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
+    deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
     agents = agents_of(deployment, lambda person: Direct(deployment.store, person.membership().name))
     conductor = Conductor(deployment.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)
     asyncio.run(run_campaign(deployment, [agent for agent, _ in agents.values()], conductor))

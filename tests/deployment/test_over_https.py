@@ -19,7 +19,7 @@ from support.over_https import served, take_part
 def test_five_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
     low_floor(monkeypatch, floor)
     settings = change(SMALL_PRIVATE, iterations=5, floor=floor, neighbours={"size": floor})
-    deployment = deployed(small_city(people=people, places=40, records=5 * people), settings, folder)
+    deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 

@@ -41,10 +41,9 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     release = NoisySums(popular.sums, popular.sigma, own)
     prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
-    mine = {}  # of few people nothing may rise out of the noise
-    if POPULARITY in columns:
-        mine[POPULARITY] = own_part(release, prior, columns[POPULARITY], popular.weight)
-    counts = Popularity(columns, mine)
+    if POPULARITY not in columns:
+        raise AssertionError("nothing rises out of the noise: that devices leave out their own part is not seen")
+    counts = Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
     prepared = deployment.prepared
     return assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts

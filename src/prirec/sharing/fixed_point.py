@@ -13,8 +13,8 @@ from prirec.compiled import inlined
 from prirec.errors import UsageError
 from prirec.types import RealArray, RingArray, SignedArray
 
-_SWIFT = 2.0**51
-_SHIFT = 1.5 * 2.0**52
+_SWIFT = 2.0**51  # the largest whole number that `swiftly_encoded` takes
+_SHIFT = 1.5 * 2.0**52  # from 2^51 below it to 2^51 above, reals are whole numbers
 _SHIFT_BITS = np.float64(_SHIFT).view(np.int64)
 _MAGNITUDE = np.int64(2**63 - 1)  # all bits of a real but its sign
 
