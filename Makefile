@@ -49,9 +49,9 @@ lint: setup
 first: setup
 	$(BIN)/python -m pytest -n 0 $(FIRST)
 
-# four processes, as some wait for what they have started
+# three processes, as one waits for what it has started
 rest: setup
-	$(BIN)/python -m pytest -n 4 --ignore $(FIRST)
+	$(BIN)/python -m pytest -n 3 --ignore $(FIRST)
 
 unit: first
 	$(MAKE) --no-print-directory rest
