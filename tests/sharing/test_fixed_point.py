@@ -111,6 +111,11 @@ def test_the_refusal_does_not_echo_the_value():
     assert "987" not in str(refusal.value)
 
 
+def test_a_bound_that_is_a_whole_number_comes_back_as_it_was():
+    code = code_of(64, 24)
+    assert code.decode(code.encode(np.array([50.0, -50.0]))).tolist() == [50.0, -50.0]
+
+
 @pytest.mark.parametrize("code", CODES, ids=str)
 def test_the_bound_itself_is_allowed(code):
     values, into = np.array([code.bound, -code.bound, np.nextafter(code.bound, 0)]), code.zeros(3)
