@@ -11,11 +11,12 @@ FIRST  := tests/conformance/test_engines_give_the_same_bits.py
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package and its tests as text
 
-.PHONY: help setup demo test lint first rest unit coverage soak bench docs lock clean
+.PHONY: help setup demo test long lint first rest unit coverage soak bench docs lock clean
 
 help:
 	@echo "make demo   make a city, train, compare, recommend, write a report"
-	@echo "make test   every check, at small size"
+	@echo "make test   every kind of check, at small size"
+	@echo "make long   what make test leaves out: clusters and cities in which things die, quick experiments, more real data"
 	@echo "make soak   every check at full size and under python -O, and the figures on real data"
 	@echo "make bench  speed, memory and accuracy, as ratios in one run"
 	@echo "make docs   write the generated pages anew"
@@ -60,6 +61,9 @@ unit: first
 test: setup
 	$(MAKE) --no-print-directory --jobs=2 lint first
 	$(MAKE) --no-print-directory rest
+
+long: first
+	$(BIN)/python -m pytest -n 3 -m long
 
 # every branch of what protects people; kernels are followed where they run uncompiled
 coverage: setup

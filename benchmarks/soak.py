@@ -1,5 +1,5 @@
-"""Everything at full size and under `python -O`, and the figures on real data; writes SOAK.md beside this file. Small
-tests without -O are `make test`."""
+"""Everything at full size and under `python -O`, and the figures on real data; writes SOAK.md beside this file. What
+is small is tested without -O by `make test`."""
 
 import os
 import platform
@@ -11,8 +11,8 @@ from time import monotonic
 ROOT = Path(__file__).parent.parent
 PYTEST = ["-m", "pytest", "-n", "2", "-W", "ignore::pytest.PytestConfigWarning"]
 STEPS = {
-    "all tests at full size": [sys.executable, *PYTEST, "-m", "soak"],
-    "all tests, small and full size, under python -O": [sys.executable, "-O", *PYTEST, "-m", "soak or not soak"],
+    "all tests that are long or at full size": [sys.executable, *PYTEST, "-m", "soak or long"],
+    "all tests under python -O": [sys.executable, "-O", *PYTEST, "-m", "soak or not soak"],
     "every branch of sharing/ and protocols/": ["make", "coverage"],
     "demo": [sys.executable, "-m", "prirec.cli.main", "demo", "--out", "demo"],
     "benchmarks": [sys.executable, "benchmarks/run.py"],

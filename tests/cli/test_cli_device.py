@@ -340,6 +340,7 @@ def test_the_agent_stops_at_once_however_long_it_would_have_waited(town, phone, 
     assert agent.lines[-1].endswith("stopped\n")
 
 
+@pytest.mark.long
 def test_an_agent_outlives_a_recommender_that_is_away_and_new_keys(tmp_path):
     """On a port of its own, the service ends, gets new keys and comes back; the phone's session is of the old one."""
     folder = tmp_path

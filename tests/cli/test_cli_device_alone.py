@@ -236,6 +236,7 @@ def without_extras(*words: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.long
 def test_without_the_extra_what_goes_online_names_it_and_all_else_works(file, tmp_path):
     for words in (
         ("init", tmp_path / "other.db", "--url", "https://x"), ("run", file), ("download", file, "--near", "1,2"),

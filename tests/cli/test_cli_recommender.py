@@ -311,6 +311,7 @@ def without_extras(*words: object) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.long
 def test_without_the_extra_the_service_names_it_and_all_else_works(folder, city):
     store = folder / "town.db"
     assert without_extras("recommender", "init", store, "--title", "Our town").returncode == 0

@@ -11,7 +11,7 @@ from prirec.experiments.elsewhere import look_ahead, work_elsewhere
 from prirec.experiments.experiment import Workshop
 from prirec.experiments.runner import missing, work
 
-pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]
 MODELS = ("popularity alone", "MF", "PriRec, rounds")
 
 

@@ -57,6 +57,7 @@ def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
     assert not (tmp_path / "run.checkpoint").exists()
 
 
+@pytest.mark.long
 def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_path):
     settings, done = load_run(local[0]).settings, []
     with opened(city, settings, actors=2) as away:
@@ -73,6 +74,7 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
     same_files(tmp_path / "run", local[0])
 
 
+@pytest.mark.long
 def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
     """The checkpoint is of the round before the last; what is measured and saved is of the last."""
     lost = {"test", "write_records"}
@@ -94,6 +96,7 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
     same_files(tmp_path / "run", local[0])
 
 
+@pytest.mark.long
 def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tmp_path, monkeypatch):
     settings, begun = load_run(local[0]).settings, []
 

@@ -34,7 +34,10 @@ def assert_both_ends_were_met(chaos: Chaos, *, rounds: int) -> None:
         assert asdict(STORM).keys() == chaos.luck.happened.keys()  # all that can happen did
 
 
-@pytest.mark.parametrize(("people", "rounds", "seed"), [(9, 40, 1), (16, 10, 2)], ids=["a cohort", "two cohorts"])
+@pytest.mark.parametrize(
+    ("people", "rounds", "seed"),
+    [pytest.param(9, 40, 1, id="a cohort"), pytest.param(16, 10, 2, id="two cohorts", marks=pytest.mark.long)],
+)
 def test_whatever_dies_sums_are_exact_and_models_right(people, rounds, seed, folder: Path, monkeypatch):
     chaos = stormy(folder, monkeypatch, people=people, rounds=rounds, seed=seed)
     assert_both_ends_were_met(chaos, rounds=rounds)

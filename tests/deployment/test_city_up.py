@@ -50,6 +50,7 @@ def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
     assert list(memory.iterdir()) == []
 
 
+@pytest.mark.long
 def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(memory, folder):
     kept = folder / "kept"
     plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, step=5.0, out=kept)
@@ -72,6 +73,7 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
 
 
 @GROUP
+@pytest.mark.long
 def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, folder):
     kept, data = folder / "kept", write_city(folder / "data")
     with census() as seen:
@@ -99,6 +101,7 @@ def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, f
 
 
 @GROUP
+@pytest.mark.long
 def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder):
     with started(folder, "--devices", "60", "--postgres") as process:
         assert until(lambda: _children(process.pid, "devices_child"))
@@ -110,6 +113,7 @@ def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder)
     assert until(lambda: list(folder.iterdir()) == [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
     with started(folder, "--devices", "60") as process:

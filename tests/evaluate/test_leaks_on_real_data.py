@@ -1,5 +1,7 @@
 """The project's own evaluations on the real data: nothing is refused, and what the split does is told with its size."""
 
+from functools import partial
+
 import pytest
 
 from prirec import settings_file
@@ -12,6 +14,7 @@ from support.leaky import again, with_all_learnt
 from support.real_data import ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA
+more = partial(pytest.param, marks=pytest.mark.long)  # the same checks on made-up cities are in test_leaks.py
 BY_PEOPLE, BY_MOMENTS = "labels anti-correlated by the split", "moments cut in two by the split"
 
 
@@ -25,8 +28,15 @@ def told(setup: Setup) -> dict[str, Finding]:
     return {one.name: one for one in check(setup)}
 
 
-@pytest.mark.parametrize("preset", ["paper", "rounds", "private", "fm"])
-@pytest.mark.parametrize("name", ["yelp", "foursquare-tokyo"])
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        ("yelp", "private"),
+        ("foursquare-tokyo", "paper"),
+        *(more("yelp", preset) for preset in ("paper", "rounds", "fm")),
+        *(more("foursquare-tokyo", preset) for preset in ("rounds", "private", "fm")),
+    ],
+)
 def test_of_visits_only_the_anti_correlation_is_told(name, preset):
     found = told(prepared(name, preset=preset))
     assert found.keys() == {BY_PEOPLE}
@@ -37,9 +47,9 @@ def test_of_visits_only_the_anti_correlation_is_told(name, preset):
     "changes",
     [
         {"data__negatives": "nearby"},
-        {"data__ratio": 3},
-        {"popularity__mechanism": "randomized-response"},
-        {"popularity__mechanism": "randomized-response", "popularity__reporters": "those-with-a-record"},
+        more({"data__ratio": 3}),
+        more({"popularity__mechanism": "randomized-response"}),
+        more({"popularity__mechanism": "randomized-response", "popularity__reporters": "those-with-a-record"}),
     ],
 )
 def test_other_negatives_and_mechanisms_raise_no_other_alarm(changes):
@@ -50,8 +60,8 @@ def test_other_negatives_and_mechanisms_raise_no_other_alarm(changes):
     ("changes", "by_people", "by_moments"),
     [
         ({}, 0.66, 0.83),
-        ({"data__thin": 3}, 0.83, 0.90),
-        ({"data__split": "time"}, 0.60, 0.68),
+        more({"data__thin": 3}, 0.83, 0.90),
+        more({"data__split": "time"}, 0.60, 0.68),
     ],
 )
 def test_on_trivago_lists_are_cut_in_two_by_either_split(changes, by_people, by_moments):
@@ -65,7 +75,7 @@ def test_on_trivago_lists_are_cut_in_two_by_either_split(changes, by_people, by_
     "changes",
     [
         {"preset": "private", "privacy__epsilon_per_user": 10.0},
-        {"preset": "rounds", "popularity__mechanism": "randomized-response", "popularity__epsilon_per_bit": 6.0},
+        more({"preset": "rounds", "popularity__mechanism": "randomized-response", "popularity__epsilon_per_bit": 6.0}),
     ],
 )
 def test_on_tokyo_other_noise_is_fair_over_training_visits_and_refused_over_all(changes):

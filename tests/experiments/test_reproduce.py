@@ -22,7 +22,7 @@ from support.shell import call, flat
 MODELS = {"popularity alone", "local only", "FM", "FM + ids", "MF", "DMF", "PriRec-", "PriRec", "PriRec, rounds"}
 
 
-pytestmark = pytest.mark.xdist_group("reproduced")  # once for all of them
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("reproduced")]  # once for all of them
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 from functools import cache
 from types import ModuleType
 
+import pytest
+
 from prirec import settings_file
 from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.metrics import auc
@@ -23,6 +25,7 @@ def auc_of(rival: ModuleType, settings: Descent, name: str) -> float:
     return auc(city(name).samples.test.label, rival.scorer(city(name), settings).test())
 
 
+@pytest.mark.long
 def test_fm_with_ids_is_the_strongest_peer() -> None:
     settings = fm_ids.FmIdsSettings(dimension=8)
     assert auc_of(fm_ids, settings, "yelp") > 0.915

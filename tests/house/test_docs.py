@@ -25,6 +25,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "be
 BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
 WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh\n" in page.read_text(encoding="utf-8")]
 
+LONG = ("cluster.md",)  # starts two clusters
+
 
 @pytest.fixture
 def generator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -116,7 +118,10 @@ def test_messages_go_the_ways_that_who_learns_what_tells_of(generator: ModuleTyp
     assert seen == {kind: set(told.ways) for kind, told in SEEN.items()}
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.name, marks=[pytest.mark.long] if page.name in LONG else []) for page in WITH_COMMANDS],
+)
 def test_every_command_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
     assert commands(page)
     for line in commands(page):

@@ -94,6 +94,7 @@ def come(on: Stage) -> Others:
     return others
 
 
+@pytest.mark.long
 def test_the_page_for_a_newcomer_leads_to_recommendations_on_a_phone():
     said = {}
     with stage() as on:
