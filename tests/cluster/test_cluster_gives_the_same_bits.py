@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.cluster import crew
+from prirec.cluster import crew, gathered
 from prirec.cluster.connecting import LOOPBACK, library
 from prirec.cluster.gathered import train
-from prirec.cluster.worker import Given, Worker
+from prirec.cluster.worker import Given
 from prirec.engines import training
 from prirec.engines.circles import cohort_numbers
 from prirec.engines.cutting import Cut
@@ -32,7 +32,8 @@ def uninterrupted(settings, samples):
     return training.train(samples, settings).state
 
 
-def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(monkeypatch):
+@pytest.mark.long
+def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_high_tree(monkeypatch):
     monkeypatch.setattr(crew, "FAN_IN", 2)
     settings = change(SMALL_ROUNDS, participation=LOSSY)
     samples = samples_of(city(), settings)
@@ -62,6 +63,14 @@ def test_every_variant_of_the_conformance_suite(settings, three_actors):
     assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3), made=partial(moved_into, three_actors))
 
 
+def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(three_actors, monkeypatch):
+    monkeypatch.setattr(crew, "FAN_IN", 2)
+    settings = change(SMALL_ROUNDS, participation=LOSSY)
+    samples = samples_of(city(), settings)
+    rows = [np.flatnonzero(np.arange(len(samples.ids)) % 3 == shard) for shard in range(3)]
+    assert_shards_equal_the_oracle(samples, settings, rows, made=partial(moved_into, three_actors))
+
+
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
 def test_unusual_cities(made, three_actors):
     settings = change(SMALL_PRIVATE, participation=LOSSY)
@@ -70,7 +79,10 @@ def test_unusual_cities(made, three_actors):
     assert_shards_equal_the_oracle(samples, settings, rows, made=partial(moved_into, three_actors))
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["rounds", "private"])
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(SMALL_ROUNDS, id="rounds", marks=pytest.mark.long), pytest.param(SMALL_PRIVATE, id="private")],
+)
 def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(settings):
     samples, told = samples_of(city(), settings), []
     found, wanted = train(samples, settings, actors=2, tell=told.append), training.train(samples, settings)
@@ -85,7 +97,13 @@ def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(set
 # What dies
 
 
-@pytest.mark.parametrize("at", [2, 5], ids=["before the first checkpoint", "after one"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(2, id="before the first checkpoint", marks=pytest.mark.long),
+        pytest.param(5, id="after one"),
+    ],
+)
 def test_an_actor_killed_in_the_middle_of_a_round(at, tmp_path):
     samples, told = samples_of(city(), LONGER), []
     doomed = partial(Doomed, at=at, mark=tmp_path / "killed", kill=True)
@@ -99,6 +117,7 @@ def test_an_actor_killed_in_the_middle_of_a_round(at, tmp_path):
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_node_killed_in_the_middle_of_a_round(nodes, tmp_path):
     """Three nodes, three actors; what was on the dead one goes on elsewhere, with fewer processors than actors."""
     node = nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20, node_ip_address=LOOPBACK)
@@ -141,7 +160,8 @@ class OnNode(Doomed):
 # Going on
 
 
-def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path):
+@pytest.mark.long
+def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path, monkeypatch):
     samples, kept = samples_of(city(), LONGER), Keeping(tmp_path / "kept", every=2)
     train(samples, change(LONGER, iterations=4), actors=2, keeping=kept)
     told = []
@@ -149,10 +169,13 @@ def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path):
     assert same_state(found.state, uninterrupted(LONGER, samples))
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
     assert len(list(kept.path.iterdir())) == 4  # two shards, the conductor, the manifest: none of an earlier iteration
+    monkeypatch.setattr(gathered, "RayCrew", None)  # what is refused is refused before actors are started
     with pytest.raises(StateError, match="of 2 shards; ask for as many actors"):
         train(samples, LONGER, actors=1, keeping=kept)
     with pytest.raises(StateError, match="of another run"):
         train(samples, change(LONGER, seed=1), actors=2, keeping=kept)
+    with pytest.raises(StateError, match="at iteration 6, past the 5 asked for"):
+        train(samples, change(LONGER, iterations=5), actors=2, keeping=kept)
 
 
 # Refusals
@@ -168,6 +191,7 @@ def test_what_the_cluster_does_not_carry_is_refused(settings, words):
         train(samples_of(city(), settings), settings, actors=1)
 
 
+@pytest.mark.long
 def test_what_a_shard_refuses_reaches_the_driver_as_it_is():
     settings = change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 26})
     with pytest.raises(UsageError, match="could wrap"):
@@ -180,6 +204,7 @@ def test_nodes_with_another_program_are_refused():
         crew._refuse_other_programs(told)
 
 
+@pytest.mark.long
 def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatch):
     samples = samples_of(city(), SMALL_ROUNDS)
     made = in_actors([Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
@@ -208,6 +233,7 @@ def test_ray_tells_its_makers_nothing():
     assert not usage_lib.usage_stats_enabled()
 
 
+@pytest.mark.long
 def test_an_actor_that_dies_in_the_same_round_again_and_again_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr("prirec.cluster.training.LOST_IN_A_ROW", 1)
     samples = samples_of(city(), LONGER)
@@ -223,15 +249,23 @@ class Dying(Doomed):
         super().__init__(share, at=2, mark=mark, kill=True)
 
 
+@pytest.mark.long
 def test_processors_that_others_have_taken_meanwhile_are_done_without(monkeypatch):
     """Two actors ask for a processor each, and somebody else has both: they are placed all the same."""
     monkeypatch.setattr(crew, "PLACED", 2.0)
     ray = library()
-    others = [ray.remote(num_cpus=1)(Worker).remote() for _ in range(2)]
-    ray.get([other.process.remote() for other in others])
+    others = [ray.remote(num_cpus=1)(Idle).remote() for _ in range(2)]
+    ray.get([other.here.remote() for other in others])
     samples = samples_of(city(), SMALL_ROUNDS)
     monkeypatch.setattr(ray, "available_resources", lambda: {"CPU": 2.0})
     state, _ = after_all(samples, SMALL_ROUNDS, source=lambda shard, share: Given(share))
     assert same_state(state, uninterrupted(SMALL_ROUNDS, samples))
     for other in others:
         ray.kill(other)
+
+
+class Idle:
+    """An actor of somebody else's."""
+
+    def here(self) -> None:
+        """Once this is answered it has its processor."""

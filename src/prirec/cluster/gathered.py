@@ -7,7 +7,7 @@ import numpy as np
 
 from prirec.cluster.crew import RayCrew
 from prirec.cluster.keeping import Shelf
-from prirec.cluster.training import Run, refuse_unfit
+from prirec.cluster.training import Run, kept_course, refuse_unfit
 from prirec.cluster.worker import Given
 from prirec.engines.checkpoint import identity
 from prirec.engines.circles import cohort_numbers
@@ -31,9 +31,10 @@ def train(
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
     cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
+    shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
+    kept_course(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
     crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
-        shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
         every = 1 if keeping is None else keeping.every
         run = Run(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
         course = run.finished()

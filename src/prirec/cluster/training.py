@@ -39,6 +39,17 @@ def refuse_unfit(settings: Settings) -> None:
         raise UsageError("latent vectors are not carried by the cluster: set latent.dimension to 0")
 
 
+def kept_course(shelf: Shelf | None, settings: Settings) -> Checkpoint | None:
+    """V and the history of the last checkpoint, if there is one; StateError if this run cannot go on from it."""
+    if shelf is None or not shelf.there():
+        return None
+    course = shelf.conductor()
+    if course.state.iteration > settings.iterations:
+        many = settings.iterations
+        raise StateError(f"the checkpoint is at iteration {course.state.iteration}, past the {many} asked for")
+    return course
+
+
 @dataclass(slots=True)
 class Run:
     """Rounds from the start, or from the last checkpoint of the same run."""
@@ -109,13 +120,10 @@ class Run:
         raise StateError(AGAIN)
 
     def _restored(self) -> Checkpoint:
-        if self.shelf is None or not self.shelf.there():
+        course = kept_course(self.shelf, self.settings)
+        if self.shelf is None or course is None:
             self.crew.each("restart")
             return Checkpoint(self._start())
-        course = self.shelf.conductor()
-        if course.state.iteration > self.settings.iterations:
-            many = self.settings.iterations
-            raise StateError(f"the checkpoint is at iteration {course.state.iteration}, past the {many} asked for")
         names, folder = self.shelf.names(course.state.iteration), str(self.shelf.folder.resolve())
         self.crew.each_of("restore", [(folder, name, self.shelf.label(at)) for at, name in enumerate(names)])
         return course
