@@ -26,6 +26,7 @@ from prirec.protocols.messages import (
     Terms,
 )
 from prirec.protocols.moves import State
+from support.remembered import remember
 from support.rounds import Gathering, gather, terms_of
 
 # What a device hears and says, in order. Vanishing at place p means that no message from p on arrives, either way:
@@ -49,7 +50,14 @@ SHARES = (Invitation, Keys, Roster, ShareOf, Partial)
 SAYING = (1, 3, 5, 7, 9)
 STAYS = len(DOUBLE)
 
+
 Vanishing = Sequence[int]  # for each device its place; beyond the last, it stays
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_worked_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rounds of a test have the same keys."""
+    remember(monkeypatch)
 
 
 def run(gathering: Gathering, order: tuple[type, ...], vanishing: Vanishing) -> Wire:

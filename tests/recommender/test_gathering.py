@@ -15,11 +15,11 @@ from prirec.protocols.messages import Delivery, Invitation, Terms
 from prirec.recommender.gathering import Gathering, Pace
 from prirec.recommender.outbox import Outbox
 from prirec.recommender.store import Store
+from support.floors import low_floor
 from support.rounds import gather, terms_of
 from support.stores import ONE, enter, name, of, said
 
 BOUND = 100
-TERMS = {"plain": terms_of(bound=BOUND), "noisy": terms_of(bound=BOUND, floor=50, noise=2**20)}
 
 
 def opened_by(terms: Terms, values: np.ndarray) -> Gathering:
@@ -38,10 +38,14 @@ def opened_by(terms: Terms, values: np.ndarray) -> Gathering:
     return gathering
 
 
-@pytest.mark.parametrize("kind", TERMS)
+@pytest.mark.parametrize("many", [10, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_sum_larger_than_its_members_could_make_it_is_not_used(kind: str, sign: int) -> None:
-    terms, many = TERMS[kind], 50
+def test_a_sum_larger_than_its_members_could_make_it_is_not_used(
+    sign: int, noisy: bool, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low_floor(monkeypatch, many)
+    terms = terms_of(bound=BOUND, floor=many, noise=2**20) if noisy else terms_of(bound=BOUND)
     room = noise.room(terms, many)
     honest = np.full((many, terms.length), sign * BOUND, dtype=np.int64)
     fine = opened_by(terms, honest.view(np.uint64))

@@ -29,6 +29,16 @@ from support.witness import ViolationError
 Learnt = tuple[str, int, int]  # kind, number, attempt
 
 
+def changes_of(path: Path) -> bytes:
+    """How often transactions have changed a file, as SQLite counts it in bytes 24 to 27 of the header, and whether one
+    is under way or was cut off. Not for a file that this process is writing: closing it undoes its locks."""
+    with path.open("rb") as file:
+        header = file.read(28)
+    if header[18:20] != b"\1\1":
+        raise ViolationError("a device's file has a write-ahead log, which does not count its changes")
+    return header[24:] + bytes([path.with_name(f"{path.name}-journal").exists()])
+
+
 @dataclass
 class Double:
     """Looks at the device's file after each of its steps, and at nothing else of the device."""
@@ -41,6 +51,7 @@ class Double:
     _records: dict[int, Records] = field(default_factory=dict)
     _learnt: dict[int, int] = field(default_factory=dict)  # rounds behind, by campaign
     _paid: int = 0  # rows of the ledger that were looked at
+    _seen: tuple[bytes, int] = (b"", 0)  # the file's count of its changes, and campaigns, at the last look
 
     @classmethod
     def beside(cls, path: Path, *, budget: Budget, public: Recomputed) -> "Double":
@@ -55,6 +66,9 @@ class Double:
 
     def look(self) -> None:
         """What the device has paid for since, it has learnt from; and its model is the double's."""
+        now = changes_of(self.path), len(self.public.courses)
+        if now == self._seen:
+            return
         with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as rows:
             new = rows.execute("SELECT kind, number FROM spending ORDER BY rowid LIMIT -1 OFFSET ?", (self._paid,))
             for kind, number in new.fetchall():
@@ -65,6 +79,7 @@ class Double:
                 raise ViolationError(f"a device has masked {masked} vectors and paid for {self._paid}")
             if self.public.courses:
                 self._compare(rows, self.public.course)
+        self._seen = now
 
     def _follow(self, kind: str, number: int) -> None:
         if kind == "popularity":

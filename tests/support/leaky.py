@@ -24,7 +24,7 @@ def visited_city(
     liked = rng.gumbel(size=(people, places)) + 1.5 * rng.normal(size=places) - near * away
     place = np.argsort(-liked, axis=1)[:, :each].astype(np.int32).ravel()
     person = np.repeat(np.arange(people, dtype=np.int32), each)
-    time = rng.permutation(len(person) * 1000)[: len(person)].astype(np.int64)
+    time = 1000 * rng.permutation(len(person)) + rng.integers(1000, size=len(person))  # no two alike
     return Dataset(
         "visited",
         People(
