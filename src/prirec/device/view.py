@@ -228,7 +228,6 @@ def _campaign(charter: Charter, edition: Edition | None = None) -> Campaign:
     return Campaign.of(charter, edition)
 
 
-@lru_cache(maxsize=256)
 def _around(cell: int, resolution: int) -> tuple[int, ...]:
     """The regions within reach of a coarse cell, the same for everyone in it."""
     lat, lon = h3.cell_to_latlng(h3.cell_to_parent(cell, min(resolution, h3.get_resolution(cell))))

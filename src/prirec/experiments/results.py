@@ -1,6 +1,7 @@
 """RESULTS.md with its drawings, and one page that needs nothing else: both from the files of results alone."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from prirec.evaluate.reporting.drawing import alone, draw
@@ -67,5 +68,6 @@ def html_table(table: Table) -> str:
     return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
+@lru_cache(maxsize=64)  # the same for RESULTS.md and for the page
 def _drawn(one: Drawing) -> str:
     return draw(one.paint, label=one.caption, width=one.width, height=one.height)

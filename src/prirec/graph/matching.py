@@ -20,6 +20,7 @@ from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
 Point: TypeAlias = Sequence[float] | RealArray  # latitude, longitude in degrees
 
 MOST_CELLS = 100_000
+FEW_CELLS = 2_000  # 80 kB, which may be remembered
 _HALF_WAY_ROUND_KM = np.pi * EARTH_RADIUS_KM
 
 
@@ -28,8 +29,13 @@ def cells_near(lat: float, lon: float, radius_km: float, resolution: int) -> tup
     here = _point((lat, lon))
     _check_radius(radius_km)
     origin = int(coarse_cells(here[None], resolution)[0])
-    if _about_how_many(radius_km, resolution) > MOST_CELLS:
+    many = _about_how_many(radius_km, resolution)
+    if many > MOST_CELLS:
         raise UsageError(f"that radius covers more than {MOST_CELLS} cells: give a lower resolution than {resolution}")
+    return (_known_around if many <= FEW_CELLS else _cells_around)(origin, radius_km)
+
+
+def _cells_around(origin: int, radius_km: float) -> tuple[int, ...]:
     home = _circle(origin)
     found, frontier = {origin}, [origin]
     while frontier:
@@ -38,6 +44,9 @@ def cells_near(lat: float, lon: float, radius_km: float, resolution: int) -> tup
         frontier = [cell for cell in around if _gap_km(home, _circle(cell)) <= radius_km]
         found.update(frontier)
     return tuple(sorted(found))
+
+
+_known_around = lru_cache(maxsize=2**8)(_cells_around)  # people of one cell have the same cells around them
 
 
 def match(places_location: RealArray, here: Point, radius_km: float, *, at_least: int = 0) -> IndexArray:
