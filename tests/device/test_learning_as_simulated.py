@@ -74,6 +74,7 @@ CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
     **{name: (usual, changes) for name, changes in SETTINGS.items()},
     "own visits without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_visits": True}}),
 }
+LONG = {"no times", "some without records", "a large budget", "gamma 0.3", "K = 1", "no context", "clips that bite"}
 
 
 class Devices:
@@ -108,7 +109,12 @@ class Devices:
             person.store.close()
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(case, id=name, marks=[pytest.mark.long] if name in LONG else []) for name, case in CASES.items()
+    ],
+)
 def devices(request: pytest.FixtureRequest) -> Iterator[Devices]:
     made, changes = request.param
     memory = Path("/dev/shm")  # noqa: S108  # sixty files that are synced after each step

@@ -33,6 +33,7 @@ def test_on_yelp_a_latent_part_adds_to_rounds_without_noise() -> None:
     assert with_it > without + 0.005
 
 
+@pytest.mark.long
 def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
     assert auc("foursquare-tokyo", preset="rounds", latent__dimension=8) >= 0.820
 

@@ -231,6 +231,7 @@ def right_guesses(trials: int, noise: Noise = simulated_noise) -> int:
     return sum((view.favours() > 0) == (n % 2 == 0) for n, view in enumerate(views))
 
 
+@pytest.mark.long
 @pytest.mark.statistical  # false alarm 1e-9; must notice a twentieth of the noise, missed with 1e-7, and none
 def test_who_watches_a_whole_training_can_hardly_tell_whether_somebody_was_in_it():
     trials, most = 300, most_often(plan_of(SMALL_PRIVATE).spent)
