@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
 
 from prirec.data.dataset import Category, Numbers
 from prirec.errors import PolicyError, UsageError
@@ -13,7 +12,6 @@ from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.leaks import Finding, check, refuse
 from prirec.evaluate.leaks.evidence import both
 from prirec.evaluate.leaks.negatives import at_most, hits_and_chance
-from prirec.evaluate.leaks.people import _ranks
 from prirec.evaluate.metrics import auc
 from prirec.features.home import homes
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
@@ -324,11 +322,6 @@ def test_a_table_that_puts_people_in_the_middle_of_all_their_visits_is_refused()
             [middle(CITY.places.location[CITY.visits.place[CITY.visits.person == i]], axis=0) for i in range(120)]
         )
         assert refused(set_up_with_people(CITY, SMALL_ROUNDS, location=where)) == ["tables that saw the test"]
-
-
-def test_equal_values_share_the_mean_of_their_ranks():
-    values = np.random.default_rng(0).integers(12, size=50).astype(np.float64)
-    assert _ranks(values).tolist() == rankdata(values).tolist()
 
 
 def test_people_who_live_somewhere_are_not_suspected():
