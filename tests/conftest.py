@@ -1,0 +1,21 @@
+"""Asserts hold in every process of the tests and under `python -O` as well."""
+
+import sys
+from typing import Any
+
+import pytest
+
+pytest.register_assert_rewrite("support")  # without this, Python drops the asserts of helpers under -O
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """In the process that shares tests out: tells each worker what that process itself was started with."""
+    node.workerinput["optimize"] = sys.flags.optimize
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In each worker: `python -O -m pytest -n 2` starts workers that are not optimised, and would show nothing."""
+    asked = getattr(config, "workerinput", {}).get("optimize", sys.flags.optimize)
+    if sys.flags.optimize != asked:
+        pytest.exit("-O does not reach the workers of -n: set PYTHONOPTIMIZE=1 instead", returncode=4)
