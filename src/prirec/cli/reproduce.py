@@ -19,14 +19,17 @@ DATA = "PRIREC_DATA"
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="table2 ... table5, figure4 ... figure7, or all.")
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="table2 ... table5, figure4 ... figure7, beyond, or all."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,
     data: Annotated[
         Path | None,
         typer.Option(
-            envvar=DATA, metavar="FOLDER", help="Published data: foursquare_tokyo, tist2015_tokyo, trivago, yelp in it."
+            envvar=DATA,
+            metavar="FOLDER",
+            help="Published data: foursquare_tokyo, foursquare_tokyo_profiles, tist2015_tokyo, trivago, yelp in it.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are, and go on from.")] = Path(

@@ -41,8 +41,9 @@ def train(
     engine: Annotated[
         Literal["local", "plain", "protocol", "cluster"],
         typer.Option(
-            help="local is fast; plain is the readable one it is tested against; protocol takes every sum by the real "
-            "protocols between simulated devices, which is slow, and counts their bytes; cluster runs rounds on Ray."
+            help="local is fast; plain is the readable one it is tested against; protocol takes every sum of the "
+            "training by the real protocols between simulated devices, which is slow, and counts their bytes; cluster "
+            "runs rounds on Ray."
         ),
     ] = "local",
     address: Address = None,
