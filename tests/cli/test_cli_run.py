@@ -282,3 +282,17 @@ def test_nothing_is_recommended_in_a_city_that_a_run_was_not_trained_on(run, cit
     found = call("recommend", run, tmp_path / "other", "--person", someone)
     assert (found.exit_code, found.stdout) == (5, "")
     assert f"trained on another city; give the data that it was trained on ({city})" in flat(found.stderr)
+
+
+def test_no_visit_of_a_person_is_recommended_whatever_part_of_the_split_it_is_in(run, city):
+    dataset = read_folder(city).dataset
+    visits, ids = dataset.visits, np.array(dataset.places.ids)
+    for row in np.argsort(np.bincount(visits.person))[-3:]:  # whom no filter leaves out
+        words = ("--person", dataset.people.ids[row], "-k", len(ids), "--radius-km", 1000)
+        done = call("recommend", run, city, *words, "--json")
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout)["places"]
+        visited = ids[visits.place[(visits.person == row) & (visits.label > 0)]]
+        assert len(visited) > 0
+        assert {place["place"] for place in found} <= set(ids) - set(visited)
+        assert found

@@ -99,7 +99,7 @@ def _advised(entry: Entry) -> tuple[str, Advice]:
     setup, state = entry.outcome.setup, entry.outcome.trained.state
     counts = setup.samples.train.counts()
     person = int(np.argsort(counts, kind="stable")[len(counts) // 2])
-    advisor, name = Advisor.of(setup, state.models), setup.samples.ids[person]
+    advisor, name = Advisor.in_earnest(setup, state.models), setup.samples.ids[person]
     words = f"a person with the median number of training records ({counts[person]})"
     return name, Advice(words, advise(advisor, person))
 

@@ -38,7 +38,7 @@ def recommend(
 
     moment = moment_of(near, at)
     opened = reopen_later(run, data)
-    advisor = Advisor.of(opened.setup, opened.run.models)
+    advisor = Advisor.in_earnest(opened.setup, opened.run.models)
     refuse_remote(advisor, moment, radius_km=radius_km)
     row = advisor.row(person)
     lines = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)

@@ -1,12 +1,13 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
 from prirec.errors import UsageError
 from prirec.evaluate.experiment import Setup
+from prirec.evaluate.ranking import PlaceLists, positives
 from prirec.model.models import Models
 from prirec.protocols.guide import Asker, Guide, Moment
 from prirec.protocols.prediction import Recommendation
@@ -22,9 +23,20 @@ class Advisor:
     setup: Setup
     models: Models
     guide: Guide
+    known: PlaceLists = field(repr=False)  # where each person has been, as the device knows it
 
     @classmethod
     def of(cls, setup: Setup, models: Models) -> Self:
+        """For a test: a device that knows the training records alone."""
+        return cls._knowing(setup, models, positives(setup.samples.train))
+
+    @classmethod
+    def in_earnest(cls, setup: Setup, models: Models) -> Self:
+        """For a person: the device knows every visit, whatever part of the split it is in."""
+        return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
+
+    @classmethod
+    def _knowing(cls, setup: Setup, models: Models, known: PlaceLists) -> Self:
         guide = Guide.of(
             setup.encoding,
             interaction=models.interaction,
@@ -32,7 +44,7 @@ class Advisor:
             places=setup.samples.catalogue,
             location=setup.prepared.dataset.places.location,
         )
-        return cls(setup, models, guide)
+        return cls(setup, models, guide, known)
 
     def row(self, person_id: str) -> int:
         """Who that is; the id is not repeated in the error."""
@@ -74,6 +86,4 @@ class Advisor:
 
     def visited(self, person: int) -> IndexArray:
         """Where the person has been, as the device knows it."""
-        train = self.setup.samples.train
-        mine = slice(train.offsets[person], train.offsets[person + 1])
-        return np.unique(train.place[mine][train.label[mine] > 0])
+        return np.unique(self.known[person])

@@ -43,10 +43,12 @@ class PlaceLists:
         return self.places[self.offsets[person] : self.offsets[person + 1]]
 
 
-def positives(records: Records) -> PlaceLists:
+def positives(*parts: Records) -> PlaceLists:
     """Where each person was, in these records."""
-    there = records.label > 0
-    return PlaceLists.of(person=records.person[there], place=records.place[there], people=len(records.offsets) - 1)
+    there = [part.label > 0 for part in parts]
+    person = np.concatenate([part.person[was] for part, was in zip(parts, there, strict=True)])
+    place = np.concatenate([part.place[was] for part, was in zip(parts, there, strict=True)])
+    return PlaceLists.of(person=person, place=place, people=len(parts[0].offsets) - 1)
 
 
 def asked(test: Records, count: int, *, seed: int) -> IndexArray:
