@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from prirec.errors import DataError, UsageError
-from prirec.settings import Latent, Section, Settings, preset
+from prirec.settings import DIVERGES, Latent, Section, Settings, preset
 from prirec.settings_check import check
 
 _LONGEST = 65_536
@@ -55,7 +55,7 @@ def _in_words(error: str) -> str:
     for step in name.split("."):
         hint = get_type_hints(hint).get(step) if isinstance(hint, type) else None
     allowed = [str(word) for word in get_args(hint) if isinstance(word, str)]
-    why = " ('ones' diverges: see decisions/0001)" if "ones-diverges" in allowed else ""
+    why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem else ""
     return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
 
 
@@ -73,10 +73,10 @@ def written(settings: Settings) -> dict[str, Any]:
     return table
 
 
-def changed(settings: Settings) -> dict[str, Any]:
-    """By name, those that are not what every setting is by default: a setting that is added later, and stands at its
-    default, is not among them."""
-    usual = dict(_flat(msgspec.to_builtins(Settings())))
+def changed(settings: Settings, *, since: Settings | None = None) -> dict[str, Any]:
+    """By name, those that are not what they were, or what every setting is by default: a setting that is added later,
+    and stands at its default, is not among them."""
+    usual = dict(_flat(msgspec.to_builtins(Settings() if since is None else since)))
     return {name: value for name, value in _flat(msgspec.to_builtins(settings)) if value != usual[name]}
 
 

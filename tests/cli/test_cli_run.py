@@ -229,7 +229,8 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
     ("words", "code", "text"),
     [
         (["--dimension", 0], 2, "(K) must be between 1 and 256"),
-        (["--neighbours", 0], 2, "(N) must be at least 1"),
+        (["--neighbours", 1], 2, "greater than or equal to 2"),
+        (["--set", "neighbours.count=0"], 2, "(N) must be at least 1"),
         (["--preset", "paper", "--neighbours", 1000], 2, "must be from 1 to"),
         (["--preset", "fm", "--neighbours", 5], 2, "no neighbours"),
         (["--set", "linear.alpha=1e9"], 2, "lower linear.alpha"),

@@ -13,6 +13,7 @@ PAPER = {
     "some offline": {"participation": {"online": 0.7}},
     "random": {"neighbours": {"kind": "random"}},
     "random, some offline": {"neighbours": {"kind": "random"}, "participation": {"online": 0.7}},
+    "random, fewer online than N": {"neighbours": {"kind": "random", "count": 40}, "participation": {"online": 0.2}},
     "fixed": {"neighbours": {"kind": "fixed"}},
     "fixed, some offline": {"neighbours": {"kind": "fixed"}, "participation": {"online": 0.3}},
     "among": {"neighbours": {"among": 20}},

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.engines.circles import circle
+from prirec.errors import UsageError
 from prirec.graph.random_draw import draw
 from prirec.model.sample_pass import Circle
 from support.cities import SMALL_PAPER, change, samples_of, small_city
@@ -84,6 +85,16 @@ def test_neighbours_drawn_anew_come_from_those_online():
         assert i not in drawn
         assert SOME[drawn].all()
     assert (around.position[~SOME] == -1).all()
+
+
+@pytest.mark.parametrize(("online", "drawn"), [(0, 0), (1, 0), (2, 0), (3, 2), (7, 6), (8, 6)])
+def test_as_many_are_drawn_as_are_online_and_never_one_alone_whose_model_the_sum_would_be(online, drawn):
+    assert circle_of(np.arange(PEOPLE) < online, kind="random").fresh == drawn
+
+
+def test_n_neighbours_of_fewer_people_than_that_are_refused():
+    with pytest.raises(UsageError, match="must be from 1 to"):
+        circle_of(EVERYONE, kind="random", count=PEOPLE)
 
 
 def test_the_seed_decides_who_is_drawn():

@@ -31,7 +31,7 @@ def train(
     iterations: Annotated[int | None, typer.Option(metavar="T", help="Rounds, or passes T over the records.")] = None,
     dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of V.")] = None,
     neighbours: Annotated[
-        int | None, typer.Option(metavar="N", help="Neighbours of a person; with rounds, the smallest cohort.")
+        int | None, typer.Option(min=2, metavar="N", help="Neighbours of a person; with rounds, the smallest cohort.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; the same seed gives the same bits.")] = None,
     threads: Annotated[
@@ -71,14 +71,15 @@ def train(
     """Train a model, measure it on unseen records, and save it."""
     with _nothing_saved_yet():
         from prirec.cli.choosing import choose
+        from prirec.cli.idle import refuse_idle
         from prirec.cli.on_cluster import refuse_off_cluster, refuse_unready
-        from prirec.cli.training import Job, refuse_idle, refuse_nameless, work
+        from prirec.cli.training import Job, refuse_nameless, work
 
         refuse_nameless(out)
         flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
         around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
         settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
-        refuse_idle(settings, neighbours=neighbours)
+        refuse_idle(settings, neighbours=neighbours, engine=engine)
         refuse_off_cluster(engine, address=address, actors=actors, threads=threads)
         if engine == "cluster":
             refuse_unready(settings, address=address)

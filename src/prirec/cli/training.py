@@ -25,7 +25,7 @@ from prirec.engines.training import Keeping, Trained, train
 from prirec.errors import UsageError
 from prirec.evaluate.experiment import Outcome, run, set_up
 from prirec.evaluate.saved_run import to_run
-from prirec.settings import Settings
+from prirec.settings import DIVERGES, Settings
 
 STOPPED = 130  # the shell's code for Ctrl-C
 
@@ -80,12 +80,6 @@ def refuse_nameless(out: Path) -> None:
         raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
 
 
-def refuse_idle(settings: Settings, *, neighbours: int | None) -> None:
-    """A flag that would change nothing is a mistake."""
-    if neighbours is not None and settings.schedule == "centralised":
-        raise UsageError("--neighbours has no meaning here: the centralised model has no neighbours")
-
-
 def work(job: Job) -> Finished:
     """Train and save; when stopped by hand, say what is kept."""
     refuse_occupied_run(job)
@@ -109,12 +103,11 @@ def _read(finished: Finished) -> Finished:
 
 
 def _trained(job: Job, done: list[Passed]) -> Finished:
-    settings = job.settings
     with busy("reading the data"):
         loaded = read_folder(job.data, strict=job.strict)
-        setup = set_up(loaded.dataset, settings)
-    price = price_of(setup)
-    warnings = (*told_by_reporting(settings), *(() if price is None else price.warnings()))
+        setup = set_up(loaded.dataset, job.settings)
+    settings, price = setup.settings, price_of(setup)
+    warnings = (*told_by_settings(settings, asked=job.settings), *(() if price is None else price.warnings()))
     resumed_at = iterations_kept(setup, job.checkpoint, resume=job.resume)
     notes(warnings)
     with bars() as shown:
@@ -143,6 +136,15 @@ def _trainer(job: Job) -> Iterator[Callable[..., Trained]]:
     else:
         threads = job.threads if job.threads is not None else os.cpu_count() or 1
         yield partial(train, engine=job.engine, threads=threads)
+
+
+def told_by_settings(settings: Settings, *, asked: Settings) -> Iterator[str]:
+    """What a reader of the settings would not expect."""
+    yield from told_by_reporting(settings)
+    if settings.neighbours.kind != asked.neighbours.kind:
+        yield "this city has no coordinates: neighbours are drawn anew for each interaction, as in the paper's Tokyo"
+    if settings.schedule == "samples" and settings.neighbours.weights == "ones-diverges":
+        yield f"{DIVERGES}; no learning rate helps"
 
 
 def told_by_reporting(settings: Settings) -> Iterator[str]:

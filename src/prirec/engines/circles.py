@@ -1,5 +1,6 @@
 """Who learns with whom, from the settings: cohorts for rounds, neighbours for the paper's schedule."""
 
+import msgspec
 import numpy as np
 
 from prirec.engines.randomness import generator, iteration_key, run_key
@@ -7,7 +8,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Samples
 from prirec.graph import weights as strengths
 from prirec.graph.cohorts import coarse_cells, cohorts
-from prirec.graph.nearest import Neighbours, nearest, nearest_in_line
+from prirec.graph.nearest import Neighbours, check_count, nearest, nearest_in_line
 from prirec.graph.random_draw import random_neighbours
 from prirec.model.sample_pass import Circle
 from prirec.settings import Settings
@@ -53,11 +54,9 @@ def circle(samples: Samples, settings: Settings, *, iteration: int, online: Bool
     if settings.neighbours.kind == "random":
         if not plain:
             raise UsageError("neighbours drawn anew for each interaction have uniform weights only")
-        if len(rows) <= settings.neighbours.count:
-            raise UsageError(f"N = {settings.neighbours.count} neighbours need more than {len(rows)} people online")
         none = np.zeros(len(online) + 1, dtype=np.int64)
         empty = np.empty(0, dtype=np.int32)
-        return Circle(none, empty, np.empty(0), np.zeros(len(online)), settings.neighbours.count, rows, position)
+        return Circle(none, empty, np.empty(0), np.zeros(len(online)), _drawn(settings, online), rows, position)
     found = _neighbours(samples, settings, iteration=iteration, online=online)
     weights, own = (np.empty(0), np.zeros(len(online))) if plain else _weights(found, samples, settings)
     return Circle(found.offsets, found.people, weights, own, 0, rows, position)
@@ -76,6 +75,23 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
         )
     drawn = generator(int(iteration_key(settings.seed, "among the closest", iteration)) >> 1, "draw")
     return nearest(samples.home, count=n.count, online=online, among=n.among, rng=drawn)
+
+
+def _drawn(settings: Settings, online: BoolArray) -> int:
+    """How many are drawn for an interaction: N, or all others online where they are fewer. Nobody from one: the sum
+    would be that one's own model."""
+    check_count(settings.neighbours.count, people=len(online))
+    others = int(np.count_nonzero(online)) - 1
+    return min(settings.neighbours.count, others) if others > 1 else 0
+
+
+def with_coordinates_or_without(settings: Settings, *, located: bool) -> Settings:
+    """Settings that this city can be learnt with: where it has no coordinates, neighbours are drawn anew for each
+    interaction instead of from nearby, as the paper does for Foursquare (decisions/0008)."""
+    n = settings.neighbours
+    if located or settings.schedule != "samples" or n.kind != "nearest" or n.weights != "uniform":
+        return settings
+    return msgspec.structs.replace(settings, neighbours=msgspec.structs.replace(n, kind="random", among=None))
 
 
 def _only(everyone: Neighbours, online: BoolArray) -> Neighbours:

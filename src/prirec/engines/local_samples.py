@@ -55,7 +55,11 @@ class Samplewise:
 
     def run_pass(self, state: State, around: Circle, order: np.ndarray) -> float:
         """The narrow ring as far as it goes, then the wide one: the same sums. Returns the summed loss."""
-        T, room, uniform = np.ascontiguousarray(state.interaction.T), self.scratch(), len(around.weights) == 0
+        T, room, uniform = (
+            np.ascontiguousarray(state.interaction.T),
+            self.scratch(around.fresh),
+            len(around.weights) == 0,
+        )
         reached = Reached(samples=0, losses=0.0, fine=True)
         for code in (self.narrow if uniform else None, self.codes.linear.ring):
             if code is None:
@@ -85,7 +89,7 @@ class Samplewise:
             reached, iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
         )  # fmt: skip
 
-    def scratch(self) -> Scratch:
+    def scratch(self, drawn: int) -> Scratch:
         D, K = self.samples.features, self.settings.model.dimension
         pending = self.codes.interaction.ring.zeros(K * D)
         return Scratch(
@@ -94,7 +98,7 @@ class Samplewise:
             pull=np.empty(K),
             gradient=np.empty(D + 1),
             weighted=np.empty(D + 1),
-            drawn=np.empty(self.settings.neighbours.count, dtype=np.int32),
+            drawn=np.empty(drawn, dtype=np.int32),
             pending=pending,
             pending_signed=self.codes.interaction.ring.signed(pending),
         )

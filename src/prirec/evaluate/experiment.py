@@ -7,6 +7,7 @@ from functools import partial
 from prirec.data.dataset import Dataset
 from prirec.data.each import prepare_each
 from prirec.data.recipe import Prepared, Recipe, prepare, split
+from prirec.engines.circles import with_coordinates_or_without
 from prirec.engines.randomness import generator, run_key
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping, Trained, train
@@ -26,7 +27,7 @@ from prirec.settings import Data, Settings
 class Setup:
     """A city made ready under some settings."""
 
-    settings: Settings  # with the cohort size that the plan chose, if they left it to the plan
+    settings: Settings  # with what was left to the plan, the cohorts' size, or hangs on the city: who is a neighbour
     prepared: Prepared
     popularity: Popularity = field(repr=False)
     encoding: Encoding = field(repr=False)
@@ -100,7 +101,8 @@ def made_ready(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
         alike=settings.neighbours.alike,
     )  # fmt: skip
-    settled = sized(settings, people=len(samples.ids), features=samples.features)
+    usable = with_coordinates_or_without(settings, located=samples.home is not None)
+    settled = sized(usable, people=len(samples.ids), features=samples.features)
     return Setup(settled, prepared, counts, chosen, samples)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from prirec.errors import UsageError
 from prirec.geography import haversine_km, located
 from prirec.graph.nearest import Neighbours
+from prirec.settings import DIVERGES
 from prirec.types import RealArray
 
 Weights: TypeAlias = tuple[RealArray, RealArray]
@@ -57,11 +58,7 @@ def by_distance(neighbours: Neighbours, location: RealArray, *, kind: Kind, scal
 def ones(neighbours: Neighbours, *, knowing: str = "") -> Weights:
     """S_if = 1 as printed in the paper, to show what it does; asks to be called with knowing="it diverges"."""
     if knowing != "it diverges":
-        raise UsageError(
-            "S_if = 1 adds the neighbours' models up instead of averaging them: with N = 30 they grow thirtyfold a "
-            "step, from 0.01 past 10^11 in ten steps, and leave the ring. Use uniform; to watch it happen, call "
-            'ones(neighbours, knowing="it diverges")'
-        )
+        raise UsageError(f'{DIVERGES}. Use uniform; to watch it happen, call ones(neighbours, knowing="it diverges")')
     return np.ones(len(neighbours.people)), _alone(neighbours)
 
 

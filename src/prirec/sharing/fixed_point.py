@@ -70,7 +70,8 @@ class FixedPoint:
 def outside(bound: float) -> UsageError:
     return UsageError(
         f"a value to be summed is not a number or is larger than the bound {bound:g}, for which the ring was sized; "
-        "lower linear.alpha, interaction.alpha or latent.alpha, or in the paper's schedule raise ring.bound"
+        "lower linear.alpha, interaction.alpha or latent.alpha, or in the paper's schedule raise ring.bound (nothing "
+        "helps where neighbours.weights is 'ones-diverges')"
     )
 
 

@@ -1,0 +1,50 @@
+"""prirec train: what nothing would read is refused, and what a reader would not expect is said."""
+
+import shutil
+
+import pytest
+
+from prirec.engines.run_folder import load_run
+from support.shell import call, flat, write_city
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    return write_city(tmp_path_factory.mktemp("words") / "city")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--preset", "rounds", "--set", "neighbours.weights=exponential"], "read by the paper's schedule alone"),
+        (["--set", "order=windows"], "order is read by the paper's schedule alone, not by rounds"),
+        (["--preset", "paper", "--set", "linear.clip=2"], "linear.clip is read by rounds alone"),
+        (["--preset", "fm", "--set", "participation.online=0.5"], "rounds and the paper's schedule alone"),
+        (["--preset", "fm", "--engine", "plain"], "the centralised model has one engine"),
+    ],
+)
+def test_what_nothing_would_read_is_refused(city, tmp_path, words, text):
+    found = call("train", city, "--out", tmp_path / "r", *words, columns=200)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert text in found.stderr
+
+
+def test_a_city_without_coordinates_is_learnt_in_the_papers_way_with_neighbours_at_random(city, tmp_path):
+    (tmp_path / "plain").mkdir()
+    shutil.copy(city / "visits.csv", tmp_path / "plain")
+    found = call("train", tmp_path / "plain", "--out", tmp_path / "r", "--preset", "paper", "--iterations", 1)
+    assert found.exit_code == 0, found.stderr
+    assert "has no coordinates: neighbours are drawn anew" in flat(found.stderr)
+    assert load_run(tmp_path / "r").settings.neighbours.kind == "random"
+    assert call("evaluate", tmp_path / "r", tmp_path / "plain").exit_code == 0
+
+
+def test_weights_of_one_are_refused_with_the_reason_and_by_name_watched_as_they_diverge(city, tmp_path):
+    words = ("train", city, "--out", tmp_path / "r", "--preset", "paper", "--set")
+    refused = call(*words, "neighbours.weights=ones")
+    assert refused.exit_code == 2
+    assert "from 0.01 past 10^11 in ten steps" in flat(refused.stderr)
+    watched = call(*words, "neighbours.weights=ones-diverges")
+    assert watched.exit_code == 2
+    assert "no learning rate helps" in flat(watched.stderr)
+    assert "larger than the bound" in flat(watched.stderr)
