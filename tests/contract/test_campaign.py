@@ -60,6 +60,7 @@ REFUSED = {
     "features.dynamic": change(PRIVATE, features={"dynamic": False}),
     "participation": change(PRIVATE, participation={"dropout": 0.1}),
     "stopping": change(PRIVATE, stopping={"patience": 3}),
+    "seed": change(PRIVATE, seed=5),
     "iterations": change(PRIVATE, iterations=65_001),
     "sums.corrupt": change(PRIVATE, sums={"corrupt": LEAST_CORRUPT - 0.001}),
 }
@@ -73,6 +74,6 @@ def test_what_only_a_simulation_may_do_is_refused_by_name(setting):
 
 def test_the_preset_private_is_deployable_and_devices_read_the_same_settings():
     assert deployable(PRIVATE) == PRIVATE
-    settings = change(CAMPAIGN.settings, sums={"corrupt": 0.0})
+    settings = change(CAMPAIGN.settings, seed=0, sums={"corrupt": 0.0})
     with pytest.raises(PolicyError, match=r"sums\.corrupt"):
         Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(settings)))

@@ -52,6 +52,7 @@ def deployable(settings: Settings) -> Settings:
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
         "latent: sums of its factors are over too few people at many a place": settings.latent.dimension > 0,
+        "seed: nobody may choose it, it follows from the first opened sum": settings.seed != 0,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
         "against them": settings.sums.corrupt < LEAST_CORRUPT,

@@ -44,9 +44,7 @@ class Plan:
         filtered before the city was made of them."""
         data = msgspec.structs.replace(PRIVATE.data, keep="all")
         floor = max(HARD_FLOOR, min(PRIVATE.floor, self.devices // 2))
-        return check(
-            msgspec.structs.replace(PRIVATE, iterations=self.rounds, floor=floor, seed=self.seed, data=data)
-        )  # fmt: skip
+        return check(msgspec.structs.replace(PRIVATE, iterations=self.rounds, floor=floor, data=data))
 
     @property
     def pace(self) -> Pace:
