@@ -9,12 +9,12 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from prirec.damage import NOT_TOML
 from prirec.errors import DataError, UsageError
 from prirec.settings import DIVERGES, Latent, Section, Settings, preset
 from prirec.settings_check import check
 
 _LONGEST = 65_536
-_NOT_TOML = (ValueError, RecursionError)  # ValueError: a number of thousands of digits as well as what cannot be parsed
 
 
 def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "private") -> Settings:
@@ -31,7 +31,7 @@ def loads(text: str) -> Settings:
         raise UsageError(f"settings are at most {_LONGEST} characters of text")
     try:
         table = tomllib.loads(text)
-    except _NOT_TOML:
+    except NOT_TOML:
         raise UsageError("these settings are not TOML") from None
     return check(apply(preset(str(table.get("preset"))), table))
 
@@ -95,7 +95,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:
         raise UsageError(f"the settings file {path} cannot be read: {error.strerror}") from None
-    except _NOT_TOML as error:
+    except NOT_TOML as error:
         raise DataError(f"not a TOML file: {error}", file=path) from None
 
 

@@ -9,7 +9,9 @@ from time import monotonic, sleep
 
 import pytest
 
+from prirec.beside import room_beside
 from prirec.cli.resuming import kept_on_cluster, tell_stopped
+from prirec.cluster.keeping import read_manifest
 from prirec.data.folder import read_folder
 from prirec.engines.run_folder import FILES, load_run
 from prirec.engines.training import Keeping, train
@@ -143,12 +145,46 @@ def test_a_damaged_checkpoint_is_a_state_error(unfinished):
     assert call(*words).exit_code == 5
 
 
+DAMAGE = {
+    "changed": lambda whole: whole[:600] + bytes([whole[600] ^ 1]) + whole[601:],
+    "cut off": lambda whole: whole[: len(whole) // 2],
+    "list of arrays": lambda whole: whole[:-300] + bytes(300),
+    "its first name": lambda whole: whole.replace(b"linear0", b"linear9")[: len(whole) // 2],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_starting_over_works_wherever_it_is_offered_and_removing_the_file_always(unfinished, damage):
+    kept, words = unfinished
+    words = [*words, "--iterations", 4]
+    kept.write_bytes(damage(kept.read_bytes()))
+    found = call(*words)
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "remove it to start over" in found.stderr
+    assert ("--no-resume starts over" in found.stderr) is (damage is not DAMAGE["its first name"])
+    if "--no-resume" not in found.stderr:
+        assert call(*words, "--no-resume").exit_code == 2
+        kept.unlink()
+    assert call(*words, "--no-resume").exit_code == 0
+
+
 def test_starting_over_never_removes_a_file_that_is_no_checkpoint(city, tmp_path):
     precious = tmp_path / "thesis.txt"
     precious.write_text("years of work")
     found = call("train", city, "--out", tmp_path / "r", "--checkpoint", precious, "--no-resume")
     assert found.exit_code == 2
     assert precious.read_text() == "years of work"
+
+
+def test_a_run_that_was_being_replaced_by_somebody_killed_is_put_back_before_any_work(city, tmp_path):
+    out = tmp_path / "r"
+    earlier = room_beside(out).with_name(f"{room_beside(out).name}.earlier")
+    earlier.mkdir()
+    (earlier / "run.json").touch()
+    found = call("train", city, "--out", out)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "--overwrite replaces an earlier run" in found.stderr
+    assert (out / "run.json").is_file()
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told_before_any_work(city, tmp_path):
@@ -173,11 +209,18 @@ def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city,
     assert {file.name: file.read_text() for file in precious.iterdir()} == {name: THEIRS[name] for name in names}
 
 
+@pytest.mark.parametrize("text", [b'{"whose": "\xe9"}', b'{"whose": ' + 100_000 * b"[", b'{"more": ' + 100_000 * b"["])
+def test_a_damaged_manifest_is_a_state_error(text, tmp_path):
+    (tmp_path / "manifest.json").write_bytes(text)
+    with pytest.raises(StateError, match="damaged"):
+        read_manifest(tmp_path)
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path, capsys):
     left = tmp_path / "left"
     left.mkdir()
-    for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial"):
+    for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial", ".manifest.json.0badcafe-77.partial"):
         (left / name).write_bytes(b"half")
     tell_stopped(left, 0, iterations=9)
     assert "nothing was saved yet" in capsys.readouterr().err

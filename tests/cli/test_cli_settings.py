@@ -94,6 +94,9 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
         (["--preset", "paper", "--set", "privacy.epsilon_per_user=1"], 4, "privacy.epsilon_per_user is for rounds"),
         (["--set", "neighbours.size=60"], 4, "below the floor of 100 people"),
         (["--set", "floor=10"], 4, "floor must be at least 50"),
+        pytest.param(["--set", "seed=" + 5000 * "1"], 2, "Expected `int`", id="thousands of digits"),
+        pytest.param(["--set", "seed=" + 100_000 * "["], 2, "Expected `int`", id="nested without end"),
+        pytest.param(["--set", "seed=" + 400 * "1"], 2, "at most 64 bits", id="hundreds of digits"),
         (["--settings", "nowhere.toml"], 2, "there is no settings file nowhere.toml"),
     ],
 )

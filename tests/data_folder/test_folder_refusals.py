@@ -2,7 +2,9 @@
 
 import gzip
 import traceback
+from contextlib import suppress
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -117,6 +119,20 @@ def test_a_truncated_gzip_or_parquet_file_is_refused(tmp_path):
     (tmp_path / "visits.csv.gz").unlink()
     (tmp_path / "visits.parquet").write_bytes(b"PAR1 but no more")
     assert refusal_of_missing(tmp_path).file.name == "visits.parquet"
+
+
+@pytest.mark.parametrize("cell", [b"bar", b"caf\xe9"], ids=["text", "not UTF-8"])
+@pytest.mark.parametrize("at", range(0, 1000, 40))
+def test_a_changed_byte_of_a_gzip_file_is_refused_or_does_not_matter(tmp_path, at, cell):
+    file, rng = tmp_path / "visits.csv.gz", np.random.default_rng(0)
+    rows = b"".join(b"%d,%d\n" % (user, poi) for user, poi in rng.integers(900, size=(3000, 2)))
+    whole = gzip.compress(b"user,poi\n" + rows + b"1," + cell + b"\n" + rows)
+    for place in (at, len(whole) * at // 1000, len(whole) - 1 - at):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        with suppress(DataError):
+            assert len(read_folder(tmp_path).dataset.visits) == 6001
+            continue
+        assert refusal_of_missing(tmp_path).file == file
 
 
 def test_lines_are_counted_through_quoted_line_breaks_and_blank_lines(tmp_path):

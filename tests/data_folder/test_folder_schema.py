@@ -97,6 +97,11 @@ def test_a_value_outside_what_is_declared_is_found_and_not_echoed(tmp_path, sche
         ("users = 3", "[users.COLUMN]"),
         ("[users]\nage = 3", "[users.age]"),
         ("[users.age", "not TOML"),
+        pytest.param("[users.age]\nlow = 0\nhigh = 1" + 400 * "0", "two numbers", id="more than any float"),
+        pytest.param("[users.age]\nlow = -1" + 400 * "0" + "\nhigh = 1", "two numbers", id="less than any float"),
+        pytest.param("[users.age]\nlow = 0\nhigh = " + 5000 * "1", "not TOML", id="thousands of digits"),
+        pytest.param("a = " + 100_000 * "[", "not TOML", id="nested without end"),
+        ("[users.age]\nlow = nan\nhigh = 1", "two numbers"),
     ],
 )
 def test_a_schema_that_makes_no_sense_is_refused_with_the_remedy(tmp_path, schema, hint):

@@ -177,9 +177,10 @@ def test_visits_of_people_who_are_not_listed_are_refused_and_nothing_is_left_beh
 def test_a_damaged_manifest_is_refused(tmp_path):
     write_folder(small_city(), tmp_path / "city")
     partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
-    (tmp_path / "parts" / "partition.json").write_text("{}")
-    with pytest.raises(DataError, match="damaged"):
-        read_folder(tmp_path / "parts")
+    for text in (b"{}", b'{"version": 1, "parts": "\xe9"}', b'{"\xe9": 1}', b'{"more": ' + 100_000 * b"["):
+        (tmp_path / "parts" / "partition.json").write_bytes(text)
+        with pytest.raises(DataError, match="damaged"):
+            read_folder(tmp_path / "parts")
 
 
 @pytest.mark.parametrize("column", ["part", "__row"])

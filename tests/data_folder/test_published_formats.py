@@ -12,6 +12,9 @@ from prirec.errors import DataError, UsageError
 
 EVENING = 1333476006  # 2012-04-03 18:00:06 as a wall clock
 TOKYO = 540 * 60
+IMPRESSIONS = (
+    "user_id", "session_id", "timestamp", "step", "platform", "city", "device", "position", "item_id", "price", "click"
+)  # fmt: skip
 
 
 def source(path, files):
@@ -196,8 +199,20 @@ def test_yelp_drops_ratings_and_counts_friends_both_ways(tmp_path):
     assert not data.labelled
 
 
+def test_a_changed_byte_of_a_gzipped_trivago_file_is_a_data_error_of_that_file(tmp_path):
+    row = "u{0},s,{1},1,FR,Paris,mobile,{2},{3},70,{4}\n".format
+    rows = "".join(row(at * 7919 % 500, 1541599553 + at, at % 25 + 1, at * 104729 % 911, at % 2) for at in range(3000))
+    whole = gzip.compress((",".join(IMPRESSIONS) + "\n" + rows).encode())
+    folder = source(tmp_path / "source", {})
+    for at in range(12, len(whole), len(whole) // 40):
+        (folder / "impressions.csv.gz").write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        with pytest.raises(DataError) as caught:
+            import_published("trivago", folder, tmp_path / "trivago")
+        assert caught.value.file == folder / "impressions.csv.gz"
+
+
 def test_trivago_keeps_every_impression_and_places_a_hotel_where_it_was_searched_most(tmp_path):
-    header = "user_id,session_id,timestamp,step,platform,city,device,position,item_id,price,click\n"
+    header = ",".join(IMPRESSIONS) + "\n"
     rows = (
         'A,s,1541599553,3,FR,"Marseille, France",tablet,1,100131,71,0\n'
         'A,s,1541599553,3,FR,"Marseille, France",tablet,2,913787,107,1\n'

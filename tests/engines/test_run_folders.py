@@ -1,5 +1,9 @@
 """A finished run comes back as it was saved, or is refused; a folder is never half written."""
 
+import os
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,8 +11,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.beside import room_beside
 from prirec.data.dataset import Dataset, take
-from prirec.engines.run_folder import FILES, Run, load_run, rows_of, save_run
+from prirec.engines.run_card import hash_of, read_card
+from prirec.engines.run_folder import FILES, Run, _contents, load_run, rows_of, save_run, write_files
 from prirec.engines.starts import Starts
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.experiment import Outcome, quality, run, set_up
@@ -186,7 +192,38 @@ def test_another_version_is_refused(folder, version):
         load_run(folder)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"version": 2}', b"\xff"])
+@pytest.mark.parametrize("bit", [1 << bit for bit in range(8)])
+def test_a_changed_byte_of_the_card_is_a_state_error_or_does_not_matter(folder, bit):
+    file = folder / "run.json"
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 3):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+        with suppress(StateError):
+            assert read_card(folder).files == {name: hash_of((folder / name).read_bytes()) for name in FILES}
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "popularity.json", "encoding.json", "settings.toml"])
+@pytest.mark.parametrize(
+    "text",
+    [DEEP, b'{"a": ' + DEEP, b"a = " + DEEP, b'{"a": "\xe9"}', b"a = '\xe9'"],
+    ids=lambda text: repr(text[:16]),
+)
+def test_a_file_that_is_as_saved_and_no_text_of_ours_is_a_state_error(tmp_path, name, text):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_files(folder, _contents(SAVED) | {name: text}, source="", rows="")
+    with pytest.raises(StateError):
+        load_run(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b'{"version": 2}', b"\xff", b'{"version": "\xe9"}', DEEP, b'{"version": ' + DEEP],
+    ids=lambda text: repr(text[:16]),
+)
 def test_a_damaged_card_is_refused(folder, text):
     (folder / "run.json").write_bytes(text)
     with pytest.raises(StateError):
@@ -248,6 +285,26 @@ def test_a_failure_in_the_very_last_move_puts_the_earlier_run_back(folder, monke
     assert refused
     assert equal(load_run(folder), SAVED)
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+@pytest.fixture
+def moved_away(folder: Path) -> Path:
+    """A process that is no more was killed while it replaced the run."""
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    ours = room_beside(folder).name
+    folder.rename(folder.with_name(ours.replace(f"-{os.getpid()}.", f"-{int(gone.stdout)}.") + ".earlier"))
+    return folder
+
+
+def test_a_run_that_was_being_replaced_is_there_for_whoever_reads_it_next(moved_away):
+    assert equal(load_run(moved_away), SAVED)
+    assert [path.name for path in moved_away.parent.iterdir()] == ["run"]
+
+
+def test_a_run_that_was_being_replaced_is_not_lost_to_whoever_writes_next(moved_away):
+    with pytest.raises(UsageError, match="exists"):
+        save_run(moved_away, replace(SAVED, source="second"))
+    assert equal(load_run(moved_away), SAVED)
 
 
 def test_rows_say_who_stands_where_and_nothing_of_their_names():

@@ -136,6 +136,15 @@ def test_rounds_of_a_campaign_that_was_ended_when_they_began_are_burnt(store):
     assert (store.open_rounds(), campaign(store).phase) == ([], "failed")
 
 
+def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
+    ready(store, people=60)
+    begin(store, SMALL_PRIVATE)
+    whole = store.progress()
+    for damaged in (whole[:-1], whole.replace(b"visits", b"visit\xe9"), 100_000 * b"\x91"):
+        with pytest.raises(StateError, match="restore the store from a backup"):
+            rules.read(damaged)
+
+
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
     found(store, title="Our town")
     with pytest.raises(StateError, match="no catalogue"):

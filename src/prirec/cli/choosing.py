@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prirec import settings_file
+from prirec.damage import NOT_TOML
 from prirec.errors import UsageError
 from prirec.settings import Settings
 
@@ -38,7 +39,7 @@ def assignment(text: str) -> tuple[str, Any]:
 def _literal(text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except NOT_TOML:
         return text
     return table["value"] if len(table) == 1 else text
 

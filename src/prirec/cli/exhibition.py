@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from prirec.beside import room_beside
 from prirec.cli.advice import advise, show_advice
 from prirec.cli.contenders import CHOSEN, contenders
 from prirec.cli.output import SIMULATION, figure, program, show_table
@@ -108,8 +109,7 @@ def _advised(entry: Entry) -> tuple[str, Advice]:
 def _replacing(out: Path) -> Iterator[Path]:
     """A folder beside the target that takes its place when all is written."""
     out = out.resolve()
-    beside = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = room_beside(out)
     beside.mkdir(parents=True)
     try:
         yield beside

@@ -1,11 +1,10 @@
 """Unfinished training: what a checkpoint holds, whether it may be thrown away, and what to say when stopped by hand."""
 
 from pathlib import Path
-from zipfile import ZipFile, is_zipfile
 
 from prirec.cli.output import note
-from prirec.cluster.keeping import begun, discard, is_checkpoint, read_manifest
-from prirec.engines.checkpoint import identity, load
+from prirec.cluster.keeping import begun, discard, is_checkpoint_folder, read_manifest
+from prirec.engines.checkpoint import identity, is_checkpoint, load
 from prirec.engines.training import hold_out
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.experiment import Setup
@@ -49,7 +48,8 @@ def _kept(setup: Setup, checkpoint: Path) -> int:
     try:
         return load(checkpoint, identity(seen, setup.settings)).state.iteration
     except StateError as refusal:
-        raise StateError(f"{refusal}; --no-resume starts over") from None
+        starts_over = "; --no-resume starts over" if is_checkpoint(checkpoint) else ""
+        raise StateError(f"{refusal}{starts_over}") from None
 
 
 def _discard(path: Path) -> None:
@@ -68,12 +68,7 @@ def drop_checkpoint(path: Path) -> None:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    if path.is_dir():
-        return is_checkpoint(path)
-    if not is_zipfile(path):
-        return False
-    with ZipFile(path) as archive:
-        return {"header.npy", "linear0.npy"} <= set(archive.namelist())
+    return is_checkpoint_folder(path) if path.is_dir() else is_checkpoint(path)
 
 
 def tell_stopped(checkpoint: Path, kept: int, *, iterations: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from prirec.damage import NOT_DECODED
 from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.durable import replacing
 from prirec.errors import StateError
@@ -19,7 +20,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 _CONDUCTOR = "conductor"
 _NAMES = rf"({re.escape(MANIFEST)}|shard-\d+-\d+\.npz|{_CONDUCTOR}-\d+\.npz)"
-_OWN = re.compile(rf"{_NAMES}|\.{_NAMES}\.\d+\.partial")
+_OWN = re.compile(rf"{_NAMES}|\.{_NAMES}\.([0-9a-f]{{8}}-)?\d+\.partial")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +80,7 @@ class Shelf:
 def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *NOT_DECODED):
         raise StateError(f"the checkpoint {folder.name} is damaged; remove it to start over") from None
     if manifest.version != VERSION:
         raise StateError(f"the checkpoint {folder.name} has version {manifest.version}, this program reads {VERSION}")
@@ -91,7 +92,7 @@ def own_files(folder: Path) -> list[Path]:
     return [file for file in folder.iterdir() if _OWN.fullmatch(file.name)]
 
 
-def is_checkpoint(folder: Path) -> bool:
+def is_checkpoint_folder(folder: Path) -> bool:
     """Whether there is nothing here but a checkpoint, or what one that was never finished has left."""
     own = {file.name for file in own_files(folder)}
     if own != {file.name for file in folder.iterdir()}:
@@ -102,7 +103,7 @@ def is_checkpoint(folder: Path) -> bool:
 def begun(path: Path) -> bool:
     """Whether there is something to go on from, or to refuse: a file, a folder with a manifest, or one of somebody
     else's."""
-    return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint(path))
+    return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint_folder(path))
 
 
 def _readable(folder: Path) -> bool:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from prirec.damage import NOT_UNPACKED
 from prirec.data.schema import RESERVED
 from prirec.errors import DataError
 
@@ -86,14 +87,14 @@ def _records(file: Path, *, separator: str = ",") -> Iterator[tuple[list[str], i
         raise DataError("a quote is not closed, or stands inside a cell", file=file, line=line) from None
     except UnicodeDecodeError:
         raise DataError("is not UTF-8; save it as UTF-8", file=file, line=_first_not_utf8(file)) from None
-    except (OSError, EOFError):
+    except NOT_UNPACKED:
         raise DataError("cannot be read; is it complete?", file=file) from None
     finally:
         csv.field_size_limit(limit)
 
 
 def _first_not_utf8(file: Path) -> int | None:
-    with _open(file) as raw:
+    with suppress(*NOT_UNPACKED), _open(file) as raw:
         for number, line in enumerate(raw, start=1):
             try:
                 line.decode("utf-8")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from prirec.damage import NOT_DECODED
 from prirec.errors import DataError
 
 VERSION = 1
@@ -38,7 +39,7 @@ def is_partitioned(folder: Path) -> bool:
 def read_partition(folder: Path) -> Partition:
     try:
         found = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Partition)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *NOT_DECODED):
         raise DataError("is damaged; partition the data again", file=folder / MANIFEST) from None
     if found.version != VERSION or not found.parts:
         raise DataError(f"has version {found.version}, this program reads {VERSION}", file=folder / MANIFEST)

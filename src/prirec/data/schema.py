@@ -14,14 +14,15 @@ Everything in it is public: it must not be computed from anyone's data.
 """
 
 import json
-import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
+from prirec.damage import NOT_TOML
 from prirec.data.dataset import Declared
 from prirec.data.folder_names import suggest
 from prirec.errors import DataError, UsageError
@@ -63,7 +64,7 @@ def read_schema(folder: Path) -> Schema:
         return Schema()
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as broken:
+    except NOT_TOML as broken:
         raise DataError(f"is not TOML: {broken}", file=file) from broken
     kinds: dict[str, Kind] = {}
     declared: dict[str, Declared] = {}
@@ -124,7 +125,9 @@ def _declaration(entry: Mapping[str, Any], *, file: Path, column: str) -> Declar
 
 
 def _finite(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # a whole number may be too large for a float, and NaN is not less
 
 
 def schema_text(*, declared: Mapping[str, Declared], kinds: Mapping[str, Kind]) -> str:

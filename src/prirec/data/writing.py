@@ -1,6 +1,5 @@
 """A data set to a data folder, so that read_folder gives the same data set back."""
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from prirec.beside import room_beside
 from prirec.data.dataset import Category, Columns, Dataset
 from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.folder_cells import cells_of, misleads, number_cells
@@ -38,9 +38,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """To write in: beside the place where it is moved at the end, whole. A folder with content is refused."""
     path = path.resolve()
     refuse_occupied(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    beside = room_beside(path)
     try:
-        shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         yield beside
         if path.exists():

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from prirec.damage import NOT_DECODED
 from prirec.data.folder_visits import EARLIEST, LATEST
 from prirec.device.database import DAMAGED
 from prirec.errors import DataError, StateError, UsageError
@@ -82,7 +83,7 @@ def context_from(data: bytes) -> dict[str, Value]:
 def _decoded(decoder: msgspec.json.Decoder[Decoded], data: bytes) -> Decoded:
     try:
         return decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # both may quote what is there
+    except NOT_DECODED:  # which may quote what is there
         raise StateError(f"the device's file {DAMAGED}") from None
 
 

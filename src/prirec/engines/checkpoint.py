@@ -1,15 +1,17 @@
 """Checkpoints: one file, replaced in one move, refused when damaged or from another run."""
 
+import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZipFile
 
 import msgspec
 import numpy as np
 
 from prirec import settings_file
+from prirec.damage import NOT_ARRAYS
 from prirec.engines.durable import replacing
 from prirec.engines.state import Passed, State
 from prirec.errors import StateError
@@ -19,19 +21,14 @@ from prirec.model.latent import Latent
 from prirec.settings import Settings
 
 VERSION = 2
-_LATENT = ("latent", "factors", "factors_first", "factors_second")
-# whatever a zip file with some bytes changed makes its readers say
-DAMAGE = (
-    OSError,
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    RuntimeError,
-    BadZipFile,
-    MemoryError,
-    msgspec.MsgspecError,
+# a zip file whose first member is the linear models: a matrix of floats
+_OPENING = re.compile(
+    rb"PK\x03\x04.{26}linear0\.npy.{0,32}\x93NUMPY.{4}\{'descr': '<f8', 'fortran_order': (True|False), "
+    rb"'shape': \(\d+, \d+\), \}",
+    re.DOTALL,
 )
+_OPENING_BYTES = 256
+_LATENT = ("latent", "factors", "factors_first", "factors_second")
 
 
 @dataclass(slots=True)
@@ -72,7 +69,9 @@ def identity(samples: Samples, settings: Settings) -> str:
     train = samples.train
     home = np.empty(0) if samples.home is None else samples.home
     learnt_from = (train.offsets, train.place, train.label, train.context)
-    for array in (samples.keys, home, samples.people, samples.places, *learnt_from):
+    # only where neighbours follow from it: what a run was before areas were compared, all other runs still are
+    area = () if settings.neighbours.kind != "alike" or samples.area is None else (samples.area,)
+    for array in (samples.keys, home, samples.people, samples.places, *learnt_from, *area):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -116,9 +115,24 @@ def load(path: Path, whose: str) -> Checkpoint:
                 != header.arrays
             ):
                 raise ValueError("altered")
-    except DAMAGE:
+    except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
     return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is what `save` writes, damaged or not, so that no other is ever taken for one. Where damage has
+    made the list of arrays at its end unreadable, or cut it off, the first array tells; without that, it is none."""
+    try:
+        with ZipFile(path) as archive:
+            return {"header.npy", "linear0.npy"} <= set(archive.namelist())
+    except NOT_ARRAYS:
+        pass
+    try:
+        with path.open("rb") as file:
+            return _OPENING.match(file.read(_OPENING_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def _arrays(state: State, at: int) -> dict[str, Any]:

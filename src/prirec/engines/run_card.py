@@ -9,6 +9,8 @@ import numba
 import numpy as np
 
 from prirec import __version__
+from prirec.beside import EARLIER, left_beside
+from prirec.damage import NOT_DECODED
 from prirec.errors import StateError
 
 VERSION = 2
@@ -40,9 +42,15 @@ def read_card(path: Path) -> Card:
             raise StateError(f"run.json in {path} is damaged")
         return card
     except OSError:
-        raise StateError(f"there is no run in {path} (no run.json)") from None
-    except msgspec.MsgspecError:
+        raise StateError(f"there is no run in {path} (no run.json){_earlier(path)}") from None
+    except NOT_DECODED:
         raise StateError(f"run.json in {path} is damaged") from None
+
+
+def _earlier(path: Path) -> str:
+    """Where it is if it was being replaced, elsewhere or by somebody who was killed."""
+    names = [] if path.exists() else sorted(left.name for left in left_beside(path, EARLIER))
+    return f"; it was being replaced, and is in {' or '.join(names)} beside it: rename that back" if names else ""
 
 
 def checked(file: Path, card: Card) -> bytes:

@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec import settings_file
-from prirec.engines.durable import sync_folder
+from prirec.beside import room_beside
+from prirec.damage import NOT_ARRAYS
+from prirec.engines.durable import move_in, put_back
 from prirec.engines.run_card import VERSION, Card, checked, hash_of, made_with, read_card
 from prirec.engines.starts import Starts
 from prirec.engines.state import Passed
@@ -92,9 +94,10 @@ def rows_of(samples: Samples) -> str:
 
 def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
     """Written beside, then moved into place: a crash leaves no half of a run."""
+    put_back(path)
     if path.exists() and not (overwrite and (path / "run.json").is_file()):
         raise UsageError(f"{path} exists; name another folder" + ("" if overwrite else ", or overwrite an earlier run"))
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = room_beside(path)
     try:
         beside.mkdir(parents=True)
         write_files(beside, _contents(run), source=run.source, rows=run.rows)
@@ -117,23 +120,9 @@ def write_files(
         write_file(folder / name, data)
 
 
-def move_in(beside: Path, path: Path) -> None:
-    """Puts a whole folder in the place of another; if that fails, the other is put back."""
-    earlier = beside.with_name(f"{beside.name}.earlier")
-    if path.exists():
-        path.rename(earlier)
-    try:
-        beside.rename(path)
-    except OSError:
-        if earlier.exists():
-            earlier.rename(path)
-        raise
-    sync_folder(path.parent)
-    shutil.rmtree(earlier, ignore_errors=True)
-
-
 def load_run(path: Path) -> Run:
     """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
+    put_back(path)
     card = read_card(path)
     expected = [name for name in (*FILES, *LATENT) if name in card.files or name not in (*LATER, *LATENT)]
     contents = {name: checked(path / name, card) for name in expected}
@@ -154,7 +143,7 @@ def load_run(path: Path) -> Run:
             catalogue=_array(contents["catalogue.npy"], np.uint64) if "catalogue.npy" in contents else None,
             latent=_latent(contents),
         )
-    except (UsageError, DataError, PolicyError, ValueError, MemoryError, msgspec.MsgspecError) as error:
+    except (UsageError, DataError, PolicyError, *NOT_ARRAYS) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.lib.format import open_memmap, write_array_header_1_0
 
 from prirec import settings_file
+from prirec.beside import room_beside
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.conducting import Crew
-from prirec.engines.run_folder import bytes_of, move_in, write_files
+from prirec.engines.durable import move_in
+from prirec.engines.run_folder import bytes_of, write_files
 from prirec.engines.starts import starts_from
 from prirec.engines.state import Passed
 from prirec.errors import StateError
@@ -52,8 +54,7 @@ def _wins(crew: Crew, most: int | None) -> Wins:
 
 def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
     """Written beside, then moved into place. Every node must reach the folder that the run is in."""
-    beside = path.resolve().with_name(f".{path.name}.{os.getpid()}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = room_beside(path.resolve())
     try:
         beside.mkdir(parents=True)
         rows = _long_files(beside, crew, city)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from prirec.damage import NOT_ARRAYS, NOT_DECODED
 from prirec.engines.durable import replacing
 from prirec.errors import StateError, UsageError
 from prirec.experiments.cells import Cell
@@ -39,7 +40,7 @@ class Cabinet:
             return None
         try:
             return Evidence.from_bytes((self._scores / f"{held['digest']}.npz").read_bytes())
-        except (OSError, ValueError, KeyError):
+        except NOT_ARRAYS:
             return None
 
     def put(self, cell: Cell, digest: str, values: Mapping[str, Any], evidence: Evidence | None = None) -> None:
@@ -67,7 +68,7 @@ def _read(file: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
         held = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, {}
-    except (OSError, ValueError):
+    except (OSError, *NOT_DECODED):
         raise StateError(f"{file} is no file of results; move it away, or name another folder") from None
     if not isinstance(held, dict) or held.get("version") != VERSION:
         raise StateError(f"{file} was written by another version; move it away, or name another folder")

@@ -35,6 +35,6 @@ class Evidence:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:
-        """ValueError, KeyError or OSError for what is none."""
+        """One of damage.NOT_ARRAYS for what is none."""
         with np.load(io.BytesIO(body), allow_pickle=False) as held:
             return cls(held["label"], held["person"], held["scores"], int(held["people"]))

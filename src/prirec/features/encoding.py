@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from prirec.damage import NOT_DECODED
 from prirec.data.dataset import Column, Numbers
 from prirec.errors import DataError, StateError
 from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Log, Nearest
@@ -68,7 +69,7 @@ def from_json(text: bytes) -> Encoding:
             told = version if isinstance(version, int) else "unknown"
             raise StateError(f"the encoding has version {told}, this program reads version {VERSION}")
         return msgspec.json.decode(text, type=Encoding)
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # nested without end, or no text at all
+    except NOT_DECODED:
         raise StateError("the saved encoding is damaged") from None
 
 

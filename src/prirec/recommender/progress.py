@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from prirec.contract.campaign import Campaign
 from prirec.contract.documents import Edition, MaybeDigest, Mean, Model, array, octets, written
+from prirec.damage import NOT_DECODED
 from prirec.engines.randomness import generator
 from prirec.errors import StateError
 from prirec.model import adam
@@ -82,7 +83,7 @@ def read(data: bytes) -> Progress:
     """What the conductor has written itself."""
     try:
         return _decoder.decode(data)
-    except msgspec.DecodeError:
+    except NOT_DECODED:
         raise StateError("the store's account of the campaign is damaged; restore the store from a backup") from None
 
 

@@ -1,0 +1,63 @@
+"""Where a file or a folder is written before it takes its place: beside it, under a name that says by whom.
+
+A process that is killed leaves what it wrote. The next one to write the same path clears that away, if its name tells
+that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines
+share, nobody here can tell whether it is alive: what it has left stays.
+"""
+
+import os
+import platform
+import re
+import shutil
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved in
+
+
+def room_beside(path: Path) -> Path:
+    """This process's own; nothing is there."""
+    for left in abandoned(path):
+        clear(left)
+    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}.partial")
+
+
+def abandoned(path: Path, ending: str = "") -> list[Path]:
+    """What is left beside `path` by processes on this machine that are no more, or by this one before."""
+    return [left for left in left_beside(path, ending) if not _may_be_written(left)]
+
+
+def left_beside(path: Path, ending: str = "") -> list[Path]:
+    """What processes on any machine write there, or have left."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}-\d{{1,9}}\.partial{re.escape(ending)}")
+    with suppress(OSError):
+        return [one for one in path.parent.iterdir() if name.fullmatch(one.name)]
+    return []
+
+
+def clear(left: Path) -> None:
+    if left.is_dir() and not left.is_symlink():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            left.unlink()
+
+
+def _may_be_written(left: Path) -> bool:
+    machine, process = left.name.removesuffix(EARLIER).split(".")[-2].split("-")
+    if machine != _machine():
+        return True
+    if int(process) == os.getpid():
+        return False
+    try:
+        os.kill(int(process), 0)  # asks whether there is one, and sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:  # there is, and it is somebody else's
+        return True
+    return True
+
+
+def _machine() -> str:
+    return blake2b(platform.node().encode(), digest_size=4).hexdigest()
