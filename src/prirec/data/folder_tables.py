@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from prirec.data.cell_types import plain_text
 from prirec.data.folder_names import suggest
 from prirec.data.folder_records import check_header, line_of_record, malformed, names_columns
 from prirec.errors import DataError, UsageError
@@ -129,7 +130,4 @@ def _read_csv(name: str, file: Path, *, needed: Sequence[str]) -> Table:
 
 def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
     """Text of nothing but spaces is an empty cell."""
-    import polars as pl
-
-    text = pl.col(pl.String)
-    return frame.with_columns(pl.when(text.str.contains(r"\S")).then(text))
+    return frame.with_columns(plain_text(frame.schema))
