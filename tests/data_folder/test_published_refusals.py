@@ -82,6 +82,7 @@ def test_the_published_file_is_named_with_line_and_column(tmp_path, what):
     with pytest.raises(DataError) as caught:
         imported(tmp_path, name, files)
     assert (caught.value.file.name, caught.value.line, caught.value.column) == where
+    assert "schema.toml" not in str(caught.value)
     assert not (tmp_path / "target").exists()
 
 

@@ -146,7 +146,7 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
             column.values > (np.inf if high is None else high)
         )
         if wrong.any():
-            raise table.error("outside the range declared in schema.toml", row=first(wrong), column=name)
+            raise table.error(f"outside the range {table.declared_by}", row=first(wrong), column=name)
         return
     allowed = set(declared.words or ())
     strange = np.array([word not in allowed for word in column.words] + [False])  # the last stands for code -1
@@ -154,7 +154,7 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
     if wrong.any():
         at = first(wrong)
         row = at if isinstance(column, Category) else int(np.searchsorted(column.offsets, at, side="right")) - 1
-        raise table.error("not among the values declared in schema.toml", row=row, column=name)
+        raise table.error(f"not among the values {table.declared_by}", row=row, column=name)
 
 
 def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:

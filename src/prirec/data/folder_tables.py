@@ -46,6 +46,11 @@ class Table:
     def label(self) -> str:
         return self.file.name if self.file is not None else self.name
 
+    @property
+    def declared_by(self) -> str:
+        """Who says what a column may hold: a folder's schema.toml, or the reader of a published format."""
+        return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
+
     def error(self, problem: str, *, row: int | None = None, column: str | None = None) -> DataError:
         """The blame for one row: a line of a text file (a header is line 1), the row of Parquet counted from 1."""
         line = None if row is None else self._line(row)
