@@ -1,16 +1,16 @@
-"""prirec data: make, import, describe."""
+"""prirec data: make, import."""
 
 import inspect
 import json
 
+import numpy as np
 import pytest
 
 from prirec.cli.data_make import make
 from prirec.data.city import CityPlan
+from prirec.data.city.plan import TOKYO
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
-from prirec.evaluate.experiment import set_up
-from prirec.settings import Settings
 from support.shell import call
 
 
@@ -39,6 +39,44 @@ def test_the_same_seed_makes_the_same_files_and_another_seed_others(city, tmp_pa
     visits = (city / "visits.csv").read_bytes()
     assert (tmp_path / "same" / "visits.csv").read_bytes() == visits
     assert (tmp_path / "other" / "visits.csv").read_bytes() != visits
+
+
+def test_a_city_is_made_where_and_as_large_as_was_asked(tmp_path):
+    flags = ("--days", 7, "--span-km", 4, "--centre", "-33.87,151.21", "--ignored-per-click", 1)
+    assert call("data", "make", tmp_path / "x", "--people", 300, "--records", 3000, *flags).exit_code == 0
+    dataset = read_folder(tmp_path / "x").dataset
+    assert np.abs(dataset.places.location - (-33.87, 151.21)).max() < 0.03
+    assert int(np.ptp(dataset.visits.time)) < 7 * 86_400
+    assert 0.4 < np.mean(dataset.visits.label > 0) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [
+        ("--days", 49_711, "at most 49,710"),
+        ("--days", 0, "--days"),
+        ("--span-km", 501, "between 0.1 and 500"),
+        ("--centre", "Sydney", "--centre takes a latitude and a longitude"),
+        ("--centre", "85,0", "between -80 and 80"),
+        ("--ignored-per-click", 0, "between 0.01 and 1000"),
+    ],
+)
+def test_a_city_that_cannot_be_is_a_usage_error_with_its_limit(flag, value, words, tmp_path):
+    found = call("data", "make", tmp_path / "x", flag, value)
+    assert found.exit_code == 2
+    assert words in found.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_made_city_stands_in_tokyo_unless_told_otherwise(city):
+    assert np.abs(read_folder(city).dataset.places.location - TOKYO).max() < 0.2
+
+
+def test_making_a_city_speaks_json_alone(tmp_path):
+    found = call("data", "make", tmp_path / "x", "--people", 50, "--places", 20, "--records", 200, "--json")
+    expected = {"people": 50, "places": 20, "records": 200, "seed": 0, "target": str(tmp_path / "x")}
+    assert json.loads(found.stdout) == expected
+    assert (tmp_path / "x" / "visits.csv").is_file()
 
 
 def test_parquet_is_written_when_asked_for(tmp_path):
@@ -80,91 +118,24 @@ def test_a_published_data_set_becomes_a_data_folder(tmp_path):
     assert len(read_folder(target).dataset.visits) == 18
 
 
+def test_an_import_speaks_json_alone_and_tells_what_was_left_out(tmp_path):
+    (tmp_path / "visits.csv").write_text("user,poi\n2,6\n10,6\n")
+    (tmp_path / "users.csv").write_text("user,friend_count\n1,14\n2,27\n10,3\n")
+    found = call("data", "import", "foursquare-tokyo", tmp_path, tmp_path / "new", "--json")
+    assert found.stderr == ""
+    assert json.loads(found.stdout) == {
+        "format": "foursquare-tokyo",
+        "people": 2,
+        "places": 1,
+        "records": 2,
+        "notes": ["users.csv: 1 user without a visit left out"],
+        "target": str(tmp_path / "new"),
+    }
+
+
 @pytest.mark.parametrize(("name", "code"), [("gowala", 2), ("gowalla", 3)])
 def test_an_unknown_format_and_a_missing_source_are_refused(name, code, tmp_path):
     found = call("data", "import", name, tmp_path / "nothing", tmp_path / "target")
     assert found.exit_code == code
     assert "gowalla" in found.stderr
     assert not (tmp_path / "target").exists()
-
-
-def test_describe_prints_table_2_and_no_ids(city):
-    found = call("data", "describe", city)
-    assert found.exit_code == 0
-    assert all(name in found.stdout for name in ("#user", "#item", "#interaction", "#feature"))
-    assert not any(person in found.stdout for person in read_folder(city).dataset.people.ids)
-
-
-def test_describe_lists_ids_only_when_asked(city):
-    assert "people: u001, u002\n" in call("data", "describe", city, "--filter", "none", "--people", 2).stdout
-
-
-def test_describe_speaks_json_and_counts_after_the_filter(city):
-    raw, kept = (json.loads(call("data", "describe", city, "--json", "--filter", f).stdout) for f in ("none", "paper"))
-    assert (raw["people"], raw["places"], raw["records"]) == (150, 40, 3000)
-    assert kept["people"] < 150
-    assert kept["features"] > 40
-    assert any("filter kept" in text for text in kept["notes"])
-    assert "people_ids" not in kept
-
-
-def test_describe_counts_the_features_that_training_would_have(city):
-    told = json.loads(call("data", "describe", city, "--json").stdout)
-    assert told["features"] == len(set_up(read_folder(city).dataset, Settings()).encoding.names())
-
-
-def test_describe_lets_no_id_move_the_cursor(tmp_path):
-    (tmp_path / "visits.csv").write_text("user,poi\na\x1b[2Jb,p\n")
-    found = call("data", "describe", tmp_path, "--filter", "none", "--people", 1)
-    assert "people: a [2Jb\n" in found.stdout
-    assert "\x1b" not in found.stdout
-
-
-@pytest.mark.parametrize("header", ["user,poi", "user,poi,time", "user,poi,label"])
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("keep", ["none", "paper"])
-def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
-    extra = ",1" if header.count(",") == 2 else ""
-    (tmp_path / "visits.csv").write_text("\n".join([header, *[f"u,p{n}{extra}" for n in range(rows)]]) + "\n")
-    found = call("data", "describe", tmp_path, "--json", "--filter", keep)
-    assert found.exit_code == 0
-    told = json.loads(found.stdout)
-    assert told["records"] == (rows if keep == "none" else 0)
-    assert any("--filter none" in text for text in told["notes"]) == (keep == "paper")
-    assert call("data", "describe", tmp_path, "--filter", keep).exit_code == 0
-
-
-BAD = {
-    "missing column": ("user,place\na,b\n", "column 'poi'"),
-    "bad label": ("user,poi,label\na,b,7\n", "line 2, column 'label'"),
-    "not a time": ("user,poi,time\na,b,yesterday\n", "line 2, column 'time'"),
-    "infinite context": ("user,poi,spent\na,b,inf\n", "column 'spent'"),
-    "empty file": ("", "visits.csv"),
-    "no rows": ("user,poi\n", "holds no rows"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_visits_are_a_data_error_that_names_the_place_and_no_value(name, tmp_path):
-    text, words = BAD[name]
-    (tmp_path / "visits.csv").write_text(text)
-    found = call("data", "describe", tmp_path)
-    assert found.exit_code == 3
-    assert words in found.stderr
-    assert "yesterday" not in found.stderr
-
-
-def test_swapped_coordinates_are_a_data_error(tmp_path):
-    (tmp_path / "visits.csv").write_text("user,poi\na,b\n")
-    (tmp_path / "pois.csv").write_text("poi,lat,lon\nb,139.7,35.6\n")
-    found = call("data", "describe", tmp_path)
-    assert found.exit_code == 3
-    assert "column 'lat'" in found.stderr
-
-
-def test_repeated_visits_are_counted_or_refused_when_strict(tmp_path):
-    rows = [f"u{user},p{place}" for user in range(20) for place in range(4)]
-    (tmp_path / "visits.csv").write_text("\n".join(["user,poi", *rows, rows[0]]) + "\n")
-    told = json.loads(call("data", "describe", tmp_path, "--json").stdout)["notes"]
-    assert any("1 duplicate visit" in text for text in told)
-    assert call("data", "describe", tmp_path, "--strict").exit_code == 3

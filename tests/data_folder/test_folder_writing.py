@@ -22,7 +22,7 @@ WORD = st.one_of(
         ["1", "-2.5", "true", "false", "nan", "inf", "a|b", "a,b", '"', "'", " x ", "NULL", "é", "2020-01-01"]
     ),
 ).filter(lambda word: word.strip() != "")
-TAG = WORD.filter(lambda word: not set(word) & set("|\n\r"))
+TAG = WORD.filter(lambda word: not set(word) & set("|\n\r") and word == word.strip())
 REAL = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -164,6 +164,7 @@ SPAN = np.array([0, 1], np.int64)
         (column(Tags(SPAN, ONE, ("a|b",))), "line break"),
         (column(Tags(SPAN, ONE, ("a\nb",))), "line break"),
         (column(Tags(SPAN, ONE, (" ",))), "blank word"),
+        (column(Tags(SPAN, ONE, (" a",))), "spaces around it"),
         (column(Category(ONE, ("",))), "blank word"),
         (column(Numbers(np.array([np.inf]))), "infinite"),
         (places(columns={"lat": Numbers(np.zeros(1))}), "cannot be called"),

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.data.city import CityPlan, koubei_size, make_city
+from prirec.data.city.clock import MOST_DAYS
 from prirec.data.city.words import category_words, district_words
 from prirec.data.dataset import Category, Dataset, Numbers, Tags
 from prirec.errors import UsageError
@@ -133,6 +134,14 @@ def test_tiny_cities_are_whole(
     assert set(visits.person) == set(range(people))
     rows = np.stack([visits.person, visits.place, visits.time])
     assert np.unique(rows, axis=1).shape[1] == len(visits)
+
+
+def test_the_longest_city_keeps_everyones_times_apart_and_a_longer_one_is_refused() -> None:
+    city = make_city(CityPlan(people=3, records=40_000, days=MOST_DAYS), np.random.default_rng(0))
+    assert np.array_equal(np.lexsort((city.visits.time, city.visits.person)), np.arange(40_000))
+    assert city.visits.time.max() // 86_400 - city.visits.time.min() // 86_400 > 0.99 * MOST_DAYS
+    with pytest.raises(UsageError, match="days must be at most 49,710"):
+        CityPlan(days=MOST_DAYS + 1)
 
 
 def test_records_are_ordered_by_person_and_time(city: Dataset) -> None:

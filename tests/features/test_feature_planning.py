@@ -1,11 +1,16 @@
 """Which encoding a city gets: public columns by their statistics, private ones by declarations and constants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
-from prirec.features.blocks import Clock, Distance, Hashed, Log, Nearest, Range, Words
-from prirec.features.planning import PRIVATE_SCALE, plan
+from prirec.data.schema import Schema
+from prirec.errors import DataError
+from prirec.features.blocks import MOST_WORDS, Clock, Distance, Hashed, Log, Nearest, Range, Words
+from prirec.features.encoding import from_json
+from prirec.features.planning import PRIVATE_SCALE, plan, plan_declared
 from prirec.features.popularity import Popularity
 from prirec.settings import Features
 from support.cities import small_city, some_visits
@@ -51,6 +56,25 @@ def test_private_columns_follow_declarations_and_constants():
         Words(column="gender", words=("m", "f", "x")),
         Hashed(column="job", buckets=3),
     )
+
+
+@pytest.mark.parametrize("table", ["users", "visits"])
+def test_more_declared_words_than_a_saved_run_may_hold_are_refused_before_there_is_a_run(table):
+    most, over = (
+        Schema(declared={f"{table}.job": Declared(words=tuple(map(str, range(many))))})
+        for many in (MOST_WORDS, MOST_WORDS + 1)
+    )
+    planned = plan_declared(toy().places, most, Features())
+    assert from_json(planned.to_json()) == planned
+    with pytest.raises(DataError, match="at most 65,536") as caught:
+        plan_declared(toy().places, over, Features())
+    assert (caught.value.file.name, caught.value.column) == ("schema.toml", "job")
+
+
+def test_a_city_with_more_declared_words_than_a_saved_run_may_hold_is_refused():
+    declared = {"users.job": Declared(words=tuple(map(str, range(MOST_WORDS + 1))))}
+    with pytest.raises(DataError, match="at most 65,536"):
+        plan(replace(toy(), declared=declared), Popularity(), Features())
 
 
 def test_public_columns_follow_the_catalogue():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prirec.cli.options import NewFolder, Tables, examples
+from prirec.cli.options import Json, NewFolder, Tables, examples
 
 EPILOG = examples("prirec data import --list", "prirec data import gowalla downloads/gowalla gowalla --format parquet")
 
@@ -37,16 +37,20 @@ def import_data(
     show: Annotated[
         bool, typer.Option("--list", callback=_list, is_eager=True, help="List the formats and their files.")
     ] = False,
+    json: Json = False,
 ) -> None:
     """Turn a published data set into a data folder."""
-    from prirec.cli.output import notes
+    from prirec.cli.output import notes, show_json
     from prirec.cli.progress import busy
     from prirec.data.published import import_published
 
     with busy(f"reading {source}"):
         loaded = import_published(published, source, target, table_format=table_format)
     city = loaded.dataset
-    typer.echo(
-        f"wrote {len(city.people):,} people, {len(city.places):,} places and {len(city.visits):,} records to {target}"
-    )
+    sizes = {"people": len(city.people), "places": len(city.places), "records": len(city.visits)}
+    if json:
+        show_json({"format": published, **sizes, "notes": loaded.notes, "target": str(target)})
+        return
+    people, places, records = (f"{size:,} {name}" for name, size in sizes.items())
+    typer.echo(f"wrote {people}, {places} and {records} to {target}")
     notes(loaded.notes)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prirec.data.cell_types import holds_numbers, holds_words
 from prirec.data.dataset import Category, Column, Columns, Declared, Numbers, Tags
 from prirec.data.folder_names import suggest
 from prirec.data.folder_tables import Table
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SEPARATOR = "|"
+NO_WORDS = "is neither number, text nor list of text; give one of these"
 
 
 def read_columns(table: Table, schema: Schema) -> Columns:
@@ -68,10 +70,10 @@ def _text(table: Table, name: str) -> "pl.Series":
     import polars as pl
 
     cells = table.frame[name]
+    if not holds_words(cells.dtype):
+        raise table.error(NO_WORDS, column=name)
     if isinstance(cells.dtype, pl.List):
         return cells.cast(pl.List(pl.String)).list.join(SEPARATOR)
-    if cells.dtype.is_temporal() or cells.dtype.is_nested() or cells.dtype == pl.Binary:
-        raise table.error("is neither number, text nor list of text; give one of these", column=name)
     return cells.cast(pl.String)
 
 
@@ -95,10 +97,8 @@ def all_numbers(text: "pl.Series") -> bool:
 
 def read_numbers(table: Table, name: str) -> Numbers:
     """Finite numbers; NaN only where a cell is empty."""
-    import polars as pl
-
     cells = table.frame[name]
-    if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null, pl.String)):
+    if not holds_numbers(cells.dtype):
         raise table.error("does not hold numbers", column=name)
     numbers = as_numbers(cells)
     wrong = cells.is_not_null() & (numbers.is_null() | ~numbers.is_finite().fill_null(value=True))
@@ -126,11 +126,13 @@ def _category(text: "pl.Series") -> Category:
 
 
 def _tags(text: "pl.Series") -> Tags:
-    """Each word once a row, in the order of the words."""
+    """Each word once a row, without spaces around it, in the order of the words."""
     import polars as pl
 
     pieces = pl.DataFrame({"word": text.str.split(SEPARATOR)}).with_row_index("row").explode("word")
-    pieces = pieces.filter(pl.col("word") != "").unique().sort("row", "word")
+    pieces = (
+        pieces.with_columns(pl.col("word").str.strip_chars()).filter(pl.col("word") != "").unique().sort("row", "word")
+    )
     words = pieces["word"].unique().sort()
     lengths = np.bincount(pieces["row"].to_numpy(), minlength=text.len())
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -144,7 +146,7 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
             column.values > (np.inf if high is None else high)
         )
         if wrong.any():
-            raise table.error("outside the range declared in schema.toml", row=first(wrong), column=name)
+            raise table.error(f"outside the range {table.declared_by}", row=first(wrong), column=name)
         return
     allowed = set(declared.words or ())
     strange = np.array([word not in allowed for word in column.words] + [False])  # the last stands for code -1
@@ -152,7 +154,7 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
     if wrong.any():
         at = first(wrong)
         row = at if isinstance(column, Category) else int(np.searchsorted(column.offsets, at, side="right")) - 1
-        raise table.error("not among the values declared in schema.toml", row=row, column=name)
+        raise table.error(f"not among the values {table.declared_by}", row=row, column=name)
 
 
 def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:

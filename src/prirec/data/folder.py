@@ -12,9 +12,10 @@ from prirec.data.dataset import Columns, Dataset, People, Places
 from prirec.data.folder_ids import listed_ids, read_ids, read_location, rows_of, seen_ids
 from prirec.data.folder_tables import NEEDS, Table, find_table, read_table, require_polars
 from prirec.data.folder_visits import read_visits
-from prirec.data.partition_file import is_partitioned
+from prirec.data.partition_file import PLACES, is_partitioned
 from prirec.data.partitioned import read_parts
 from prirec.data.schema import Schema, read_schema
+from prirec.data.swapped import refuse_swapped
 from prirec.errors import DataError
 from prirec.types import RealArray
 
@@ -73,12 +74,16 @@ def read_folder(path: Path, *, strict: bool = False) -> Loaded:
     require_polars()
     path = _folder(path)
     if is_partitioned(path):
-        return read_parts(path, strict=strict).loaded
+        loaded = read_parts(path, strict=strict).loaded
+        refuse_swapped(loaded.dataset, users=path / "users", pois=path / PLACES)
+        return loaded
     files = {name: find_table(path, name) for name in TABLES}
     if files["visits"] is None:
         raise DataError(f"holds no visits; {NEEDS}", file=path)
     tables = {name: read_table(name, file) for name, file in files.items() if file is not None}
-    return assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
+    loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
+    refuse_swapped(loaded.dataset, users=files["users"] or path, pois=files["pois"] or path)
+    return loaded
 
 
 def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:

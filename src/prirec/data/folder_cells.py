@@ -29,6 +29,8 @@ def cells_of(key: str, column: Column) -> "pl.Series":
         return words.gather(codes.set(codes < 0, None))
     if any(SEPARATOR in word or "\n" in word or "\r" in word for word in column.words):
         raise UsageError(f"{key} has a word with '{SEPARATOR}' or a line break in it, which a list cannot hold")
+    if (words != words.str.strip_chars()).any():
+        raise UsageError(f"{key} has a word with spaces around it, which a list cannot hold")
     return _lists(column, words)
 
 

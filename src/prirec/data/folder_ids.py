@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prirec.data.cell_types import holds_ids, holds_numbers
 from prirec.data.columns import codes_of, first, read_numbers
 from prirec.data.folder_tables import Table
 from prirec.types import IndexArray, RealArray
@@ -19,7 +20,7 @@ def read_ids(table: Table, column: str) -> "pl.Series":
     if column not in table.frame.columns:
         raise table.missing(column)
     cells = table.frame[column]
-    if not (cells.dtype.is_integer() or cells.dtype in (pl.String, pl.Categorical, pl.Enum)):
+    if not holds_ids(cells.dtype):
         raise table.error("ids are text or whole numbers; write them as such", column=column)
     if cells.null_count():
         raise table.error("the id is empty", row=first(cells.is_null().to_numpy()), column=column)
@@ -64,10 +65,20 @@ def read_location(table: Table) -> RealArray | None:
         return None
     if len(present) == 1:
         raise table.error("lat and lon come together; the other column is missing", column=present[0])
-    lat, lon = (read_numbers(table, name).values for name in ("lat", "lon"))
+    lat, lon = (_degrees(table, name) for name in present)
     _refuse_half(table, lat, lon)
     _refuse_out_of_range(table, lat, lon)
     return np.stack([lat, lon], axis=1)
+
+
+def _degrees(table: Table, name: str) -> RealArray:
+    """Elsewhere true and false are 1 and 0, which no latitude is meant to be."""
+    import polars as pl
+
+    cells = table.frame[name]
+    if holds_numbers(cells.dtype) and cells.cast(pl.String).str.contains("(?i)true|false").any():
+        raise table.error("does not hold degrees", column=name)
+    return read_numbers(table, name).values
 
 
 def _refuse_half(table: Table, lat: RealArray, lon: RealArray) -> None:

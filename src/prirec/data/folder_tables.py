@@ -1,12 +1,13 @@
 """One table of a data folder as it stands in its file, and the way from a row back to its line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from prirec.data.cell_types import plain_text
 from prirec.data.folder_names import suggest
 from prirec.data.folder_records import check_header, line_of_record, malformed, names_columns
 from prirec.errors import DataError, UsageError
@@ -15,7 +16,8 @@ from prirec.types import BoolArray, OffsetArray
 if TYPE_CHECKING:
     import polars as pl
 
-Origin = Literal["csv", "parquet", "memory"]
+# published files: "lines" have neither header nor quotes, "named" are CSV; a reader has given their columns types
+Origin = Literal["csv", "parquet", "lines", "named", "memory"]
 IDS = {"visits": ("user", "poi"), "pois": ("poi",), "users": ("user",)}
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 NEEDS = (
@@ -32,7 +34,8 @@ class Table:
     frame: "pl.DataFrame" = field(repr=False)
     origin: Origin = "memory"
     file: Path | None = None
-    records: OffsetArray | None = field(repr=False, default=None)  # record of each row, where blank lines were dropped
+    records: OffsetArray | None = field(repr=False, default=None)  # record of each row, where some were dropped
+    names: Mapping[str, str] = field(default_factory=dict)  # what a published file calls a column
 
     @property
     def typed(self) -> bool:
@@ -43,10 +46,16 @@ class Table:
     def label(self) -> str:
         return self.file.name if self.file is not None else self.name
 
+    @property
+    def declared_by(self) -> str:
+        """Who says what a column may hold: a folder's schema.toml, or the reader of a published format."""
+        return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
+
     def error(self, problem: str, *, row: int | None = None, column: str | None = None) -> DataError:
-        """The blame for one row: a line of a CSV file (the header is line 1), the row of Parquet counted from 1."""
+        """The blame for one row: a line of a text file (a header is line 1), the row of Parquet counted from 1."""
         line = None if row is None else self._line(row)
-        return DataError(problem, file=self.file or Path(self.name), line=line, column=column)
+        called = self.names.get(column, column) if column is not None else None
+        return DataError(problem, file=self.file or Path(self.name), line=line, column=called)
 
     def take(self, kept: BoolArray) -> "Table":
         """The rows of the mask, which still know where in the file they stand."""
@@ -65,7 +74,7 @@ class Table:
         if self.origin == "memory" or self.file is None:
             return None
         record = row if self.records is None else int(self.records[row])
-        return record + 1 if self.origin == "parquet" else line_of_record(self.file, record)
+        return line_of_record(self.file, record) if self.origin in ("csv", "named") else record + 1
 
 
 def require_polars() -> None:
@@ -129,7 +138,4 @@ def _read_csv(name: str, file: Path, *, needed: Sequence[str]) -> Table:
 
 def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
     """Text of nothing but spaces is an empty cell."""
-    import polars as pl
-
-    text = pl.col(pl.String)
-    return frame.with_columns(pl.when(text.str.contains(r"\S")).then(text))
+    return frame.with_columns(plain_text(frame.schema))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prirec.data.cell_types import holds_numbers
 from prirec.data.columns import as_numbers, first, mixed_notes, read_columns
 from prirec.data.dataset import Visits
 from prirec.data.folder_tables import Table
@@ -51,7 +52,7 @@ def read_label(table: Table) -> LabelArray:
     if "label" not in table.frame.columns:
         return np.ones(table.frame.height, dtype=np.int8)
     cells = table.frame["label"]
-    if cells.dtype.is_nested() or cells.dtype.is_temporal():
+    if not holds_numbers(cells.dtype):
         raise table.error("a label is 1 or 0", column="label")
     numbers = as_numbers(cells)
     wrong = ~numbers.is_in([1.0, 0.0, -1.0]).fill_null(value=False)

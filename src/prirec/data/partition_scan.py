@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prirec.data.columns import SEPARATOR
+from prirec.data.cell_types import holds_ids, holds_words, plain_text
+from prirec.data.columns import NO_WORDS, SEPARATOR
 from prirec.data.folder_records import check_header
 from prirec.data.folder_tables import IDS, find_table
 from prirec.data.partition_file import PART, ROW
@@ -22,6 +23,7 @@ class Scanned:
     name: str
     frame: "pl.LazyFrame" = field(repr=False)
     typed: bool  # Parquet says what is text; in a CSV file everything is
+    file: Path
 
     @property
     def columns(self) -> list[str]:
@@ -43,16 +45,17 @@ def scanned(folder: Path, name: str) -> Scanned | None:
     for taken in (ROW, PART):
         if taken in frame.collect_schema().names():
             raise DataError("the parts need this name for themselves; rename the column", file=file, column=taken)
-    text = pl.col(pl.String)
-    frame = frame.with_columns(pl.when(text.str.contains(r"\S")).then(text))
+    frame = frame.with_columns(plain_text(frame.collect_schema()))
     frame = frame if typed else frame.filter(~pl.all_horizontal(pl.all().is_null()))
     for column in IDS[name]:
         if column not in frame.collect_schema().names():
             raise DataError("there is no such column", file=file, column=column)
+        if not holds_ids(frame.collect_schema()[column]):
+            raise DataError("ids are text or whole numbers; write them as such", file=file, column=column)
         if frame.select(pl.col(column).is_null().any()).collect(engine="streaming").item():
             raise DataError("an id is empty", file=file, column=column)
     frame = frame.with_columns(pl.col(column).cast(pl.String) for column in IDS[name])
-    return Scanned(name, frame.with_row_index(ROW), typed)
+    return Scanned(name, frame.with_row_index(ROW), typed, file)
 
 
 def kinds_of(table: Scanned, schema: Schema) -> dict[str, Kind]:
@@ -73,6 +76,8 @@ def _guessed(table: Scanned, name: str, *, text: bool) -> Kind:
     kind = table.frame.collect_schema()[name]
     if not text and (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
         return "number"
+    if not holds_words(kind):
+        raise DataError(NO_WORDS, file=table.file, column=name)
     if isinstance(kind, pl.List):
         return "tags"
     cells = pl.col(name).cast(pl.String)

@@ -16,6 +16,7 @@ from prirec.errors import DataError
 from prirec.types import FeatureArray, RealArray
 
 DAY, HOUR = 86_400, 3_600
+MOST_WORDS = 65_536  # of one column
 LARGEST = 1e6  # no feature that is learnt from is further from 0; what planning makes is far below
 
 # Limits hold where a block is read. A scale is no smaller than planning's, and no block is wider than settings let it.
@@ -66,7 +67,7 @@ class Range(Block, frozen=True, tag="range"):
 class Words(Block, frozen=True, tag="words"):
     """One 0/1 feature a word; other words have none."""
 
-    words: Annotated[tuple[str, ...], Meta(max_length=65_536)]
+    words: Annotated[tuple[str, ...], Meta(max_length=MOST_WORDS)]
 
     @property
     def width(self) -> int:

@@ -1,13 +1,16 @@
 """Which encoding a city gets. Looks at private tables only for the names and kinds of their columns."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
-from prirec.data.schema import Schema
+from prirec.data.schema import FILE, Schema
+from prirec.errors import DataError
 from prirec.features.blocks import (
+    MOST_WORDS,
     AnyBlock,
     Clock,
     ColumnBlock,
@@ -96,8 +99,16 @@ def _private(name: str, declared: Declared | None, settings: Features, *, number
             return Range(column=name, low=known.low, high=known.high)
         return Log(column=name, scale=PRIVATE_SCALE)
     if known.words is not None:
+        _refuse_too_many(name, len(known.words))
         return Words(column=name, words=known.words)
     return Hashed(column=name, buckets=settings.buckets)
+
+
+def _refuse_too_many(name: str, words: int) -> None:
+    """A block that could not be read back would make the whole run unreadable."""
+    if words > MOST_WORDS:
+        problem = f"{words:,} values are declared, at most {MOST_WORDS:,} can be; without values they are hashed"
+        raise DataError(problem, file=Path(FILE), column=name)
 
 
 def _public(name: str, column: Column, settings: Features) -> ColumnBlock | None:

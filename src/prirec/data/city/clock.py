@@ -9,6 +9,7 @@ DAY = 86_400
 _HOURS = np.array([2, 1, 1, 1, 1, 1, 2, 4, 6, 5, 5, 8, 12, 9, 6, 6, 7, 10, 14, 15, 13, 10, 7, 4], dtype=np.float64)
 _WEEKDAYS = np.array([8, 8, 8, 9, 12, 16, 14], dtype=np.float64)  # from Monday
 _ROOM = np.int64(2**32)  # a person's times fit below this
+MOST_DAYS = int(_ROOM) // DAY  # 136 years
 
 
 def slate_times(person: IndexArray, *, days: int, rng: np.random.Generator) -> TimeArray:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from prirec.data.city.clock import MOST_DAYS
 from prirec.errors import UsageError
 
 TOKYO = (35.6812, 139.7671)  # latitude, longitude
@@ -25,6 +26,8 @@ class CityPlan:
     def __post_init__(self) -> None:
         for name in ("people", "places", "records", "districts", "categories", "days"):
             _whole(name, getattr(self, name))
+        if self.days > MOST_DAYS:
+            raise UsageError(f"days must be at most {MOST_DAYS:,}")
         _bounded("span_km", self.span_km, low=0.1, high=500.0)
         _bounded("centre's latitude", self.centre[0], low=-80.0, high=80.0)
         _bounded("centre's longitude", self.centre[1], low=-180.0, high=180.0)

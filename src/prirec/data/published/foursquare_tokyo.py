@@ -27,5 +27,6 @@ def read(source: Path) -> Loaded:
     return Frames(
         visits=visits,
         users=in_order(active, "user"),
+        files={"visits": visits_file, "users": users_file},
         notes=counted(users.height - active.height, "user", which=" without a visit", file=users_file),
     ).load("foursquare-tokyo")

@@ -13,7 +13,7 @@ seen. Check-ins have no time, so that repeated ones by a person at a venue count
 from pathlib import Path
 
 from prirec.data.folder import Loaded
-from prirec.data.published.frames import GENDER, Frames, find, in_order, only_complete, read_named
+from prirec.data.published.frames import GENDER, RECORD, Frames, find, in_order, only_complete, read_named
 from prirec.data.published.tist2015_tokyo import read_profiles
 
 FILES = ("visits.csv", "user_profiles.tsv")
@@ -26,6 +26,7 @@ def read(source: Path) -> Loaded:
     visits_file, profiles_file = (find(source, name) for name in FILES)
     rows = read_named(visits_file, ("user_id", "venue_id", "lat", "lon"))
     rows = rows.select(
+        RECORD,
         user="user_id",
         poi="venue_id",
         lat=pl.col("lat").cast(pl.Float64, strict=False),
@@ -34,9 +35,11 @@ def read(source: Path) -> Loaded:
     rows, notes = only_complete(rows, file=visits_file)
     people, people_notes = read_profiles(profiles_file)
     return Frames(
-        visits=rows.select("user", "poi"),
-        pois=in_order(rows.select("poi", "lat", "lon"), "poi"),
+        visits=rows.select("user", "poi", RECORD),
+        pois=in_order(rows.select("poi", "lat", "lon", RECORD), "poi"),
         users=in_order(people.join(rows, on="user", how="semi"), "user"),
         declared={"users.gender": GENDER},
         notes=notes + people_notes,
+        files={"visits": visits_file, "pois": visits_file, "users": profiles_file},
+        names={"user": "user_id", "poi": "venue_id"},
     ).load("foursquare-tokyo-profiles")

@@ -1,14 +1,16 @@
 """What the readers of published formats have in common: finding files, reading text, leaving out what is incomplete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from prirec.data.dataset import Declared
 from prirec.data.folder import Loaded, assemble
 from prirec.data.folder_ids import seen_ids
-from prirec.data.folder_tables import memory_table, read_table
+from prirec.data.folder_tables import Origin, Table, memory_table, read_table
 from prirec.data.schema import Schema
 from prirec.errors import DataError
 
@@ -17,26 +19,39 @@ if TYPE_CHECKING:
 
 GENDER = Declared(words=("female", "male"))
 FRIENDS = "friend_count"
+LINE, RECORD = "its line", "its record"  # where a row stands, counted from 0: in a file without header, in a CSV file
+ORIGINS: Mapping[str, Origin] = {LINE: "lines", RECORD: "named"}
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The tables of a data folder, typed: text columns stay text."""
+    """The tables of a data folder, typed: text columns stay text. Errors name the published files, and lines of those
+    tables that kept LINE or RECORD."""
 
     visits: "pl.DataFrame" = field(repr=False)
     pois: "pl.DataFrame | None" = field(repr=False, default=None)
     users: "pl.DataFrame | None" = field(repr=False, default=None)
     declared: Mapping[str, Declared] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)  # which file a table was made of
+    names: Mapping[str, str] = field(default_factory=dict)  # what the files call a column
 
     def load(self, name: str) -> Loaded:
         """The data set, by the same rules as a data folder."""
         present = {"visits": self.visits, "pois": self.pois, "users": self.users}
-        tables = {table: memory_table(table, frame) for table, frame in present.items() if frame is not None}
+        tables = {table: self._table(table, frame) for table, frame in present.items() if frame is not None}
         if not self.visits.height:
             raise DataError(f"no visit is left; are these the files of {name}?")
         loaded = assemble(tables, schema=Schema(declared=self.declared), name=name)
         return Loaded(loaded.dataset, (*self.notes, *loaded.notes))
+
+    def _table(self, name: str, frame: "pl.DataFrame") -> Table:
+        cells = memory_table(name, frame.drop(ORIGINS, strict=False))
+        table = replace(cells, file=self.files.get(name), names=self.names)
+        for column, origin in ORIGINS.items():
+            if column in frame.columns:
+                return replace(table, origin=origin, records=frame[column].to_numpy())
+        return table
 
 
 def find(source: Path, *names: str) -> Path:
@@ -48,7 +63,7 @@ def find(source: Path, *names: str) -> Path:
 
 
 def read_rows(file: Path, columns: Sequence[str], *, separator: str = "\t") -> "pl.DataFrame":
-    """A file without header or quoting as text; if it is not UTF-8, it is taken for Latin-1."""
+    """A file without header or quoting as text, and LINE; if it is not UTF-8, it is taken for Latin-1."""
     import polars as pl
 
     try:
@@ -65,15 +80,17 @@ def _parse(content: Path | bytes, columns: Sequence[str], *, separator: str) -> 
     import polars as pl
 
     schema = dict.fromkeys(columns, pl.String)
-    return pl.read_csv(content, has_header=False, schema=schema, separator=separator, quote_char=None)
+    return pl.read_csv(
+        content, has_header=False, schema=schema, separator=separator, quote_char=None, row_index_name=LINE
+    )
 
 
 def scan_rows(file: Path, columns: Sequence[str]) -> "pl.LazyFrame":
-    """The same for a tab-separated file too large to hold, with its rows numbered: filter it, then `collect` below."""
+    """The same for a tab-separated file too large to hold: filter it, then `collect` below."""
     import polars as pl
 
     schema = dict.fromkeys(columns, pl.String)
-    return pl.scan_csv(file, has_header=False, schema=schema, separator="\t", quote_char=None, row_index_name="row")
+    return pl.scan_csv(file, has_header=False, schema=schema, separator="\t", quote_char=None, row_index_name=LINE)
 
 
 def collect(rows: "pl.LazyFrame", *, file: Path, columns: Sequence[str]) -> "pl.DataFrame":
@@ -90,12 +107,15 @@ def unlike(file: Path, columns: Sequence[str]) -> DataError:
 
 
 def read_named(file: Path, columns: Sequence[str]) -> "pl.DataFrame":
-    """These columns of a CSV file with a header, as text."""
+    """These columns of a CSV file with a header, as text, and RECORD."""
+    import polars as pl
+
     table = read_table("visits", file, needed=columns)
     for column in columns:
         if column not in table.frame.columns:
             raise table.missing(column)
-    return table.frame.select(columns)
+    records = np.arange(table.frame.height) if table.records is None else table.records
+    return table.frame.select(columns).with_columns(pl.Series(RECORD, records))
 
 
 def only_complete(frame: "pl.DataFrame", *, file: Path) -> tuple["pl.DataFrame", list[str]]:
@@ -103,7 +123,7 @@ def only_complete(frame: "pl.DataFrame", *, file: Path) -> tuple["pl.DataFrame",
     complete = frame.drop_nulls()
     count = frame.height - complete.height
     if 2 * count > frame.height:
-        raise unlike(file, frame.columns)
+        raise unlike(file, [column for column in frame.columns if column not in ORIGINS])
     return complete, counted(count, "incomplete row", file=file)
 
 
@@ -114,13 +134,9 @@ def counted(count: int, noun: str, *, file: Path, which: str = "") -> list[str]:
 
 def in_order(frame: "pl.DataFrame", column: str) -> "pl.DataFrame":
     """One row for each id, the first seen, sorted as a folder without this table would be."""
-    return (
-        seen_ids(frame[column])
-        .to_frame()
-        .join(
-            frame.unique(subset=column, keep="first", maintain_order=True), on=column, how="left", maintain_order="left"
-        )
-    )
+    first = frame.unique(subset=column, keep="first", maintain_order=True)
+    ids = seen_ids(frame[column]).to_frame()
+    return ids.join(first, on=column, how="left", maintain_order="left", nulls_equal=True)
 
 
 def with_friend_counts(people: "pl.DataFrame", edges: "pl.DataFrame") -> "pl.DataFrame":

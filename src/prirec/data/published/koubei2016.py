@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prirec.data.folder import Loaded
-from prirec.data.published.frames import Frames, find, in_order, only_complete, read_rows
+from prirec.data.published.frames import LINE, Frames, find, in_order, only_complete, read_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,9 +39,11 @@ def read(source: Path) -> Loaded:
     payments, notes = only_complete(payments, file=payments_file)
     merchants, merchant_notes = _merchants(merchants_file)
     return Frames(
-        visits=payments.select("poi", user="user_id", time="time_stamp"),
+        visits=payments.select("poi", LINE, user="user_id", time="time_stamp"),
         pois=_branches(merchants, payments),
         notes=notes + merchant_notes,
+        files={"visits": payments_file, "pois": merchants_file},
+        names={"user": "user_id", "time": "time_stamp"},
     ).load("koubei2016")
 
 
@@ -49,7 +51,7 @@ def _rows(file: Path, columns: Sequence[str]) -> "pl.DataFrame":
     import polars as pl
 
     rows = read_rows(file, columns, separator=",")
-    return rows.filter(pl.col(columns[0]).str.to_lowercase() != columns[0])
+    return rows.filter(pl.col(columns[0]).str.to_lowercase().ne_missing(columns[0]))  # an empty cell is no header
 
 
 def _merchants(file: Path) -> tuple["pl.DataFrame", list[str]]:

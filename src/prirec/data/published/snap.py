@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from prirec.data.folder import Loaded
 from prirec.data.published.frames import (
+    LINE,
     Frames,
     counted,
     find,
@@ -47,10 +48,11 @@ def reader(network: str) -> Callable[[Path], Loaded]:
         rows, notes = _located(checkins)
         people = in_order(rows.select("user"), "user")
         return Frames(
-            visits=rows.select("user", "poi", "time"),
-            pois=in_order(rows.select("poi", "lat", "lon"), "poi"),
+            visits=rows.select("user", "poi", "time", LINE),
+            pois=in_order(rows.select("poi", "lat", "lon", LINE), "poi"),
             users=with_friend_counts(people, read_rows(edges, EDGE).drop_nulls()),
             notes=notes,
+            files={"visits": checkins, "pois": checkins, "users": edges},
         ).load(network)
 
     return read

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from prirec.data.folder import Loaded
 from prirec.data.published.frames import (
     GENDER,
+    LINE,
     Frames,
     collect,
     counted,
@@ -49,8 +50,8 @@ def read(source: Path) -> Loaded:
     venues, venue_notes = _venues(venues_file)
     rows = scan_rows(checkins_file, CHECKIN)
     rows = rows.join(people.lazy(), on="user", how="semi").join(venues.lazy(), on="poi", how="semi")
-    visits = collect(rows, file=checkins_file, columns=CHECKIN).sort("row")  # a join in parts may change the order
-    visits = visits.select("user", "poi", time=utc_to_local("stamp", "offset"))
+    visits = collect(rows, file=checkins_file, columns=CHECKIN).sort(LINE)  # a join in parts may change the order
+    visits = visits.select("user", "poi", LINE, time=utc_to_local("stamp", "offset"))
     timed = visits.drop_nulls()
     notes = people_notes + venue_notes
     notes += counted(visits.height - timed.height, "check-in", which=" without a time", file=checkins_file)
@@ -60,6 +61,7 @@ def read(source: Path) -> Loaded:
         users=in_order(people.join(timed, on="user", how="semi"), "user"),
         declared={"users.gender": GENDER},
         notes=notes,
+        files={"visits": checkins_file, "pois": venues_file, "users": profiles_file},
     ).load("tist2015-tokyo")
 
 

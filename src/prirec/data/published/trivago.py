@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from prirec.data.dataset import Declared
 from prirec.data.folder import Loaded
-from prirec.data.published.frames import Frames, find, in_order, only_complete, read_named
+from prirec.data.published.frames import RECORD, Frames, find, in_order, only_complete, read_named
 
 if TYPE_CHECKING:
     import polars as pl
 
 FILES = ("impressions.csv.gz",)
 COLUMNS = ("user_id", "timestamp", "platform", "city", "device", "position", "item_id", "price", "click")
+NAMES = {"user": "user_id", "poi": "item_id", "label": "click", "time": "timestamp"}
 DECLARED = {
     "visits.device": Declared(words=("desktop", "mobile", "tablet")),
     "visits.position": Declared(low=1.0, high=25.0),
@@ -39,14 +40,16 @@ def read(source: Path) -> Loaded:
         pl.col("timestamp", "click").cast(pl.Int64, strict=False),
         pl.col("position", "price").cast(pl.Float64, strict=False),
     )
-    rows = rows.rename({"user_id": "user", "item_id": "poi", "click": "label", "timestamp": "time"})
+    rows = rows.rename({theirs: ours for ours, theirs in NAMES.items()})
     rows, notes = only_complete(rows, file=file)
     return Frames(
-        visits=rows.select("user", "poi", "label", "time", "price", "position", "device"),
+        visits=rows.select("user", "poi", "label", "time", "price", "position", "device", RECORD),
         pois=in_order(_cities(rows), "poi"),
-        users=in_order(rows.select("user", "platform"), "user"),
+        users=in_order(rows.select("user", "platform", RECORD), "user"),
         declared=DECLARED,
         notes=notes,
+        files=dict.fromkeys(("visits", "pois", "users"), file),
+        names=NAMES,
     ).load("trivago")
 
 

@@ -13,7 +13,7 @@ kept; times are moved to the local wall clock. There is nothing about the people
 from pathlib import Path
 
 from prirec.data.folder import Loaded
-from prirec.data.published.frames import Frames, find, in_order, only_complete, read_rows, utc_to_local
+from prirec.data.published.frames import LINE, Frames, find, in_order, only_complete, read_rows, utc_to_local
 from prirec.errors import DataError
 
 FILES = ("dataset_TSMC2014_TKY.txt", "dataset_TSMC2014_NYC.txt")
@@ -31,12 +31,14 @@ def read(source: Path) -> Loaded:
         "user",
         "poi",
         "category",
+        LINE,
         pl.col("lat", "lon").cast(pl.Float64, strict=False),
         time=utc_to_local("stamp", "offset"),
     )
     rows, notes = only_complete(rows, file=file)
     return Frames(
-        visits=rows.select("user", "poi", "time"),
-        pois=in_order(rows.select("poi", "lat", "lon", "category"), "poi"),
+        visits=rows.select("user", "poi", "time", LINE),
+        pois=in_order(rows.select("poi", "lat", "lon", "category", LINE), "poi"),
         notes=notes,
+        files={"visits": file, "pois": file},
     ).load(f"tsmc2014-{file.stem[-3:].lower()}")

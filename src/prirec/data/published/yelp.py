@@ -35,4 +35,5 @@ def read(source: Path) -> Loaded:
         visits=visits,
         pois=in_order(pois.join(tags, on="poi", how="left", maintain_order="left"), "poi"),
         users=with_friend_counts(people, read_named(friends_file, ("user", "friend"))),
+        files={"visits": visits_file, "pois": pois_file, "users": friends_file},
     ).load("yelp")
