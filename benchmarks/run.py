@@ -24,9 +24,11 @@ import scaling
 import secure
 import service
 import speed
+import start
 
 HERE = Path(__file__).parent
 ROWS = {
+    "start": start.measure,
     "speed": speed.measure,
     "memory": memory.measure,
     "scaling": scaling.measure,
@@ -94,6 +96,7 @@ def figure_lines(found: dict[str, Any]) -> list[str]:
 
 
 LINES = {
+    "start": start.lines,
     "speed": speed_lines,
     "memory": memory_lines,
     "scaling": scaling_lines,

@@ -1,6 +1,8 @@
 """What the tests themselves stand on: an assert is never skipped in silence."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +59,14 @@ def test_a_run_whose_workers_are_not_optimised_as_asked_is_refused(suite: Path) 
 
 def test_helpers_of_this_suite_are_read_that_way() -> None:
     assert type(floors.__loader__).__name__ == "AssertionRewritingHook"
+
+
+def test_programs_that_tests_start_assert_nothing_which_would_be_dropped() -> None:
+    texts = [
+        (str(file.relative_to(ROOT)), node.lineno)
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        if file != Path(__file__)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and re.search(r"^\s*assert ", str(node.value), re.M)
+    ]
+    assert not texts

@@ -34,7 +34,8 @@ with Store.open(url) as store:
     for batch in range(40):
         senders = [1000 * own + 3 * batch + at for at in range(3)]
         invite(store, *map(name, senders), to=of(1 + batch % 4))
-        assert all(store.hand_in([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders]))
+        if not all(store.hand_in([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders])):
+            raise SystemExit("not taken")
         store.deliver([(name(own), of(1), bytes([own, batch]))])
 """
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from prirec.cli.options import Seed, examples
+from prirec.cli.options import Json, Seed, examples
 
-EPILOG = examples("prirec demo", "prirec demo --quick --out try")
+EPILOG = examples("prirec demo", "prirec demo --quick --out try", "prirec demo --quick --json > demo.json")
 USUAL, QUICK, FEWEST = 10_000, 500, 200
 
 
@@ -19,13 +19,19 @@ def demo(
     ] = None,
     seed: Seed = 0,
     quick: Annotated[bool, typer.Option("--quick", help=f"A small city of {QUICK} people.")] = False,
+    json: Json = False,
 ) -> None:
     """Compare five models on a made-up city and recommend places."""
-    from prirec.cli.exhibition import hold, refuse_foreign, require_tools
+    from prirec.cli.progress import busy
     from prirec.errors import UsageError
 
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
+    with busy("loading"):
+        from prirec.cli.demo_words import ForPeople, ForPrograms
+        from prirec.cli.exhibition import hold, refuse_foreign, require_tools
+
     require_tools()
     refuse_foreign(out)
-    hold(out, people=people if people is not None else (QUICK if quick else USUAL), seed=seed)
+    words = ForPrograms() if json else ForPeople()
+    hold(out, people=people if people is not None else (QUICK if quick else USUAL), seed=seed, words=words)

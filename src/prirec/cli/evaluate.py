@@ -46,7 +46,8 @@ def evaluate(
     with busy("looking for leaks"):
         findings = check(opened.setup)
     refuse(findings)
-    figures = quality(opened.setup.samples, opened.run.models)
+    with busy("measuring"):
+        figures = quality(opened.setup.samples, opened.run.models)
     question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
     with busy("ranking"):
         ranked = rank(opened, question) if ranking else None

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from prirec.cli.outlook import Term
     from prirec.data.dataset import Dataset
     from prirec.data.recipe import Prepared
-    from prirec.engines.state import Passed
-    from prirec.evaluate.comparison import Contender
     from prirec.evaluate.forecast import Forecast
     from prirec.settings import Settings
 
@@ -143,22 +141,10 @@ def _simulated(prepared: "Prepared", epsilons: list[float], settings: "Settings"
 
 def _trained(dataset: "Dataset", settings: "Settings") -> dict[str, float]:
     """AUC of a model as planned and of one without a budget, on the same test records."""
-    import os
-
-    from prirec.cli.progress import bar, bars
-    from prirec.evaluate.comparison import compare
+    from prirec.cli.comparing import compared
     from prirec.evaluate.forecast import with_and_without
 
-    models = with_and_without(settings)
-    with bars() as shown:
-        rows = {model.name: bar(shown, model.name, iterations=model.settings.iterations) for model in models}
-
-        def tell(model: "Contender", passed: "Passed") -> None:
-            rows[model.name].begin()
-            rows[model.name].tell(passed)
-
-        rows[models[0].name].begin()
-        ours, plain = compare(dataset, models, threads=os.cpu_count() or 1, tell=tell)
+    ours, plain = compared(dataset, with_and_without(settings))
     auc, ceiling = ours.outcome.quality.auc, plain.outcome.quality.auc
     return {"auc": auc, "auc_without_a_budget": ceiling, "cost": ceiling - auc}
 

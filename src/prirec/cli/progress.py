@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from prirec.engines.state import Passed
 
+MEASURING = ", measuring"
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -26,20 +28,28 @@ class Bar:
         self.bars.update(self.task, stage="preparing")
 
     def tell(self, passed: "Passed") -> None:
-        """One more iteration, and its loss."""
-        self.bars.update(self.task, completed=passed.iteration, stage=f"loss {passed.loss:.4f}{self._pace(passed)}")
+        """One more iteration, and its loss; after the last of them the model is still to be measured."""
+        last = MEASURING if passed.iteration == self._total else ""
+        stage = f"loss {passed.loss:.4f}{self._pace(passed)}{last}"
+        self.bars.update(self.task, completed=passed.iteration, stage=stage)
 
     def _pace(self, passed: "Passed") -> str:
         """On a cluster: how fast it goes, what it moves, and when it will be done."""
         if passed.moved is None or not passed.seconds:
             return ""
-        left = (self.bars.tasks[self.task].total or 0) - passed.iteration
+        left = self._total - passed.iteration
         rate, moved = passed.took_part / passed.seconds, passed.moved / 1e6
         return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {_duration(left * passed.seconds)} left"
 
-    def finish(self, iterations: int) -> None:
-        """Training may stop early: the bar is full all the same."""
-        self.bars.update(self.task, total=iterations, completed=iterations)
+    def finish(self) -> None:
+        """Training may stop early, or have been done before: the bar is full all the same."""
+        row = self.bars.tasks[self.task]
+        done = row.completed or self._total
+        self.bars.update(self.task, total=done, completed=done, stage=row.fields["stage"].removesuffix(MEASURING))
+
+    @property
+    def _total(self) -> float:
+        return self.bars.tasks[self.task].total or 0
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from prirec.cli.completion import among
 from prirec.cli.options import Address, Where, examples
 
 EPILOG = examples(
@@ -15,12 +16,17 @@ EPILOG = examples(
     "prirec reproduce --report results.html",
 )
 DATA = "PRIREC_DATA"
+NAMES = ("table2", "table3", "table4", "table5", "figure4", "figure5", "figure6", "figure7", "beyond", "all")
 
 
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help="table2 ... table5, figure4 ... figure7, beyond, or all."),
+        typer.Argument(
+            metavar="NAME...",
+            help="table2 ... table5, figure4 ... figure7, beyond, or all.",
+            autocompletion=among(NAMES),
+        ),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,

@@ -87,7 +87,8 @@ def work(job: Job) -> Finished:
     done: list[Passed] = []
     try:
         finished = _trained(job, done)
-        save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
+        with busy("saving"):
+            save_run(job.out, to_run(finished.outcome, str(job.data)), overwrite=job.overwrite)
     except KeyboardInterrupt:
         tell_stopped(job.checkpoint, last_kept(done, every=job.every), iterations=job.settings.iterations)
         raise typer.Exit(STOPPED) from None
@@ -122,7 +123,7 @@ def _trained(job: Job, done: list[Passed]) -> Finished:
         keeping = Keeping(job.checkpoint, every=job.every)
         with _trainer(job) as trainer:
             outcome = run(setup, keeping=keeping, tell=tell, by=trainer)
-        progress.finish(len(done))
+        progress.finish()
     events = flagged(done, settings=settings)
     told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
     return Finished(job, outcome, warnings, told, resumed_at, price)

@@ -87,7 +87,7 @@ def _trained(job: Job, done: list[Passed]) -> FinishedApart:
                 progress.tell(passed)
 
             course = away.train(keeping=Keeping(job.checkpoint, every=job.every), tell=tell)
-            progress.finish(len(done))
+            progress.finish()
         with busy("measuring and saving"):
             quality = away.quality(course)
             away.save(job.out, course, source=str(job.data))

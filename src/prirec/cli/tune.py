@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from prirec.cli.completion import among
 from prirec.cli.options import Address, Where, examples
 
 if TYPE_CHECKING:
@@ -20,14 +21,21 @@ EPILOG = examples(
     "prirec tune yelp --engine cluster --address head:6379",
 )
 DATA = "PRIREC_DATA"
+CITIES = ("yelp", "tokyo", "trivago", "koubei-sized", "small")
 USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
 
 
 def tune(
-    cities: Annotated[list[str], typer.Argument(metavar="CITY...", help="Such as yelp, tokyo, trivago or small.")],
+    cities: Annotated[
+        list[str],
+        typer.Argument(metavar="CITY...", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(CITIES)),
+    ],
     *,
     model: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", show_default="all that have a grid", help="Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", show_default="all that have a grid", help="Repeatable.", autocompletion=among(USUAL)
+        ),
     ] = None,
     by: Annotated[
         Literal["grid", "optuna"], typer.Option(help="The paper's grid, or a search that learns from what it tried.")

@@ -1,0 +1,86 @@
+"""What one waits for at first: the help, and a made-up city of Koubei's size. Each in processes of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from processes import peak_of
+
+TIMES = 11
+STARTED = {
+    "prirec --help": ["-m", "prirec.cli.main", "--help"],
+    "python -c 'import typer, rich'": ["-c", "import typer, rich"],
+    "python -c pass": ["-c", "pass"],
+}
+
+
+def measure() -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__)), "city"]
+    made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return {"help": _started(), "city": made}
+
+
+def _started() -> dict[str, float]:
+    """Processor seconds of fresh processes, the median of several, taken in turns; the first of each is left out: it
+    may have to compile what it imports."""
+    taken: dict[str, list[float]] = {name: [] for name in STARTED}
+    for _ in range(TIMES + 1):
+        for name, words in STARTED.items():
+            taken[name].append(_cpu([sys.executable, *words]))
+    return {name: median(seconds[1:]) for name, seconds in taken.items()}
+
+
+def _cpu(command: list[str]) -> float:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
+def city() -> dict[str, float]:
+    """Made, and then made ready for training with Koubei's 89 features; the peak is of both, with the imports."""
+    from cities import city, wide
+    from prirec.data.city import koubei_size
+    from prirec.evaluate.experiment import set_up
+
+    began, cpu = time.monotonic(), time.process_time()
+    made = city(koubei_size())
+    seconds, cpu = time.monotonic() - began, time.process_time() - cpu
+    making = peak_of(os.getpid()) / 1e9
+    again = time.process_time()
+    samples = set_up(made, wide("rounds")).samples
+    ready = time.process_time() - again
+    return {
+        "people": len(made.people), "places": len(made.places), "records": len(made.visits),
+        "features": samples.features, "seconds": seconds, "CPU seconds": cpu,
+        "records a second": len(made.visits) / cpu, "gigabytes": making,
+        "CPU seconds, made ready": ready, "gigabytes, made ready": peak_of(os.getpid()) / 1e9,
+    }  # fmt: skip
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    helped, made = found["help"], found["city"]
+    return [
+        "## Until something is there, in CPU seconds of one machine",
+        "",
+        f"| a fresh process, median of {TIMES} | CPU seconds | `prirec --help` takes so many times as long |",
+        "|---|---|---|",
+        *(f"| `{name}` | {cpu:.3f} | {helped['prirec --help'] / cpu:.1f} |" for name, cpu in helped.items()),
+        "",
+        f"A made-up city of Koubei's size ({made['people']:,} people, {made['places']:,} places, {made['records']:,} "
+        f"records; {made['features']} features): {made['CPU seconds']:.1f} CPU seconds, "
+        f"{made['records a second']:,.0f} records a second, {made['gigabytes']:.2f} GB at the peak; "
+        f"to make it ready for training, {made['CPU seconds, made ready']:.1f} CPU seconds more, and "
+        f"{made['gigabytes, made ready']:.2f} GB.",
+    ]
+
+
+if __name__ == "__main__":
+    print(json.dumps(city() if "city" in sys.argv else measure()))
