@@ -1,6 +1,5 @@
 """The work behind prirec demo. Everything is written beside the target and moved there at the end."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
