@@ -1,8 +1,8 @@
 """Where a file or a folder is written before it takes its place: beside it, under a name that says by whom.
 
 A process that is killed leaves what it wrote. The next one to write the same path clears that away, if its name tells
-that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines
-share, nobody here can tell whether it is alive: what it has left stays.
+that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines or
+containers share, nobody here can tell whether it is alive: what it has left stays.
 """
 
 import os
@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def clear(left: Path) -> None:
 
 def _may_be_written(left: Path) -> bool:
     machine, process = left.name.removesuffix(EARLIER).split(".")[-2].split("-")
-    if machine != _machine():
+    if machine != _machine() or os.name != "posix":  # elsewhere, to ask would be to send
         return True
     if int(process) == os.getpid():
         return False
@@ -59,5 +60,12 @@ def _may_be_written(left: Path) -> bool:
     return True
 
 
+@cache
 def _machine() -> str:
-    return blake2b(platform.node().encode(), digest_size=4).hexdigest()
+    """Where a process's number means something: a machine, or a container on it."""
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/etc/machine-id").read_text(encoding="ascii", errors="replace"))
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()

@@ -55,7 +55,7 @@ def _in_words(error: str) -> str:
     for step in name.split("."):
         hint = get_type_hints(hint).get(step) if isinstance(hint, type) else None
     allowed = [str(word) for word in get_args(hint) if isinstance(word, str)]
-    why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem else ""
+    why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem and "ones-diverges" in allowed else ""
     return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
 
 

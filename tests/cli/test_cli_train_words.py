@@ -4,7 +4,9 @@ import shutil
 
 import pytest
 
+from prirec.cli.idle import READ_BY
 from prirec.engines.run_folder import load_run
+from prirec.settings import ROUNDS
 from support.shell import call, flat, write_city
 
 
@@ -17,7 +19,15 @@ def city(tmp_path_factory):
     ("words", "text"),
     [
         (["--preset", "rounds", "--set", "neighbours.weights=exponential"], "read by the paper's schedule alone"),
-        (["--set", "order=windows"], "order is read by the paper's schedule alone, not by rounds"),
+        (["--set", "order=windows"], "order is read by the paper's schedule alone"),
+        (["--set", "neighbours.count=50"], "neighbours.count is read by the paper's schedule alone"),
+        (["--preset", "rounds", "--set", "linear.gamma=0.5"], "read by linear.mixing 'fixed' alone"),
+        (["--preset", "rounds", "--set", "latent.alpha=0.1"], "read by a latent part"),
+        (["--preset", "rounds", "--set", "privacy.delta=1e-5"], "read by a budget"),
+        (["--preset", "rounds", "--set", "popularity.epsilon_per_bit=3"], "read by randomized-response"),
+        (["--preset", "rounds", "--set", "stopping.share=0.2"], "read by early stopping"),
+        (["--preset", "paper", "--set", "neighbours.size=500"], "neighbours.size is read by rounds alone"),
+        (["--preset", "paper", "--set", "neighbours.scale_km=5"], "read by neighbours.weights by distance alone"),
         (["--preset", "paper", "--set", "linear.clip=2"], "linear.clip is read by rounds alone"),
         (["--preset", "fm", "--set", "participation.online=0.5"], "rounds and the paper's schedule alone"),
         (["--preset", "fm", "--engine", "plain"], "the centralised model has one engine"),
@@ -48,3 +58,9 @@ def test_weights_of_one_are_refused_with_the_reason_and_by_name_watched_as_they_
     assert watched.exit_code == 2
     assert "no learning rate helps" in flat(watched.stderr)
     assert "larger than the bound" in flat(watched.stderr)
+
+
+@pytest.mark.parametrize("name", READ_BY)
+def test_every_setting_that_only_some_trainings_read_is_one(name):
+    section, _, key = name.rpartition(".")
+    assert hasattr(getattr(ROUNDS, section) if section else ROUNDS, key)

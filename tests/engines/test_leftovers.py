@@ -10,7 +10,7 @@ import pytest
 from prirec.beside import room_beside
 from prirec.data.writing import new_folder
 from prirec.engines.durable import move_in, put_back, replacing
-from prirec.engines.run_card import read_card
+from prirec.engines.run_card import read_card, settle
 from prirec.errors import StateError
 
 KILLED = """
@@ -123,7 +123,7 @@ def test_what_was_replaced_before_the_process_was_killed_is_cleared_away_and_not
     assert (path / "run.json").read_text() == "newer"
 
 
-@pytest.mark.parametrize("process", [f"00000000-{os.getpid()}", "11111111-1"])
+@pytest.mark.parametrize("process", [f"00000000-{os.getpid()}", "11111111-1"], ids=["our number", "another"])
 def test_what_another_machine_may_be_replacing_is_left_alone_and_named(tmp_path, process):
     earlier = a_folder(tmp_path / f".run.{process}.partial.earlier", "old")
     put_back(tmp_path / "run")
@@ -140,3 +140,19 @@ def test_of_two_that_stood_there_none_is_chosen(tmp_path):
     put_back(path)
     assert earlier.is_dir()
     assert not path.exists()
+
+
+def test_a_run_that_cannot_be_put_back_is_not_lost_behind_a_new_one(tmp_path):
+    earlier = a_folder(tmp_path / ".run.00000000-1.partial.earlier", "old")
+    with pytest.raises(StateError, match="rename that back, or name another folder"):
+        settle(tmp_path / "run")
+    assert names(tmp_path) == {earlier.name}
+
+
+def test_what_our_own_number_has_left_does_not_stand_in_the_way_of_a_new_run(tmp_path):
+    path = a_folder(tmp_path / "run", "new")
+    beside = room_beside(path)
+    a_folder(beside.with_name(f"{beside.name}.earlier"), "old")
+    move_in(a_folder(beside, "newer"), path)
+    assert names(tmp_path) == {"run"}
+    assert (path / "run.json").read_text() == "newer"

@@ -19,7 +19,7 @@ from prirec.cli.progress import bar, bars, busy
 from prirec.cli.quality import doubts
 from prirec.cli.resuming import drop_checkpoint, iterations_kept, tell_stopped
 from prirec.data.folder import read_folder
-from prirec.engines.durable import put_back
+from prirec.engines.run_card import settle
 from prirec.engines.run_folder import save_run
 from prirec.engines.state import Passed
 from prirec.engines.training import Keeping, Trained, train
@@ -158,7 +158,7 @@ def told_by_reporting(settings: Settings) -> Iterator[str]:
 
 def refuse_occupied_run(job: Job) -> None:
     """Before any work, not after it."""
-    put_back(job.out)
+    settle(job.out)
     if job.out.exists() and not (job.overwrite and (job.out / "run.json").is_file()):
         hint = "it holds no earlier run to overwrite" if job.overwrite else "--overwrite replaces an earlier run"
         raise UsageError(f"{job.out} exists; name another folder ({hint})")

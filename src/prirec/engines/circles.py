@@ -78,8 +78,8 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
 
 
 def _drawn(settings: Settings, online: BoolArray) -> int:
-    """How many are drawn for an interaction: N, or all others online where they are fewer. Nobody from one: the sum
-    would be that one's own model."""
+    """How many are drawn for an interaction: N, or all others online where they are fewer; nobody where one other is
+    online, whose own model the sum would be."""
     check_count(settings.neighbours.count, people=len(online))
     others = int(np.count_nonzero(online)) - 1
     return min(settings.neighbours.count, others) if others > 1 else 0

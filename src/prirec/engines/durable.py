@@ -28,18 +28,20 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def move_in(beside: Path, path: Path) -> None:
     """Puts a whole folder in the place of another; if that fails, the other is put back."""
-    earlier = beside.with_name(f"{beside.name}{EARLIER}")
-    if path.exists():
+    earlier, replaces = beside.with_name(f"{beside.name}{EARLIER}"), path.exists()
+    if replaces:
+        for left in abandoned(path, EARLIER):  # what is at `path` came after them
+            clear(left)
         path.rename(earlier)
     try:
         beside.rename(path)
     except OSError:
-        if earlier.exists():
+        if replaces:
             earlier.rename(path)
         raise
     sync_folder(path.parent)
-    for replaced in (earlier, *abandoned(path, EARLIER)):
-        clear(replaced)
+    if replaces:
+        clear(earlier)
 
 
 def put_back(path: Path) -> None:

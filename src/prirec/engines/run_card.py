@@ -11,6 +11,7 @@ import numpy as np
 from prirec import __version__
 from prirec.beside import EARLIER, left_beside
 from prirec.damage import NOT_DECODED
+from prirec.engines.durable import put_back
 from prirec.errors import StateError
 
 VERSION = 2
@@ -28,6 +29,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def sealed(self) -> str:
         return hash_of(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
+
+
+def settle(path: Path) -> None:
+    """Before a run is written: one that was being replaced when a process was killed is put back. StateError where
+    that cannot be, so that it is not lost behind a new one."""
+    put_back(path)
+    if told := _earlier(path):
+        raise StateError(f"there is no run in {path}{told}, or name another folder")
 
 
 def read_card(path: Path) -> Card:

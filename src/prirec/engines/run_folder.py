@@ -25,7 +25,7 @@ from prirec import settings_file
 from prirec.beside import room_beside
 from prirec.damage import NOT_ARRAYS
 from prirec.engines.durable import move_in, put_back
-from prirec.engines.run_card import VERSION, Card, checked, hash_of, made_with, read_card
+from prirec.engines.run_card import VERSION, Card, checked, hash_of, made_with, read_card, settle
 from prirec.engines.starts import Starts
 from prirec.engines.state import Passed
 from prirec.errors import DataError, PolicyError, StateError, UsageError
@@ -94,7 +94,7 @@ def rows_of(samples: Samples) -> str:
 
 def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
     """Written beside, then moved into place: a crash leaves no half of a run."""
-    put_back(path)
+    settle(path)
     if path.exists() and not (overwrite and (path / "run.json").is_file()):
         raise UsageError(f"{path} exists; name another folder" + ("" if overwrite else ", or overwrite an earlier run"))
     beside = room_beside(path)

@@ -54,13 +54,14 @@ def _wins(crew: Crew, most: int | None) -> Wins:
 
 def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
     """Written beside, then moved into place. Every node must reach the folder that the run is in."""
-    beside = room_beside(path.resolve())
+    place = path.resolve()
+    beside = room_beside(place)
     try:
         beside.mkdir(parents=True)
         rows = _long_files(beside, crew, city)
         hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
         write_files(beside, _short(crew, city, course), source=source, rows=rows, there=hashes)
-        move_in(beside, path)
+        move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
     finally:

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from prirec import settings_file
+from prirec.engines.circles import with_coordinates_or_without
 from prirec.errors import UsageError
 from prirec.evaluate.experiment import Setup, validation
 from prirec.evaluate.metrics import auc, log_loss
@@ -130,7 +131,8 @@ def _aside(city: str, settings: Settings, workshop: Workshop) -> Setup:
     model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
     common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
     setup = workshop.ready(f"{city}, {settings_file.dump(common)}", lambda: validation(workshop.city(city)[1], common))
-    return dataclasses.replace(setup, settings=settings)
+    usable = with_coordinates_or_without(settings, located=setup.samples.home is not None)
+    return dataclasses.replace(setup, settings=usable)
 
 
 def found(tried: Tried) -> dict[str, Scalar]:
