@@ -9,6 +9,7 @@ from prirec.cli.contenders import CHOSEN, contenders
 from support.shell import told
 from support.terminal import watch
 
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("a demo that is watched")]
 STAGES = ("loading", "making the city", "writing the city and the run", "drawing the report")
 MODELS = {model.name: model.settings.iterations for model in contenders(0)}
 

@@ -10,6 +10,7 @@ from prirec.engines.state import Passed
 from support.shell import call, write_city
 from support.terminal import watch
 
+pytestmark = pytest.mark.xdist_group("a training that is watched")
 ITERATIONS = 5
 BAR = re.compile(r"training +━+[╸╺]?━* +(\d+)/5 +(loss \d\.\d{4}|waiting|preparing)(, measuring)? +[-\d]:")
 
