@@ -11,15 +11,12 @@ from prirec.data.city import CityPlan
 from prirec.data.city.plan import TOKYO
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
-from support.shell import call
+from support.shell import call, make_city_by_command
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made") / "city"
-    found = call("data", "make", folder, "--people", 150, "--places", 40, "--records", 3000, "--seed", 3)
-    assert found.exit_code == 0
-    return folder
+    return make_city_by_command(tmp_path_factory.mktemp("made") / "city")
 
 
 def test_make_has_the_sizes_of_a_city_plan_by_default():

@@ -8,15 +8,12 @@ from prirec.data.folder import read_folder
 from prirec.evaluate.experiment import set_up
 from prirec.settings import Settings
 from prirec.settings_file import apply
-from support.shell import call
+from support.shell import call, make_city_by_command
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made") / "city"
-    found = call("data", "make", folder, "--people", 150, "--places", 40, "--records", 3000, "--seed", 3)
-    assert found.exit_code == 0
-    return folder
+    return make_city_by_command(tmp_path_factory.mktemp("made") / "city")
 
 
 def test_describe_prints_table_2_and_no_ids(city):

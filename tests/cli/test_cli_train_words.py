@@ -60,6 +60,17 @@ def test_weights_of_one_are_refused_with_the_reason_and_by_name_watched_as_they_
     assert "larger than the bound" in flat(watched.stderr)
 
 
+@pytest.mark.parametrize(
+    "words", [("--preset", "rounds", "--neighbours", 120), ("--preset", "paper"), ("--preset", "fm")]
+)
+def test_the_settings_that_a_run_has_saved_train_another(city, tmp_path, words):
+    assert call("train", city, "--out", tmp_path / "one", "--iterations", 1, *words).exit_code == 0
+    again = call("train", city, "--out", tmp_path / "other", "--settings", tmp_path / "one" / "settings.toml")
+    assert again.exit_code == 0, again.stderr
+    for file in ("interaction.npy", "linear.npy"):
+        assert (tmp_path / "other" / file).read_bytes() == (tmp_path / "one" / file).read_bytes()
+
+
 @pytest.mark.parametrize("name", READ_BY)
 def test_every_setting_that_only_some_trainings_read_is_one(name):
     section, _, key = name.rpartition(".")

@@ -33,3 +33,10 @@ def write_city(folder: Path, *, seed: int = 1) -> Path:
     """A made-up one, with people enough to train on."""
     write_folder(make_city(CityPlan(people=260, places=80, records=5200), np.random.default_rng(seed)), folder)
     return folder
+
+
+def make_city_by_command(folder: Path) -> Path:
+    """The same by `prirec data make`: 150 people, 40 places, 3,000 records."""
+    found = call("data", "make", folder, "--people", 150, "--places", 40, "--records", 3000, "--seed", 3)
+    assert found.exit_code == 0, found.stderr
+    return folder

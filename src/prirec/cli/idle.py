@@ -44,7 +44,7 @@ READ_BY = {
     "privacy.interaction": BUDGET, "privacy.quality": BUDGET, "privacy.local": BUDGET,
     "stopping.share": PATIENCE,
 }  # fmt: skip
-SET_TOGETHER = ("neighbours.count", "neighbours.size")  # by --neighbours: a schedule reads one of the two
+SET_TOGETHER = ("neighbours.count", "neighbours.size")  # --neighbours sets both, and a run saves both
 
 
 def refuse_idle(settings: Settings, *, neighbours: int | None, engine: str) -> None:
@@ -54,9 +54,10 @@ def refuse_idle(settings: Settings, *, neighbours: int | None, engine: str) -> N
         raise UsageError("--neighbours has no meaning here: the centralised model has no neighbours")
     if engine in ("plain", "protocol") and central:
         raise UsageError(f"--engine {engine} has no meaning here: the centralised model has one engine; leave it out")
+    together = SET_TOGETHER if settings.neighbours.count == settings.neighbours.size else ()
     for name in settings_file.changed(settings, since=preset(settings.preset)):
         reader = READ_BY.get(name, EVERY)
-        if not reader.there(settings) and not (neighbours is not None and name in SET_TOGETHER):
+        if not reader.there(settings) and name not in together:
             raise UsageError(
                 f"{name} is read by {reader.called} alone, which this training has not; leave it as it was"
             )
