@@ -1,15 +1,20 @@
 """Sums side by side are the sums one by one, to the last bit; and what runs for every record counts no references."""
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
-from numba import jit
+from numba import jit, njit
 from numba.core.errors import TypingError
 
 from prirec.compiled import kernel
-from prirec.model import lanes
-from prirec.model.kernels import add_loss, add_pull, add_pull_of, dot, loss, odds
+from prirec.model import entries, lanes, pull_lanes, row_lanes
+from prirec.model.kernels import add_loss, add_pull, dot, loss, odds
 from prirec.model.round_steps import Encoder, contribute_models, step_people
 from prirec.model.sample_pass import sample_pass
+
+L, D = 16, 11  # lanes, and rows of V
 
 
 def random(seed: int) -> np.random.Generator:
@@ -22,64 +27,113 @@ def one_by_one(T, first, x, pull):
 
 
 @kernel
-def side_by_side(V, first, x, pull):
-    return add_pull_of(V, first, x, pull)
-
-
-@kernel
-def four(w, first, x):
-    return lanes.four_sums(w, first, x)
-
-
-@kernel
 def product(w, first, x):
     return dot(w, first, x)
 
 
-@kernel
-def lost(margins):
-    losses, product = 0.0, 1.0
-    for margin in margins:
-        losses, product = add_loss(losses, product, margin, odds(1.0, margin))
-    return losses + np.log(product)
+@cache
+def compiled(meaning: Callable) -> Callable:
+    """What kernels get instead of it."""
+    return njit(lambda *given: meaning(*given))
 
 
-@kernel
-def lost_one_by_one(margins):
-    losses = 0.0
-    for margin in margins:
-        losses += loss(1.0, margin)
-    return losses
+def real(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape)
 
 
-def pulled(seed: int, dimension: int, many: int, first: int, kind: type) -> tuple[tuple, tuple]:
-    """A pull of features first, first + 1, ... to which something was added before: one by one, and side by side."""
-    rng = random(seed)
-    V, x = rng.normal(size=(first + many + 2, dimension)), rng.normal(size=many).astype(kind)
-    before = rng.normal(size=dimension)
-    plain, wide = before.copy(), np.zeros(lanes.whole_lanes(dimension))
-    wide[:dimension] = before
-    square = one_by_one(np.ascontiguousarray(V.T), first, x, plain)
-    fast = side_by_side(lanes.in_lanes(V), first, x, wide)
-    assert not wide[dimension:].any()
-    return (square, plain.tolist()), (fast, wide[:dimension].tolist())
+def touched(rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(D).astype(np.int32)
+
+
+def noted(rng: np.random.Generator) -> np.ndarray:
+    return (rng.random(D) < 0.3).astype(np.int32)
+
+
+def some_entries(rng: np.random.Generator, many: int) -> tuple:
+    """Features that stand from row 3 on, of which the second and `many` - 1 more count."""
+    return 3, rng.permutation(8).astype(np.int32), real(rng, 8).astype(np.float32), 1, 1 + many
+
+
+def context(rng: np.random.Generator, many: int) -> tuple:
+    return 4, real(rng, many).astype(np.float32)
+
+
+def half_absent(rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(9) < 0.5, 0.0, real(rng, 9)).astype(np.float32)
+
+
+def words(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(2**64, size=shape, dtype=np.uint64)
+
+
+GIVEN: dict[Callable, Callable[[np.random.Generator, int], tuple]] = {
+    lanes.four_sums: lambda rng, n: (real(rng, 23), 3, real(rng, 15 + n)),
+    lanes.add_times: lambda rng, n: (real(rng, 23), 3, real(rng, 10 + n).astype(np.float32), 0.7),
+    pull_lanes.pull_of_entries: lambda rng, n: (real(rng, D, L), *some_entries(rng, n), real(rng, 4, L), 2, 8),
+    pull_lanes.pairs_lanes: lambda rng, n: (
+        real(rng, D, L), *context(rng, n), real(rng, 1, L), real(rng, 3, L), 1, real(rng, 1, L), 8
+    ),
+    row_lanes.collect_features: lambda rng, n: (
+        real(rng, D, L), *context(rng, n), 0.7, real(rng, 1, L), real(rng, D, L), 8
+    ),
+    row_lanes.collect_entries: lambda rng, n: (
+        real(rng, D, L), *some_entries(rng, n), 0.7, real(rng, 1, L), 1.3, real(rng, D, L), 8
+    ),
+    row_lanes.add_row: lambda rng, _: (real(rng, 1, L), real(rng, 1, L), 0.7, 8),
+    row_lanes.square_of_rows: lambda rng, n: (real(rng, D, L), touched(rng), n, 8),
+    row_lanes.take_rows: lambda rng, n: (real(rng, D, L), noted(rng), touched(rng), n, 0.7, real(rng, D * L), 8),
+    row_lanes.add_rows_at: lambda rng, n: (words(rng, D, L), touched(rng), n, words(rng, D * L), 8),
+    entries.entries_score: lambda rng, n: (real(rng, 23), *some_entries(rng, n)),
+    entries.add_entries: lambda rng, n: (real(rng, 23), *some_entries(rng, n), 0.7),
+    entries.note_entries: lambda rng, n: (some_entries(rng, n)[1], 1, 1 + n, 3, noted(rng), touched(rng), 3),
+    entries.note_present: lambda rng, _: (half_absent(rng), np.zeros(10, dtype=np.int32), np.zeros(10)),
+}  # fmt: skip
+
+
+def outcome(of: Callable, given: tuple) -> tuple:
+    """What it returns, and what its arrays hold then."""
+    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
+    answer = of(*copies)
+    return answer, [one.tolist() for one in copies if isinstance(one, np.ndarray)]
+
+
+@pytest.mark.parametrize("meaning", list(GIVEN), ids=lambda meaning: meaning.__name__)
+def test_compiled_lanes_are_what_python_says_of_them_to_the_last_bit(meaning):
+    fast = compiled(meaning)
+    for seed in range(18):
+        given = GIVEN[meaning](random(seed), seed % 6)
+        assert outcome(fast, given) == outcome(meaning, given)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("many", [0, 1, 4, 9, 22])
 @pytest.mark.parametrize("dimension", [1, 5, 8, 11, 16, 19])
 def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
-    plain, fast = pulled(dimension + many, dimension, many, 3, kind)
-    assert plain == fast
+    """Of features that are all there; those that are 0 pull nowhere."""
+    rng, width = random(dimension + many), lanes.whole_lanes(dimension)
+    V, x, plain = rng.normal(size=(many + 5, dimension)), rng.normal(size=many).astype(kind), np.zeros(dimension)
+    own = one_by_one(np.ascontiguousarray(V.T), 3, x, plain)
+    wide, squares = np.full((2, width), np.nan), 0.0
+    for at in range(0, width, lanes.LANES):
+        all_of_them = np.arange(many, dtype=np.int32)
+        squares += compiled(pull_lanes.pull_of_entries)(lanes.in_lanes(V), 3, all_of_them, x, 0, many, wide, 1, at)
+    assert wide[1, :dimension].tolist() == plain.tolist()
+    assert not wide[1, dimension:].any()
+    assert squares == pytest.approx(own, rel=1e-14)
 
 
-def test_without_a_compiler_lanes_say_the_same():
-    rng = random(5)
-    V, x, w = rng.normal(size=(7, lanes.LANES)), rng.normal(size=4), rng.normal(size=23)
-    plain, fast = np.ones(lanes.LANES), np.ones(lanes.LANES)
-    assert lanes.add_pull_lanes(V, 2, x, plain, 0, 0.0) == side_by_side(V, 2, x, fast)
-    assert plain.tolist() == fast.tolist()
-    assert lanes.four_sums(w, 3, w[2:21]) == four(w, 3, w[2:21])
+def test_rows_filled_up_to_lanes_are_emptied_again():
+    V = random(3).normal(size=(4, 11))
+    assert lanes.out_of_lanes(lanes.in_lanes(V), 11).tolist() == V.T.ravel().tolist()
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (7, 16), (3,), (0, 8)])
+@pytest.mark.parametrize("dtype", [np.float64, np.uint64])
+def test_lines_begin_where_memory_hands_them_over(shape, dtype):
+    made = lanes.in_lines(*shape, dtype=dtype)
+    assert (made.shape, made.dtype, made.any()) == (shape, dtype, False)
+    assert made.flags.c_contiguous
+    assert not made.size or made.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -104,12 +158,28 @@ def test_a_loss_is_right_for_any_score(margin):
     assert np.isnan(lost(np.array([margin, np.nan])))
 
 
+@kernel
+def lost(margins):
+    losses, product = 0.0, 1.0
+    for margin in margins:
+        losses, product = add_loss(losses, product, margin, odds(1.0, margin))
+    return losses + np.log(product)
+
+
+@kernel
+def lost_one_by_one(margins):
+    losses = 0.0
+    for margin in margins:
+        losses += loss(1.0, margin)
+    return losses
+
+
 SCATTERED, WHOLE, LOCKED = np.ones(16)[::2], np.ones(8, dtype=np.int64), np.ones(8)
 LOCKED.flags.writeable = False
 
 
 @pytest.mark.parametrize(
-    ("x", "pull", "reason"),
+    ("x", "out", "reason"),
     [
         (SCATTERED, np.ones(8), "contiguous"),
         (WHOLE, np.ones(8), "contiguous"),
@@ -118,25 +188,17 @@ LOCKED.flags.writeable = False
         (np.ones(3), np.ones(8, dtype=np.float32), "written to"),
     ],
 )
-def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, pull, reason):
+def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out, reason):
     with pytest.raises(TypingError, match=reason):
-        side_by_side(np.ones((9, 8)), 0, x, pull)
-    assert (pull == 1).all()
+        compiled(lanes.add_times)(out, 0, x, 1.0)
+    assert (out == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("shape", "first", "many"), [((4, 5), 0, 5), ((4, 16), 0, 8), ((4, 8), 0, 5), ((2, 8), 0, 8), ((4, 8), 2, 8)]
-)
-def test_lanes_refuse_shapes_that_would_reach_beyond_an_array(shape, first, many):
-    pull = np.ones(many)
-    with pytest.raises(ValueError, match="whole lanes"):
-        side_by_side(np.ones(shape), first, np.ones(3), pull)
-    assert (pull == 1).all()
-
-
-def test_products_refuse_numbers_that_do_not_stand_next_to_each_other():
-    with pytest.raises(TypingError, match="contiguous"):
-        four(np.ones(8), 0, SCATTERED)
+def test_numbers_of_features_are_no_reals_and_words_of_the_ring_no_numbers():
+    with pytest.raises(TypingError, match="int32"):
+        compiled(entries.entries_score)(np.ones(8), 0, np.ones(3), np.ones(3), 0, 3)
+    with pytest.raises(TypingError, match="uint64"):
+        compiled(row_lanes.add_rows_at)(np.ones((4, 8)), np.zeros(4, dtype=np.int32), 1, np.ones(8, dtype=np.uint64), 0)
 
 
 def test_what_runs_for_every_record_counts_no_references():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from prirec.model import as_printed
+from prirec.model.contribution import contribution_of, work
 from prirec.model.latent import LatentRates
-from prirec.model.local_step import Rates, contribution_of, local_step, work
+from prirec.model.local_step import Rates, local_step
 from prirec.model.public_half import place_rows, public
 from support.one_step import CATALOGUE, PEOPLE, D, Device, K, Stepped, device, literal, stepped
 
@@ -25,17 +26,47 @@ def bits(found: Stepped) -> tuple[bytes, ...]:
     return tuple(part.tobytes() for part in (found.w, found.u, found.gradient, found.factors))
 
 
+def assert_as_printed(here: Device, rates: Rates, seed: int = 0) -> Stepped:
+    """The kernel does to a device what the literal loop says, in some order."""
+    order = np.random.default_rng(seed).permutation(len(here.own.place))
+    wanted, found = literal(here, order, rates), stepped(here, order, rates)
+    for name in ("w", "u", "gradient", "factors"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-12)
+    assert found.loss == pytest.approx(wanted.loss, rel=1e-10)
+    return found
+
+
 @WITH_AND_WITHOUT
 @pytest.mark.parametrize("rates", [CLIPPED, RATES], ids=["clipped", "not clipped"])
 @pytest.mark.parametrize("records", [0, 1, 2, 17])
 def test_local_step_equals_a_literal_loop(records, rates, latent):
     for seed in range(5):
-        here = device(records, seed, latent=latent)
-        order = np.random.default_rng(seed).permutation(records)
-        wanted, found = literal(here, order, rates), stepped(here, order, rates)
-        for name in ("w", "u", "gradient", "factors"):
-            np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-12)
-        assert found.loss == pytest.approx(wanted.loss, rel=1e-10)
+        assert_as_printed(device(records, seed, latent=latent), rates, seed)
+
+
+@pytest.mark.parametrize("lambda_w", [0.0, 1.0, 1 / 0.6, 2.0], ids=["none", "0.4", "all", "beyond 0"])
+def test_a_penalty_that_takes_nearly_everything_is_right_over_hundreds_of_records(lambda_w):
+    """0.4 is kept of W_i in each of 400 records, 1e-159 of it in all; or nothing; or -0.2."""
+    assert_as_printed(device(400, 1), RATES._replace(lambda_w=lambda_w))
+
+
+def test_features_that_are_0_are_as_good_as_printed():
+    here = device(9, 2)
+    for features in (here.own.person[1:], here.places[::2], here.places[:, 1], here.own.context[:, 0]):
+        features[...] = 0.0
+    found = assert_as_printed(here, RATES)
+    assert np.flatnonzero(found.gradient.any(axis=1)).tolist() == [0, PEOPLE, PEOPLE + 2, D - 1]
+
+
+@pytest.mark.parametrize(
+    ("features", "dimension", "entries"), [(D - 1, K, D + 1), (D, K + 8, D + 1), (D, K, D)], ids=["D", "K", "W_i"]
+)
+def test_room_for_another_shape_is_refused(features, dimension, entries):
+    here = device(3, 1)
+    shared = public(here.V, place_rows(here.places), first=PEOPLE, factors=here.P)
+    room, made = work(dimension, features), contribution_of(dimension, features)
+    with pytest.raises(ValueError, match="must"):
+        local_step(here.w[:entries].copy(), here.u, shared, here.own, in_order(here), RATES, room, made)
 
 
 def test_the_latent_gradients_as_printed_are_those_of_the_objective():

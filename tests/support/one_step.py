@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prirec.model import as_printed
-from prirec.model.local_step import Own, Rates, contribution_of, local_step, work
+from prirec.model.contribution import contribution_of, work
+from prirec.model.local_step import Own, Rates, local_step
 from prirec.model.public_half import place_rows, public
 
 PEOPLE, PLACES, CONTEXT, K, CATALOGUE = 2, 3, 2, 4, 6
@@ -77,7 +78,7 @@ def literal(of: Device, order: np.ndarray, rates: Rates) -> Stepped:
 def stepped(of: Device, order: np.ndarray, rates: Rates) -> Stepped:
     """The same by the kernel; the device's w and u are moved."""
     made = contribution_of(K, D, latent=of.latent, places=CATALOGUE, records=len(order))
-    made.interaction[:] = np.nan
+    made.interaction.gradient[:] = np.nan
     shared = public(of.V, place_rows(of.places), first=PEOPLE, factors=of.P)
     lost = local_step(of.w, of.u, shared, of.own, order.astype(np.int32), rates, work(K, D), made)
     whole = made.whole()

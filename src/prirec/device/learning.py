@@ -17,8 +17,9 @@ from prirec.engines.randomness import iteration_key
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.keyed import mix, shuffle
+from prirec.model.contribution import contribution_of, work
 from prirec.model.kernels import shrink
-from prirec.model.local_step import contribution_of, local_step, rates_of, work
+from prirec.model.local_step import local_step, rates_of
 from prirec.model.public_half import public
 from prirec.model.round_steps import away_from, mix_model
 from prirec.privacy.budget import popularity_entries
@@ -109,7 +110,7 @@ def _moved(
     lost = local_step(w, no_latent, shared, records.own, order, rates, work(K, D), made)  # (d)
     if not np.isfinite(w).all():
         raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
-    return w, made.interaction, lost / max(len(order), 1)
+    return w, made.whole(), lost / max(len(order), 1)
 
 
 def _order(records: Records, settings: Settings, iteration: int) -> np.ndarray:

@@ -24,12 +24,11 @@ class LaidOut(NamedTuple):
         laid: RealArray = of_catalogue[self.order]
         return laid
 
-    def in_catalogue(self, total: RingArray, *, latent: int) -> RingArray:
-        """A sum over everyone as kernels have it, with the rows of P as the catalogue has them: (K * D + J * K')."""
-        first = len(total) - latent * len(self.order)
-        rows = np.zeros((self.places, latent), dtype=total.dtype)
-        rows[self.order] = total[first:].reshape(len(self.order), latent)
-        return np.concatenate([total[:first], rows.ravel()]) if latent else total
+    def in_catalogue(self, total: RingArray) -> RingArray:
+        """A sum of rows of P as they are laid out here, as the catalogue has them: (J * K',)."""
+        rows = np.zeros((self.places, len(total) // max(len(self.order), 1)), dtype=total.dtype)
+        rows[self.order] = total.reshape(len(self.order), rows.shape[1])
+        return rows.ravel()
 
 
 def laid_out(samples: Samples) -> LaidOut:

@@ -20,8 +20,10 @@ from prirec.engines.participation import Standing, opens, standing
 from prirec.engines.randomness import iteration_key
 from prirec.engines.state import Passed, State, centres, mixes, move_public
 from prirec.features.samples import Samples
+from prirec.model.contribution import contribution_of, work
+from prirec.model.lanes import in_lines, out_of_lanes
 from prirec.model.latent import Latent, no_latent
-from prirec.model.local_step import contribution_of, rates_of, work
+from prirec.model.local_step import rates_of
 from prirec.model.public_half import public
 from prirec.model.round_steps import Mixing, contribute_models, step_people
 from prirec.settings import Settings
@@ -135,21 +137,24 @@ class Rounds:
         losses = np.zeros(len(self.samples.ids))
         longest = int(self.samples.train.counts().max(initial=0))
 
-        def step(block: Block) -> np.ndarray:
-            total, made = code.ring.zeros(K * D + J * L), contribution_of(K, D, latent=L, places=J, records=longest)
+        def step(block: Block) -> tuple[np.ndarray, np.ndarray]:
+            made = contribution_of(K, D, latent=L, places=J, records=longest)
+            room, encoded = work(K, D), in_lines(shared.lanes.size, dtype=np.uint64)
+            of_interaction, of_factors = in_lines(*shared.lanes.shape, dtype=np.uint64), code.ring.zeros(J * L)
             fine = step_people(
                 state.linear, latent.vectors, block, there.present, there.counted, mixing, shared, self.city.everyone,
-                key, rates, code.encoder, work(K, D), np.empty(longest, dtype=np.int32), made, total, losses,
+                key, rates, code.encoder, room, np.empty(longest, dtype=np.int32), made, encoded, of_interaction,
+                of_factors, losses,
             )  # fmt: skip
             if not fine:
                 raise outside(code.ring.bound)
-            return total
+            return of_interaction, of_factors
 
-        parts = self.each(step, self.blocks)
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-        return self.city.in_catalogue(total, latent=L), losses
+        of_interaction, of_factors = (
+            np.sum(parts, axis=0, dtype=parts[0].dtype) for parts in zip(*self.each(step, self.blocks), strict=True)
+        )
+        by_component = out_of_lanes(of_interaction, K).astype(code.ring.dtype)
+        return np.concatenate([by_component, self.city.in_catalogue(of_factors)]), losses
 
     def latent(self, state: State) -> Latent:
         return state.latent or no_latent(len(self.samples.ids), len(self.samples.places))

@@ -17,8 +17,9 @@ from prirec.engines.sums import InTheClear, Sums
 from prirec.features.samples import Samples
 from prirec.graph.random_draw import draw
 from prirec.keyed import Word, mix, shuffle
+from prirec.model.contribution import contribution_of, work
 from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.local_step import Own, contribution_of, local_step, rates_of, work
+from prirec.model.local_step import Own, local_step, rates_of
 from prirec.model.models import Models
 from prirec.model.public_half import Public, place_rows, public
 from prirec.model.round_steps import away_from, mix_model
@@ -102,7 +103,7 @@ class Rounds:
         order = np.empty(len(own.place), dtype=np.int32)
         shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
         rates = rates_of(settings, clip=self.codes.interaction.clip)
-        (J, L), (K, D) = shared.factors.shape, shared.transposed.shape
+        (J, L), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
         made = contribution_of(K, D, latent=L, places=J, records=len(order))
         lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
         return made.whole(), lost

@@ -23,8 +23,9 @@ from prirec.experiments.questions import Questions
 from prirec.experiments.read_gradient import likeness, read, switches
 from prirec.experiments.rivals import dmf
 from prirec.features.samples import Records, Samples
+from prirec.model.contribution import contribution_of, work
 from prirec.model.kernels import residual
-from prirec.model.local_step import Own, contribution_of, local_step, rates_of, work
+from prirec.model.local_step import Own, local_step, rates_of
 from prirec.model.models import Models
 from prirec.model.scoring import scores
 from prirec.types import IndexArray, RealArray, RingArray
@@ -188,7 +189,7 @@ def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
     """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
     models are not: they are taken to be 0."""
     samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
-    (J, L), (K, D) = shared.factors.shape, shared.transposed.shape
+    (J, L), (D, K) = shared.factors.shape, scene.state.interaction.shape
     rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=L, places=J, records=1)
     made = np.empty((len(places), K * D + J * L))
     for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):

@@ -7,8 +7,8 @@ x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/
 from math import exp, inf, log, log1p, nan, sqrt
 
 from prirec.compiled import inlined
-from prirec.model.lanes import LANES, add_pull_lanes, four_sums
-from prirec.types import FeatureArray, RealArray
+from prirec.model.lanes import four_sums
+from prirec.types import FeatureArray, RealArray, ValueArray
 
 _MARGIN = 35.0  # ln(1 + exp(35)) is 35 and 6e-16, less than its last bit
 _PRODUCT = 1e200  # far from the largest float64, even after one more factor of 1 + exp(_MARGIN)
@@ -36,7 +36,7 @@ def linear_score(w: RealArray, x: RealArray) -> float:
 
 
 @inlined
-def add_pull(T: RealArray, first: int, x: RealArray | FeatureArray, pull: RealArray) -> float:
+def add_pull(T: RealArray, first: int, x: ValueArray, pull: RealArray) -> float:
     """Adds the pull of features first, first + 1, ... with values x to `pull` (K,); returns sum_d x_d^2 |v_d|^2."""
     square = 0.0
     for k in range(T.shape[0]):
@@ -47,17 +47,6 @@ def add_pull(T: RealArray, first: int, x: RealArray | FeatureArray, pull: RealAr
             own += term * term
         pull[k] += total
         square += own
-    return square
-
-
-@inlined
-def add_pull_of(V: RealArray, first: int, x: FeatureArray, pull: RealArray) -> float:
-    """add_pull with V in lanes (D, L), to the same bits in a fraction of the time."""
-    if V.shape[1] != pull.size or V.shape[1] % LANES != 0 or first + x.size > V.shape[0]:
-        raise ValueError("V and the pull must be in whole lanes, and V have a row for each feature")
-    square = 0.0
-    for at in range(0, V.shape[1], LANES):
-        square = add_pull_lanes(V, first, x, pull, at, square)
     return square
 
 
@@ -154,7 +143,7 @@ def interaction_gradient(
 
 
 @inlined
-def dot(w: RealArray, first: int, x: RealArray | FeatureArray) -> float:
+def dot(w: RealArray, first: int, x: ValueArray) -> float:
     """The sum of w[first + d] x[d], in four interleaved sums: a single one would wait for itself at every step."""
     s0, s1, s2, s3 = four_sums(w, first, x)
     for d in range(x.size // 4 * 4, x.size):

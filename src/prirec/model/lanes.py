@@ -1,22 +1,17 @@
 """Sums side by side. The compiler may not reorder a sum, so it adds one number after the other; but the K sums of a
 pull do not depend on each other, and side by side they take the time of one. To the same bits as one by one."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
 
-from prirec.types import FeatureArray, RealArray
+from prirec.model import lane_code as code
+from prirec.types import RealArray, RingArray, ValueArray
 
 LANES = 8  # sums side by side in a pull
-_REAL, _INDEX, _WORD = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
-_ALIGN = 4  # bytes: lanes may begin at any number
-_emitting: Any = cgutils
+_LINE = 64  # bytes that memory hands over together
+_FOUR = 4  # sums side by side in a product
 _kinds: Any = types
 
 
@@ -25,29 +20,35 @@ def whole_lanes(dimension: int) -> int:
     return -(-dimension // LANES) * LANES
 
 
+def in_lines(*shape: int, dtype: Any = np.float64) -> Any:
+    """Zeros that begin where a line of memory begins: lanes that lie in two lines take twice the time."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = np.zeros(size + _LINE, dtype=np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size].view(dtype).reshape(shape)
+
+
 def in_lanes(interaction: RealArray) -> RealArray:
     """V (D, K) with rows filled up with zeros, which pull nowhere: (D, L)."""
     D, K = interaction.shape
-    rows = np.zeros((D, whole_lanes(K)))
+    rows: RealArray = in_lines(D, whole_lanes(K))
     rows[:, :K] = interaction
     return rows
 
 
-def add_pull_lanes(V: RealArray, first: int, x: FeatureArray, pull: RealArray, at: int, square: float) -> float:
-    """kernels.add_pull for components at, ..., at + 7, with V (D, L) and pull (L,) in whole lanes; returns `square` and
-    what they add to it."""
-    total, own = np.zeros(LANES), np.zeros(LANES)
-    for d in range(x.size):
-        term = V[first + d, at : at + LANES] * float(x[d])
-        total += term
-        own += term * term
-    pull[at : at + LANES] += total
-    for k in range(LANES):
-        square += float(own[k])
-    return square
+def out_of_lanes(rows: RealArray | RingArray, dimension: int) -> Any:
+    """(D, L) to (K * D,): component after component, as a gradient of V is summed."""
+    return rows[:, :dimension].T.ravel()
 
 
-def four_sums(w: RealArray, first: int, x: FeatureArray | RealArray) -> tuple[float, float, float, float]:
+def added_up(lanes: RealArray) -> float:
+    """The sum of lanes: the second half is added to the first, until one is left."""
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return float(lanes[0])
+
+
+def four_sums(w: RealArray, first: int, x: ValueArray) -> tuple[float, float, float, float]:
     """The sums of w[first + d] x[d] with d = 0, 1, 2 and 3 modulo 4, without the last few that do not make four."""
     sums = [0.0] * 4
     for d in range(x.size // 4 * 4):
@@ -55,123 +56,33 @@ def four_sums(w: RealArray, first: int, x: FeatureArray | RealArray) -> tuple[fl
     return sums[0], sums[1], sums[2], sums[3]
 
 
-def _vector(lanes: int, value: float | None = None) -> Any:
-    """All lanes the same; without a value, as they come."""
-    kind = ir.VectorType(_REAL, lanes)
-    return ir.Constant(kind, ir.Undefined if value is None else [value] * lanes)
+def add_times(out: RealArray, first: int, x: ValueArray, much: float) -> None:
+    """out[first + d] += much x[d]."""
+    out[first : first + x.size] += much * x.astype(np.float64)
 
 
-def _spread(builder: Any, value: Any, lanes: int) -> Any:
-    """One number in every lane."""
-    first = builder.insert_element(_vector(lanes), value, ir.Constant(_INDEX, 0))
-    return builder.shuffle_vector(first, _vector(lanes), ir.Constant(ir.VectorType(_INDEX, lanes), [0] * lanes))
+@code.compiles(four_sums, _kinds.UniTuple(types.float64, _FOUR))
+def _emit_sums(builder: Any, w: Any, first: Any, x: Any) -> Any:
+    many = builder.udiv(builder.extract_value(x.shape, 0), code.word(_FOUR))
+    total = code.start_at(builder, code.vector(_FOUR, 0.0))
+    with code.entries(builder, code.word(0), many) as at:
+        where = builder.mul(at, code.word(_FOUR))
+        own = code.read(builder, w, builder.add(first, where), _FOUR)
+        code.add_to(builder, total, builder.fmul(own, code.read(builder, x, where, _FOUR)))
+    sums = builder.load(total)
+    return code.packed(builder, [code.lane(builder, sums, at) for at in range(_FOUR)])
 
 
-def _lane(builder: Any, vector: Any, lane: int) -> Any:
-    return builder.extract_element(vector, ir.Constant(_INDEX, lane))
-
-
-def _place(builder: Any, array: Any, where: Any, lanes: int) -> Any:
-    """Where in memory the lanes from array[where] on stand."""
-    first = builder.gep(array.data, [where])
-    return builder.bitcast(first, ir.VectorType(first.type.pointee, lanes).as_pointer())
-
-
-def _lanes(builder: Any, array: Any, where: Any, lanes: int) -> Any:
-    """array[where], array[where + 1], ... as float64."""
-    read = builder.load(_place(builder, array, where, lanes), align=_ALIGN)
-    return read if read.type.element == _REAL else builder.fpext(read, ir.VectorType(_REAL, lanes))
-
-
-def _add_to(builder: Any, total: Any, term: Any) -> None:
-    builder.store(builder.fadd(builder.load(total), term), total)
-
-
-def _number(builder: Any, array: Any, where: Any) -> Any:
-    value = builder.load(builder.gep(array.data, [where]))
-    return value if value.type == _REAL else builder.fpext(value, _REAL)
-
-
-def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """The arguments, with arrays opened."""
-    pairs = zip(signature.args, arguments, strict=True)
-    return [context.make_array(t)(context, builder, a) if isinstance(t, types.Array) else a for t, a in pairs]
-
-
-def _contiguous(*arrays: Any) -> None:
-    """Lanes are read straight from memory, so their numbers must stand next to each other there."""
-    for array in arrays:
-        fine = isinstance(array, types.Array) and array.layout == "C" and array.dtype in (types.float32, types.float64)
-        if not fine:
-            raise TypingError("lanes need contiguous arrays of reals")
-
-
-def _writable(array: Any) -> None:
-    if not array.mutable or array.dtype != types.float64:
-        raise TypingError("lanes are written to arrays of float64 that may be written to")
-
-
-def _emit_pull(_typing: Any, V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) -> tuple[Any, Any]:
-    _contiguous(V, x, pull)
-    _writable(pull)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        V, first, x, pull, at, square = _arrays(context, builder, signature, arguments)
-        many, width = builder.extract_value(x.shape, 0), builder.extract_value(V.shape, 1)
-        total, own = (_emitting.alloca_once_value(builder, _vector(LANES, 0.0)) for _ in range(2))
-        with _emitting.for_range(builder, many) as loop:
-            where = builder.add(builder.mul(builder.add(first, loop.index), width), at)
-            term = builder.fmul(
-                _lanes(builder, V, where, LANES), _spread(builder, _number(builder, x, loop.index), LANES)
-            )
-            _add_to(builder, total, term)
-            _add_to(builder, own, builder.fmul(term, term))
-        out = _place(builder, pull, at, LANES)
-        moved = builder.fadd(_lanes(builder, pull, at, LANES), builder.load(total))
-        builder.store(moved, out, align=_ALIGN)
-        squares = builder.load(own)
-        for lane in range(LANES):
-            square = builder.fadd(square, _lane(builder, squares, lane))
-        return square
-
-    return types.float64(V, types.intp, x, pull, types.intp, types.float64), generate
-
-
-def _emit_sums(_typing: Any, w: Any, first: Any, x: Any) -> tuple[Any, Any]:
-    _contiguous(w, x)
-    answer = _kinds.UniTuple(types.float64, 4)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        w, first, x = _arrays(context, builder, signature, arguments)
-        many = builder.udiv(builder.extract_value(x.shape, 0), ir.Constant(_WORD, 4))
-        total = _emitting.alloca_once_value(builder, _vector(4, 0.0))
-        with _emitting.for_range(builder, many) as loop:
-            where = builder.mul(loop.index, ir.Constant(_WORD, 4))
-            own = _lanes(builder, w, builder.add(first, where), 4)
-            _add_to(builder, total, builder.fmul(own, _lanes(builder, x, where, 4)))
-        sums = builder.load(total)
-        return context.make_tuple(builder, answer, [_lane(builder, sums, lane) for lane in range(4)])
-
-    return answer(w, types.intp, x), generate
-
-
-_pull: Any = intrinsic(_emit_pull)
-_sums: Any = intrinsic(_emit_sums)
-
-
-def _compiled_pull(V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) -> Callable[..., Any]:
-    def call(V: Any, first: Any, x: Any, pull: Any, at: Any, square: Any) -> Any:  # numba asks for the same signature
-        return _pull(V, first, x, pull, at, square)
-
-    return call
-
-
-def _compiled_sums(w: Any, first: Any, x: Any) -> Callable[..., Any]:
-    def call(w: Any, first: Any, x: Any) -> Any:
-        return _sums(w, first, x)
-
-    return call
-
-
-overload(add_pull_lanes, inline="always")(_compiled_pull)
-overload(four_sums, inline="always")(_compiled_sums)
+@code.compiles(add_times, writes=["out"])
+def _emit_times(builder: Any, out: Any, first: Any, x: Any, much: Any) -> None:
+    size = builder.extract_value(x.shape, 0)
+    many, wide = builder.udiv(size, code.word(_FOUR)), code.spread(builder, much, _FOUR)
+    with code.entries(builder, code.word(0), many) as at:
+        where = builder.mul(at, code.word(_FOUR))
+        to = builder.add(first, where)
+        more = builder.fmul(wide, code.read(builder, x, where, _FOUR))
+        code.write(builder, out, to, builder.fadd(code.read(builder, out, to, _FOUR), more))
+    with code.entries(builder, builder.mul(many, code.word(_FOUR)), size) as at:
+        to = builder.add(first, at)
+        moved = builder.fadd(code.number(builder, out, to), builder.fmul(much, code.number(builder, x, at)))
+        code.put(builder, out, to, moved)

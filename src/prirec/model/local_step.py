@@ -4,27 +4,22 @@ A sample X^ij is never put together: the person's part is the same in every reco
 and both are used as they are.
 """
 
-from math import log, sqrt
+from math import log
 from typing import NamedTuple
 
-import numpy as np
-
 from prirec.compiled import inlined
-from prirec.model.kernels import add_loss, add_pull_of, dot, odds, pair_score, residual_at, shrinkage
-from prirec.model.lanes import whole_lanes
-from prirec.model.latent import (
-    FactorRows,
-    LatentRates,
-    affinity,
-    collect_factor,
-    factor_rows,
-    forget,
-    latent_step,
-    weigh,
-)
+from prirec.model.contribution import Contribution, Touched, Work, clip
+from prirec.model.entries import add_entries, entries_score, note_entries, note_present
+from prirec.model.kernels import add_loss, dot, odds, residual_at
+from prirec.model.lanes import LANES, add_times
+from prirec.model.latent import LatentRates, affinity, collect_factor, forget, latent_step
 from prirec.model.public_half import Public
+from prirec.model.pull_lanes import pairs_lanes, pull_of_entries
+from prirec.model.row_lanes import add_row, collect_entries, collect_features
 from prirec.settings import Settings
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
+
+_LEAST = 1e-100  # of what lambda_w keeps before it is multiplied out: far from where numbers end
 
 
 class Own(NamedTuple):
@@ -49,96 +44,78 @@ def rates_of(settings: Settings, *, clip: float) -> Rates:
     return Rates(settings.linear.alpha, settings.model.lambda_w, clip, latent)
 
 
-class Work(NamedTuple):
-    """Room to compute in, so that a step allocates nothing."""
-
-    pull: RealArray  # (L,): K in whole lanes
-    base: RealArray  # (L,): the person's half of Eq. (1)
-    rates: RealArray  # (K + 1,): r pull_k of one record, and r
-    sums: RealArray  # (K + 1,): the same, summed over the records
-    total: RealArray  # (K + 1, D): sum of r pull_k x_d, and in the last row sum of r x_d^2
-
-
-def work(dimension: int, features: int) -> Work:
-    K, L, D = dimension, whole_lanes(dimension), features
-    return Work(np.empty(L), np.empty(L), np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)))
-
-
-class Contribution(NamedTuple):
-    """What one person adds to the sum over everyone, clipped as one vector."""
-
-    interaction: RealArray  # (K * D,): the mean over the records of Eq. (4) without lambda_v
-    factors: FactorRows  # the gradient of P, weighted
-
-    def whole(self) -> RealArray:
-        """Both as one vector (K * D + J * K'), with 0 for all places that the person has no record of."""
-        rows, many = self.factors, int(self.factors.many[0])
-        G = np.zeros((len(rows.row), rows.gradient.shape[1]))
-        G[rows.place[:many]] = rows.gradient[:many]
-        return np.concatenate([self.interaction, G.ravel()])
-
-
-def contribution_of(
-    dimension: int, features: int, *, latent: int = 0, places: int = 0, records: int = 0
-) -> Contribution:
-    """Room for the contribution of somebody with so many records."""
-    return Contribution(np.empty(dimension * features), factor_rows(places, records, latent))
+@inlined
+def _check_shapes(w: RealArray, shared: Public, own: Own, room: Work, touched: Touched) -> None:
+    """Lanes do not look at the size of an array."""
+    D, L = shared.lanes.shape
+    if L % LANES != 0 or shared.pulls.shape[1] != L or room.base.size != L or room.gradient.shape[1] != L:
+        raise ValueError("V, the pulls and the gradient must be in whole lanes, as many of them")
+    if w.size != D + 1 or own.person.size + own.context.shape[1] > D:
+        raise ValueError("W_i and V must have an entry and a row for each feature")
+    if room.gradient.shape[0] != D or room.noted.size != D or touched.gradient.size != D * L:
+        raise ValueError("the room to compute in must be for as many features as V has")
 
 
 @inlined
-def _step(w: RealArray, first: int, x: FeatureArray, pace: float) -> None:
-    """Eq. (3) without lambda_w, for features first, first + 1, ...; pace is alpha r."""
-    for d in range(x.size):
-        w[1 + first + d] -= pace * x[d]
+def _begin(V: RealArray, own: Own, room: Work, touched: IndexArray) -> tuple[int, int, float]:
+    """The person's features that are not 0, their half of Eq. (1), and the rows that they and the context touch:
+    returns how many features and rows these are, and the squares of what each feature adds."""
+    present, c, square = note_present(own.person, room.feature, room.value), own.context.shape[1], 0.0
+    many = note_entries(room.feature, 0, present, 0, room.noted, touched, 0)
+    for d in range(c):
+        touched[many + d] = V.shape[0] - c + d
+    for at in range(0, V.shape[1], LANES):
+        square += pull_of_entries(V, 0, room.feature, room.value, 0, present, room.base, 0, at)
+    room.sums[:] = 0.0
+    return present, many + c, square
 
 
 @inlined
-def _decay(w: RealArray, share: float) -> None:
-    """The lambda_w term of Eq. (3), for the whole linear model; share is 2 alpha lambda_w."""
+def _linear(w: RealArray, shared: Public, x: FeatureArray, j: int, m: int) -> float:
+    """Eq. (1), linear model, without the person's features: a record at place j with context x."""
+    start, stop = shared.offsets[j], shared.offsets[j + 1]
+    of_place = entries_score(w, 1 + m, shared.feature, shared.value, start, stop)
+    return float(w[0] + (of_place + dot(w, w.size - x.size, x)))
+
+
+@inlined
+def _pairs(shared: Public, x: FeatureArray, j: int, own_square: float, room: Work) -> float:
+    """Eq. (1), feature interaction model; fills room.pull."""
+    V, total = shared.lanes, -(own_square + shared.squares[j])
+    for at in range(0, V.shape[1], LANES):
+        total += pairs_lanes(V, V.shape[0] - x.size, x, room.base, shared.pulls, j, room.pull, at)
+    return float(0.5 * total)
+
+
+@inlined
+def _step(w: RealArray, shared: Public, x: FeatureArray, j: int, m: int, pace: float) -> None:
+    """Eq. (3) without lambda_w, and without the person's features; pace is alpha r."""
+    start, stop = shared.offsets[j], shared.offsets[j + 1]
+    w[0] -= pace
+    add_entries(w, 1 + m, shared.feature, shared.value, start, stop, -pace)
+    add_times(w, w.size - x.size, x, -pace)
+
+
+@inlined
+def _collect(
+    shared: Public, x: FeatureArray, j: int, m: int, r: float, room: Work, touched: IndexArray, many: int
+) -> int:
+    """Eq. (4) without lambda_v, and without the person's features; returns how many rows are touched now."""
+    V, feature, value = shared.lanes, shared.feature, shared.value
+    start, stop = shared.offsets[j], shared.offsets[j + 1]
+    for at in range(0, V.shape[1], LANES):
+        collect_entries(V, m, feature, value, start, stop, r, room.pull, 1.0, room.gradient, at)
+        collect_features(V, V.shape[0] - x.size, x, r, room.pull, room.gradient, at)
+        add_row(room.sums, room.pull, r, at)
+    return note_entries(feature, start, stop, m, room.noted, touched, many)
+
+
+@inlined
+def _settle(w: RealArray, room: Work, present: int, moved: float, keep: float) -> None:
+    """W_i itself, of which Eq. (3) has moved every entry: see local_step."""
+    add_entries(w, 1, room.feature, room.value, 0, present, -moved)
     for d in range(w.size):
-        w[d] -= share * w[d]
-
-
-@inlined
-def _collect(rates: RealArray, feature: int, x: float, total: RealArray) -> None:
-    """One feature's part of Eq. (4) that adds up over records."""
-    K = rates.size - 1
-    for k in range(K):
-        total[k, feature] += rates[k] * x
-    total[K, feature] += rates[K] * x * x
-
-
-@inlined
-def _collect_from(rates: RealArray, first: int, x: FeatureArray, total: RealArray) -> None:
-    """_collect for features first, first + 1, ..., along memory."""
-    K = rates.size - 1
-    for k in range(K):
-        row = total[k, first : first + x.size]
-        for d in range(x.size):
-            row[d] += rates[k] * x[d]
-    squares = total[K, first : first + x.size]
-    for d in range(x.size):
-        squares[d] += rates[K] * x[d] * x[d]
-
-
-@inlined
-def _mean_gradient(T: RealArray, total: RealArray, records: int, out: RealArray) -> None:
-    """Eq. (4) without lambda_v, mean over the records: r x_d (pull_k - v_dk x_d), its second half factored out."""
-    (K, D), share = T.shape, 1.0 / max(records, 1)
-    for k in range(K):
-        for d in range(D):
-            out[k * D + d] = (total[k, d] - T[k, d] * total[K, d]) * share
-
-
-@inlined
-def _clip(contribution: Contribution, rates: Rates) -> None:
-    """Both parts as one vector, no longer than the clip."""
-    g, G = contribution
-    factor = shrinkage(sqrt(dot(g, 0, g) + weigh(G, rates.latent.weight)), rates.clip)
-    if factor != 1.0:
-        for d in range(g.size):
-            g[d] *= factor
-        weigh(G, factor)
+        w[d] *= keep
 
 
 @inlined
@@ -147,45 +124,39 @@ def local_step(
     contribution: Contribution,
 ) -> float:  # fmt: skip
     """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in
-    place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss."""
-    T, V, offsets, feature, value, pulls, squares, P = shared
+    place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss.
+
+    Until the end W_i is `keep` times what w holds, so that lambda_w is one product a record; and the person's features,
+    which are the same in every record, have still to move w by -`moved` times themselves."""
     person, place, context, label = own
-    pull, base, rate, sums, total = room
-    K, m, moment = T.shape[0], person.size, T.shape[1] - context.shape[1]
-    total[:] = 0.0
-    sums[:] = 0.0
-    base[:] = 0.0
+    V, P, m, touched = shared.lanes, shared.factors, person.size, contribution.interaction.feature
+    _check_shapes(w, shared, own, room, contribution.interaction)
     forget(contribution.factors)
-    base_square, losses, product = add_pull_of(V, 0, person, base), 0.0, 1.0
+    present, many, own_square = _begin(V, own, room, touched)
+    flat, mine = entries_score(w, 1, room.feature, room.value, 0, present), room.value[:present]
+    length, losses, product, residuals, moved, keep = dot(mine, 0, mine), 0.0, 1.0, 0.0, 0.0, 1.0
     for row in order:
         j, y, x = place[row], float(label[row]), context[row]
-        for k in range(pull.size):
-            pull[k] = base[k] + pulls[j, k]
-        square = base_square + squares[j] + add_pull_of(V, moment, x, pull)
-        score = w[0] + dot(w, 1, person) + dot(w, 1 + moment, x) + pair_score(pull, square)
-        for e in range(offsets[j], offsets[j + 1]):
-            score += w[1 + m + feature[e]] * value[e]
-        score += affinity(u, P, j)
+        linear = keep * (_linear(w, shared, x, j, m) + (flat - moved * length))
+        score = linear + _pairs(shared, x, j, own_square, room) + affinity(u, P, j)
         chances = odds(y, score)
         r = residual_at(y, chances)
         losses, product = add_loss(losses, product, y * score, chances)
+        many = _collect(shared, x, j, m, r, room, touched, many)
+        residuals += r
 
-        for k in range(K):
-            rate[k] = r * pull[k]
-        rate[K] = r
-        for k in range(K + 1):
-            sums[k] += rate[k]
-        _decay(w, 2.0 * rates.alpha * rates.lambda_w)
-        w[0] -= rates.alpha * r
-        _step(w, 0, person, rates.alpha * r)
-        _step(w, moment, x, rates.alpha * r)
-        for e in range(offsets[j], offsets[j + 1]):
-            _collect(rate, m + feature[e], value[e], total)
-            w[1 + m + feature[e]] -= rates.alpha * r * value[e]
-        _collect_from(rate, moment, x, total)
+        keep *= 1.0 - 2.0 * rates.alpha * rates.lambda_w
+        if keep < _LEAST:
+            _settle(w, room, present, moved, keep)
+            flat, moved, keep = entries_score(w, 1, room.feature, room.value, 0, present), 0.0, 1.0
+        pace = r * (rates.alpha / keep)
+        _step(w, shared, x, j, m, pace)
+        moved += pace
         collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
         latent_step(u, P, j, r, rates.latent)
-    _collect_from(sums, 0, person, total)
-    _mean_gradient(T, total, order.size, contribution.interaction)
-    _clip(contribution, rates)
+    for at in range(0, V.shape[1], LANES):
+        collect_entries(V, 0, room.feature, room.value, 0, present, 1.0, room.sums, residuals, room.gradient, at)
+    contribution.interaction.many[0] = many
+    _settle(w, room, present, moved, keep)
+    clip(contribution, room, order.size, rates.latent.weight, rates.clip)
     return losses + log(product)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.compiled import lean_kernel
-from prirec.model.lanes import in_lanes
+from prirec.model.lanes import LANES, in_lanes, in_lines
+from prirec.model.pull_lanes import pull_of_entries
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 
 Task = Callable[[int, int], None]  # for rows from the first number to before the second
@@ -25,8 +26,7 @@ class PlaceRows(NamedTuple):
 
 
 class Public(NamedTuple):
-    transposed: RealArray  # (K, D): V_t
-    lanes: RealArray  # (D, L): V_t again, for the pulls
+    lanes: RealArray  # (D, L): V_t, with rows filled up with zeros to whole lanes
     offsets: OffsetArray  # (J + 1,)
     feature: IndexArray
     value: FeatureArray
@@ -54,27 +54,20 @@ def public(
 ) -> Public:  # fmt: skip
     """Once for each V_t; `first` is the number of person features, which stand before the places' in V. The factors
     have a row for each place of `rows`, in that order. `in_parts` hands out the places, to threads if it likes."""
-    T, J = np.ascontiguousarray(interaction.T), len(rows.offsets) - 1
-    lanes = in_lanes(interaction)
-    pulls, squares = np.zeros((J, lanes.shape[1])), np.empty(J)
-    in_parts(lambda start, stop: _place_parts(T, first, rows, start, stop, pulls, squares), J)
-    return Public(T, lanes, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
+    V, J = in_lanes(interaction), len(rows.offsets) - 1
+    pulls, squares = in_lines(J, V.shape[1]), np.empty(J)
+    in_parts(lambda start, stop: _place_parts(V, first, rows, start, stop, pulls, squares), J)
+    return Public(V, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
 
 
 @lean_kernel
 def _place_parts(
-    T: RealArray, first: int, rows: PlaceRows, start: int, stop: int, pulls: RealArray, squares: RealArray
+    V: RealArray, first: int, rows: PlaceRows, start: int, stop: int, pulls: RealArray, squares: RealArray
 ) -> None:
-    """kernels.add_pull for places start to stop."""
+    """The pulls of places start to stop, and the squares of what each feature adds to them."""
     offsets, feature, value = rows
     for j in range(start, stop):
         square = 0.0
-        for k in range(T.shape[0]):
-            total, own = 0.0, 0.0
-            for e in range(offsets[j], offsets[j + 1]):
-                term = T[k, first + feature[e]] * value[e]
-                total += term
-                own += term * term
-            pulls[j, k] = total
-            square += own
+        for at in range(0, V.shape[1], LANES):
+            square += pull_of_entries(V, first, feature, value, offsets[j], offsets[j + 1], pulls, j, at)
         squares[j] = square

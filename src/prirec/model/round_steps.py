@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from prirec.compiled import inlined, lean_kernel
 from prirec.keyed import Word, mix, shuffle
+from prirec.model.contribution import Contribution, Touched, Work
 from prirec.model.kernels import shrink
+from prirec.model.lanes import LANES
 from prirec.model.latent import FactorRows
-from prirec.model.local_step import Contribution, Own, Rates, Work, local_step
+from prirec.model.local_step import Own, Rates, local_step
 from prirec.model.prefetch import call_entry, call_row
 from prirec.model.public_half import Public
-from prirec.sharing.fixed_point import add_encoded, shorten
+from prirec.model.row_lanes import add_rows_at
+from prirec.sharing.fixed_point import add_encoded, encode_into, shorten
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 
 
@@ -45,18 +48,37 @@ class Encoder(NamedTuple):
 
 
 @inlined
-def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool:
-    """total += values in the ring, shortened if rounding made them too long; False if a value is outside."""
+def ready(values: RealArray, code: Encoder) -> bool:
+    """Shortens the values if rounding makes them too long; False if a value is outside."""
     if code.most > 0:
         for d in range(values.size):
             if not abs(values[d]) <= code.bound:
                 return False
         shorten(values, code.scale, code.most)
-    return add_encoded(values, code.scale, code.bound, total)
+    return True
 
 
 @inlined
-def add_rows(G: FactorRows, code: Encoder, total: RingArray) -> bool:
+def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool:
+    """total += values in the ring, shortened if rounding made them too long; False if a value is outside."""
+    return ready(values, code) and add_encoded(values, code.scale, code.bound, total)
+
+
+@inlined
+def add_touched(found: Touched, code: Encoder, encoded: RingArray, total: RingArray) -> bool:
+    """total (D, L) += found in the ring, as add_contribution; `encoded` (D * L,) is room to compute in."""
+    feature, gradient, many = found
+    values = gradient[: many[0] * total.shape[1]]
+    if not ready(values, code):
+        return False
+    fine = encode_into(values, code.scale, code.bound, encoded[: values.size])
+    for at in range(0, total.shape[1], LANES):
+        add_rows_at(total, feature, many[0], encoded, at)
+    return fine
+
+
+@inlined
+def add_factors(G: FactorRows, code: Encoder, total: RingArray) -> bool:
     """total (J * K') += G in the ring: rows that it has not are 0, and 0 is 0 in the ring. False if one is outside."""
     K, fine = G.gradient.shape[1], True
     for at in range(G.many[0]):
@@ -115,12 +137,11 @@ def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int
 def step_people(
     W: RealArray, U: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing,
     shared: Public, everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
-    contribution: Contribution, total: RingArray, losses: RealArray,
+    contribution: Contribution, encoded: RingArray, of_interaction: RingArray, of_factors: RingArray, losses: RealArray,
 ) -> bool:  # fmt: skip
-    """Steps (c) to (e): mix, local step, and the gradients of V and P into the sum over everyone (K * D + J * K')."""
+    """Steps (c) to (e): mix, local step, and the gradients of V (D, L) and P (J * K') into the sums over everyone."""
     people, offsets, place, context, label, keys = everyone
     cohort, means, opened, gamma = mixing
-    of_interaction, of_factors = total[: shared.transposed.size], total[shared.transposed.size :]
     fine = True
     for i in range(block[0], block[1]):
         if not present[i]:
@@ -134,6 +155,6 @@ def step_people(
         shuffle(mix(round_key, keys[i]), mine)
         losses[i] = local_step(w, U[i], shared, own, mine, rates, room, contribution)
         if counted[i]:
-            fine &= add_contribution(contribution.interaction, code, of_interaction)
-            fine &= add_rows(contribution.factors, code, of_factors)
+            fine &= add_touched(contribution.interaction, code, encoded, of_interaction)
+            fine &= add_factors(contribution.factors, code, of_factors)
     return fine
