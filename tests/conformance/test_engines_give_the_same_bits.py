@@ -1,5 +1,8 @@
 """Every engine equals the oracle, engines/plain.py, bit for bit: all models, Adam's memory and the history."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
@@ -58,6 +61,18 @@ def test_samples(changes):
 def test_rounds_in_unusual_cities(made, latent):
     settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1}, latent={"dimension": latent})
     assert_equal_runs(samples_of(made(), settings), settings, threads=2)
+
+
+@pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
+def test_rounds_before_anybody_has_a_record(latent):
+    settings = change(SMALL_ROUNDS, latent={"dimension": latent})
+    samples = samples_of(city(), settings)
+    train, nothing = samples.train, slice(0, 0)
+    empty = replace(
+        train, offsets=np.zeros_like(train.offsets), person=train.person[nothing], place=train.place[nothing],
+        label=train.label[nothing], context=train.context[nothing],
+    )  # fmt: skip
+    assert_equal_runs(replace(samples, train=empty), settings, threads=2)
 
 
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)

@@ -1,7 +1,9 @@
 """Sums side by side are the sums one by one, to the last bit; and what runs for every record counts no references."""
 
+import re
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ from numba import jit, njit
 from numba.core.errors import TypingError
 
 from prirec.compiled import kernel
-from prirec.model import entries, lanes, pull_lanes, row_lanes
+from prirec.engines import local, local_samples
+from prirec.engines.state import start
+from prirec.engines.training import make_engine
+from prirec.model import entries, lanes, public_half, pull_lanes, row_lanes
 from prirec.model.kernels import add_loss, add_pull, dot, loss, odds
-from prirec.model.round_steps import Encoder, contribute_models, step_people
-from prirec.model.sample_pass import sample_pass
+from support.cities import SMALL_PAPER, SMALL_ROUNDS, samples_of, small_city
 
 L, D = 16, 11  # lanes, and rows of V
 
@@ -201,15 +205,33 @@ def test_numbers_of_features_are_no_reals_and_words_of_the_ring_no_numbers():
         compiled(row_lanes.add_rows_at)(np.ones((4, 8)), np.zeros(4, dtype=np.int32), 1, np.ones(8, dtype=np.uint64), 0)
 
 
-def test_what_runs_for_every_record_counts_no_references():
+KERNELS = {
+    "rounds": [(local, "contribute_models"), (local, "step_people"), (public_half, "_place_parts")],
+    "paper": [(local_samples, "sample_pass")],
+}
+
+
+@pytest.mark.parametrize("preset", KERNELS)
+def test_what_runs_for_every_record_counts_no_references(preset, monkeypatch):
     """Numba's counts are locked instructions on lines that all threads share."""
-    assert all(one.targetoptions["_nrt"] is False for one in (contribute_models, step_people, sample_pass))
-    anew = jit(**contribute_models.targetoptions)(contribute_models.py_func)
-    W, cohort = np.ones((3, 4)), np.zeros(3, dtype=np.int32)
-    sums, members = np.zeros((1, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64)
-    there, code = np.ones(3, dtype=np.bool_), Encoder(2.0**24, 2.0)
-    assert anew(W, (0, 3), there, cohort, np.zeros((1, 4)), 1.0, code, np.empty(4), sums, members)
-    assert members.tolist() == [3]
-    assert (sums == 3 * 2**23).all()
-    (assembly,) = anew.inspect_asm().values()
-    assert "NRT_incref" not in assembly
+    anew = {name: compiled_anew(getattr(room, name)) for room, name in KERNELS[preset]}
+    for room, name in KERNELS[preset]:
+        monkeypatch.setattr(room, name, anew[name])
+    settings = {"rounds": SMALL_ROUNDS, "paper": SMALL_PAPER}[preset]
+    samples = samples_of(small_city(), settings)
+    state, engine = start(samples, settings), make_engine("local", samples, settings, threads=1)
+    for _ in range(2):  # models are mixed from the second on
+        engine.advance(state)
+    for name, one in anew.items():
+        (assembly,) = one.inspect_asm().values()
+        mine = [
+            function for function in re.split(r"\n(?=[^\s.#][^\n]*:\n)", assembly) if name in function.split(":")[0]
+        ]
+        assert mine  # draw_neighbours, which counts, is a function of its own
+        assert not any("NRT_incref" in function for function in mine)
+
+
+def compiled_anew(of: Any) -> Any:
+    """The same kernel with its options, so that its machine code can be looked at: what comes from a cache has none."""
+    assert of.targetoptions["_nrt"] is False
+    return jit(**of.targetoptions)(of.py_func)

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from prirec.model import as_printed
-from prirec.model.contribution import contribution_of, work
 from prirec.model.latent import LatentRates
 from prirec.model.local_step import Rates, local_step
-from prirec.model.public_half import place_rows, public
-from support.one_step import CATALOGUE, PEOPLE, D, Device, K, Stepped, device, literal, stepped
+from support.one_step import CATALOGUE, Device, Shape, Stepped, device, literal, room_for, stepped
 
 LATENT = LatentRates(alpha=0.2, lambda_u=0.05, lambda_p=0.03, weight=0.5)
 RATES = Rates(0.3, 0.02, 1e6, LATENT)
 CLIPPED = RATES._replace(clip=0.05)
+SHAPES = [
+    *(Shape(K=K, latent=K % 3) for K in (1, 8, 9, 20)), Shape(people=0), Shape(places=0), Shape(context=0),
+    Shape(people=22, places=58, context=9, K=5), Shape(people=0, places=1, context=0, K=17),
+]  # fmt: skip
 WITH_AND_WITHOUT = pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
 
 
@@ -41,7 +43,7 @@ def assert_as_printed(here: Device, rates: Rates, seed: int = 0) -> Stepped:
 @pytest.mark.parametrize("records", [0, 1, 2, 17])
 def test_local_step_equals_a_literal_loop(records, rates, latent):
     for seed in range(5):
-        assert_as_printed(device(records, seed, latent=latent), rates, seed)
+        assert_as_printed(device(records, seed, Shape(latent=latent)), rates, seed)
 
 
 @pytest.mark.parametrize("lambda_w", [0.0, 1.0, 1 / 0.6, 2.0], ids=["none", "0.4", "all", "beyond 0"])
@@ -50,23 +52,41 @@ def test_a_penalty_that_takes_nearly_everything_is_right_over_hundreds_of_record
     assert_as_printed(device(400, 1), RATES._replace(lambda_w=lambda_w))
 
 
-def test_features_that_are_0_are_as_good_as_printed():
+@pytest.mark.parametrize("present", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_local_step_of_any_shape_equals_a_literal_loop(shape, present):
+    for records in (0, 7):
+        assert_as_printed(device(records, 3, shape, present=present), RATES)
+
+
+def test_features_that_are_0_touch_nothing():
     here = device(9, 2)
     for features in (here.own.person[1:], here.places[::2], here.places[:, 1], here.own.context[:, 0]):
         features[...] = 0.0
     found = assert_as_printed(here, RATES)
-    assert np.flatnonzero(found.gradient.any(axis=1)).tolist() == [0, PEOPLE, PEOPLE + 2, D - 1]
+    assert np.flatnonzero(found.gradient.any(axis=1)).tolist() == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize(
-    ("features", "dimension", "entries"), [(D - 1, K, D + 1), (D, K + 8, D + 1), (D, K, D)], ids=["D", "K", "W_i"]
-)
-def test_room_for_another_shape_is_refused(features, dimension, entries):
-    here = device(3, 1)
-    shared = public(here.V, place_rows(here.places), first=PEOPLE, factors=here.P)
-    room, made = work(dimension, features), contribution_of(dimension, features)
+    ("wrong", "other"),
+    [
+        ("room", Shape(context=1)), ("room", Shape(K=12)), ("contribution", Shape(context=3)),
+        ("contribution", Shape(K=12)), ("own", Shape(people=1)), ("own", Shape(people=3, places=2)),
+        ("own", Shape(context=3)), ("w", Shape(places=2)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_for_another_shape_is_refused(wrong, other):
+    """Compiled code would write beyond the end of an array."""
+    here, there = device(3, 1), device(3, 1, other)
+    (room, made), (other_room, other_made) = room_for(here.shape, 3), room_for(other, 3)
+    given = {"w": here.w, "own": here.own, "room": room, "contribution": made}
+    given[wrong] = {"w": there.w, "own": there.own, "room": other_room, "contribution": other_made}[wrong]
     with pytest.raises(ValueError, match="must"):
-        local_step(here.w[:entries].copy(), here.u, shared, here.own, in_order(here), RATES, room, made)
+        local_step(
+            given["w"], here.u, here.shared(), given["own"], in_order(here), RATES, given["room"],
+            given["contribution"],
+        )  # fmt: skip
 
 
 def test_the_latent_gradients_as_printed_are_those_of_the_objective():
@@ -84,7 +104,7 @@ def test_the_latent_gradients_as_printed_are_those_of_the_objective():
 
 def test_what_a_person_adds_about_places_is_the_gradient_of_the_summed_objective():
     """With u held still, by finite differences: a place with three records has three times the penalty."""
-    here, tiny = device(9, 7, latent=3), 1e-6
+    here, tiny = device(9, 7, Shape(latent=3)), 1e-6
     still = RATES._replace(alpha=0.0, latent=LATENT._replace(alpha=0.0, weight=1.0))
     found = stepped(here, in_order(here), still).factors
 
@@ -108,7 +128,7 @@ def test_what_a_person_adds_about_places_is_the_gradient_of_the_summed_objective
 
 @WITH_AND_WITHOUT
 def test_without_records_nothing_moves_and_nothing_is_contributed(latent):
-    here = device(0, 1, latent=latent)
+    here = device(0, 1, Shape(latent=latent))
     before = here.w.tobytes(), here.u.tobytes()
     found = stepped(here, in_order(here), CLIPPED)
     assert found.loss == 0.0
@@ -119,36 +139,38 @@ def test_without_records_nothing_moves_and_nothing_is_contributed(latent):
 
 @WITH_AND_WITHOUT
 def test_the_order_of_records_matters(latent):
-    forwards, backwards = (device(9, 2, latent=latent) for _ in range(2))
+    forwards, backwards = (device(9, 2, Shape(latent=latent)) for _ in range(2))
     stepped(forwards, in_order(forwards), RATES)
     stepped(backwards, in_order(backwards)[::-1], RATES)
     assert not np.allclose(forwards.w, backwards.w)
     assert latent == 0 or not np.allclose(forwards.u, backwards.u)
 
 
-def test_room_that_was_used_before_leaves_no_trace():
-    """By somebody with more records, at other places."""
-    room, made = work(K, D), contribution_of(K, D, latent=3, places=CATALOGUE, records=17)
+@pytest.mark.parametrize("shape", [Shape(latent=3), Shape(people=9, places=30, K=11)], ids=str)
+def test_room_that_was_used_before_leaves_no_trace(shape):
+    """By somebody with more records, at other places, with other features."""
     answers = []
-    for earlier in (None, device(17, 8, latent=3)):
-        for here in (earlier, device(5, 3, latent=3)):
+    for earlier in (None, device(17, 8, shape, present=0.4)):
+        room, made = room_for(shape, 17)
+        for here in (earlier, device(5, 3, shape, present=0.2)):
             if here is not None:
-                shared = public(here.V, place_rows(here.places), first=PEOPLE, factors=here.P)
-                local_step(here.w, here.u, shared, here.own, in_order(here), CLIPPED, room, made)
+                local_step(here.w, here.u, here.shared(), here.own, in_order(here), CLIPPED, room, made)
+                assert not room.gradient.any()
+                assert not room.noted.any()
         answers.append((here.w.tobytes(), here.u.tobytes(), made.whole().tobytes()))
     assert answers[0] == answers[1]
 
 
 @WITH_AND_WITHOUT
 def test_a_clipped_contribution_is_as_long_as_the_clip_all_in_all(latent):
-    here = device(5, 4, latent=latent)
+    here = device(5, 4, Shape(latent=latent))
     found = stepped(here, in_order(here), CLIPPED)
     assert np.sqrt((found.gradient**2).sum() + (found.factors**2).sum()) == pytest.approx(0.05, rel=1e-12)
     assert found.factors.any() == (latent > 0)
 
 
 def test_the_numbers_of_places_decide_nothing():
-    here, other = device(17, 5, latent=3), device(17, 5, latent=3)
+    here, other = device(17, 5, Shape(latent=3)), device(17, 5, Shape(latent=3))
     number = np.random.default_rng(0).permutation(CATALOGUE).astype(np.int32)  # of each place in the other catalogue
     back = np.argsort(number)
     moved = replace(
@@ -159,6 +181,6 @@ def test_the_numbers_of_places_decide_nothing():
 
 
 def test_whoever_has_no_record_of_a_place_adds_nothing_about_it():
-    here = device(4, 6, latent=3)
+    here = device(4, 6, Shape(latent=3))
     found = stepped(here, in_order(here), RATES)
     assert np.flatnonzero(found.factors.any(axis=1)).tolist() == np.unique(here.own.place).tolist()

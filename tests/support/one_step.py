@@ -1,16 +1,31 @@
 """One device's local step as a literal loop over what is printed, for tests that hold the kernel to it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from prirec.model import as_printed
-from prirec.model.contribution import contribution_of, work
+from prirec.model.contribution import Contribution, Work, contribution_of, work
 from prirec.model.local_step import Own, Rates, local_step
-from prirec.model.public_half import place_rows, public
+from prirec.model.public_half import Public, place_rows, public
 
-PEOPLE, PLACES, CONTEXT, K, CATALOGUE = 2, 3, 2, 4, 6
-D = PEOPLE + PLACES + CONTEXT
+CATALOGUE = 6
+
+
+class Shape(NamedTuple):
+    people: int = 2  # features of each kind
+    places: int = 3
+    context: int = 2
+    K: int = 4
+    latent: int = 0  # K'
+
+    @property
+    def D(self) -> int:
+        return self.people + self.places + self.context
+
+
+USUAL = Shape()
 
 
 @dataclass
@@ -18,15 +33,25 @@ class Device:
     """What a device holds and what is public; w and u are moved by a step."""
 
     own: Own
-    places: np.ndarray  # (6, 3): the catalogue's features
+    places: np.ndarray  # (6, n): the catalogue's features
     V: np.ndarray
     P: np.ndarray  # (6, K')
     w: np.ndarray
     u: np.ndarray
 
     @property
-    def latent(self) -> int:
-        return len(self.u)
+    def shape(self) -> Shape:
+        return Shape(
+            len(self.own.person), self.places.shape[1], self.own.context.shape[1], self.V.shape[1], len(self.u)
+        )
+
+    def shared(self) -> Public:
+        return public(self.V, place_rows(self.places), first=len(self.own.person), factors=self.P)
+
+
+def room_for(shape: Shape, records: int) -> tuple[Work, Contribution]:
+    made = contribution_of(shape.K, shape.D, latent=shape.latent, places=CATALOGUE, records=records)
+    return work(shape.K, shape.D), made
 
 
 @dataclass
@@ -38,23 +63,32 @@ class Stepped:
     loss: float
 
 
-def device(records: int, seed: int, *, latent: int = 0) -> Device:
+def device(records: int, seed: int, shape: Shape = USUAL, *, present: float = 1.0) -> Device:
+    """Somebody with so many records, and with so large a share of all features that are not 0."""
     rng = np.random.default_rng(seed)
+
+    def features(*size: int) -> np.ndarray:
+        return np.where(rng.random(size) < present, rng.normal(size=size), 0.0).astype(np.float32)
+
     own = Own(
-        person=rng.normal(size=PEOPLE).astype(np.float32),
+        person=features(shape.people),
         place=rng.integers(CATALOGUE, size=records).astype(np.int32),
-        context=rng.normal(size=(records, CONTEXT)).astype(np.float32),
+        context=features(records, shape.context),
         label=rng.choice(np.array([-1, 1], dtype=np.int8), size=records),
     )
-    places, V, w = rng.normal(size=(CATALOGUE, PLACES)), rng.normal(size=(D, K)) / 2, rng.normal(size=D + 1)
-    P, u = rng.normal(size=(CATALOGUE, latent)), rng.normal(size=latent)
-    return Device(own, places.astype(np.float32), V, P, w, u)
+    places, V, w = (
+        features(CATALOGUE, shape.places),
+        rng.normal(size=(shape.D, shape.K)) / 2,
+        rng.normal(size=shape.D + 1),
+    )
+    P, u = rng.normal(size=(CATALOGUE, shape.latent)), rng.normal(size=shape.latent)
+    return Device(own, places, V, P, w, u)
 
 
 def literal(of: Device, order: np.ndarray, rates: Rates) -> Stepped:
     """Record after record. What u . p adds to a score is to Eqs. (3) and (4) what a larger bias would be."""
     w, u, own, lambdas = of.w, of.u, of.own, (rates.latent.lambda_u, rates.latent.lambda_p)
-    gradient, factors, losses = np.zeros((D, K)), np.zeros_like(of.P), 0.0
+    gradient, factors, losses = np.zeros_like(of.V), np.zeros_like(of.P), 0.0
     for row in order:
         j, y = own.place[row], int(own.label[row])
         x = np.concatenate([own.person, of.places[j], own.context[row]]).astype(float)
@@ -77,9 +111,9 @@ def literal(of: Device, order: np.ndarray, rates: Rates) -> Stepped:
 
 def stepped(of: Device, order: np.ndarray, rates: Rates) -> Stepped:
     """The same by the kernel; the device's w and u are moved."""
-    made = contribution_of(K, D, latent=of.latent, places=CATALOGUE, records=len(order))
+    shape = of.shape
+    room, made = room_for(shape, len(order))
     made.interaction.gradient[:] = np.nan
-    shared = public(of.V, place_rows(of.places), first=PEOPLE, factors=of.P)
-    lost = local_step(of.w, of.u, shared, of.own, order.astype(np.int32), rates, work(K, D), made)
-    whole = made.whole()
-    return Stepped(of.w, of.u, whole[: K * D].reshape(K, D).T, whole[K * D :].reshape(CATALOGUE, of.latent), lost)
+    lost = local_step(of.w, of.u, of.shared(), of.own, order.astype(np.int32), rates, room, made)
+    gradient, factors = np.split(made.whole(), [of.V.size])
+    return Stepped(of.w, of.u, gradient.reshape(shape.K, shape.D).T, factors.reshape(of.P.shape), lost)

@@ -24,10 +24,10 @@ class LaidOut(NamedTuple):
         laid: RealArray = of_catalogue[self.order]
         return laid
 
-    def in_catalogue(self, total: RingArray) -> RingArray:
+    def in_catalogue(self, total: RingArray, *, latent: int) -> RingArray:
         """A sum of rows of P as they are laid out here, as the catalogue has them: (J * K',)."""
-        rows = np.zeros((self.places, len(total) // max(len(self.order), 1)), dtype=total.dtype)
-        rows[self.order] = total.reshape(len(self.order), rows.shape[1])
+        rows = np.zeros((self.places, latent), dtype=total.dtype)
+        rows[self.order] = total.reshape(len(self.order), latent)
         return rows.ravel()
 
 

@@ -3,7 +3,7 @@
 Measured against per-sample NumPy in one run by benchmarks/speed.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -98,11 +98,8 @@ class Rounds:
                 raise outside(code.ring.bound)
             return sums, members
 
-        parts = self.each(contribute, self.blocks)
-        total = parts[0][0]
-        for part in parts[1:]:
-            total += part[0]
-        return total, np.sum([part[1] for part in parts], axis=0)
+        totals, members = zip(*self.each(contribute, self.blocks), strict=True)
+        return _added_up(totals), _added_up(members)
 
     def open_cohorts(
         self, total: RingArray, members: OffsetArray, rostered: OffsetArray, iteration: int
@@ -133,14 +130,14 @@ class Rounds:
             state.interaction, self.city.rows, first=self.samples.people.shape[1],
             factors=self.city.factors(latent.factors), in_parts=self.in_parts,
         )  # fmt: skip
-        (J, L), (D, K) = shared.factors.shape, state.interaction.shape
+        (J, depth), (D, K) = shared.factors.shape, state.interaction.shape
         losses = np.zeros(len(self.samples.ids))
         longest = int(self.samples.train.counts().max(initial=0))
 
         def step(block: Block) -> tuple[np.ndarray, np.ndarray]:
-            made = contribution_of(K, D, latent=L, places=J, records=longest)
+            made = contribution_of(K, D, latent=depth, places=J, records=longest)
             room, encoded = work(K, D), in_lines(shared.lanes.size, dtype=np.uint64)
-            of_interaction, of_factors = in_lines(*shared.lanes.shape, dtype=np.uint64), code.ring.zeros(J * L)
+            of_interaction, of_factors = in_lines(*shared.lanes.shape, dtype=np.uint64), code.ring.zeros(J * depth)
             fine = step_people(
                 state.linear, latent.vectors, block, there.present, there.counted, mixing, shared, self.city.everyone,
                 key, rates, code.encoder, room, np.empty(longest, dtype=np.int32), made, encoded, of_interaction,
@@ -150,11 +147,9 @@ class Rounds:
                 raise outside(code.ring.bound)
             return of_interaction, of_factors
 
-        of_interaction, of_factors = (
-            np.sum(parts, axis=0, dtype=parts[0].dtype) for parts in zip(*self.each(step, self.blocks), strict=True)
-        )
+        of_interaction, of_factors = map(_added_up, zip(*self.each(step, self.blocks), strict=True))
         by_component = out_of_lanes(of_interaction, K).astype(code.ring.dtype)
-        return np.concatenate([by_component, self.city.in_catalogue(of_factors)]), losses
+        return np.concatenate([by_component, self.city.in_catalogue(of_factors, latent=depth)]), losses
 
     def latent(self, state: State) -> Latent:
         return state.latent or no_latent(len(self.samples.ids), len(self.samples.places))
@@ -177,6 +172,13 @@ class Rounds:
         with ThreadPoolExecutor(len(blocks) - 1) as pool:
             others = [pool.submit(task, block) for block in blocks[1:]]
             return [task(blocks[0]), *(other.result() for other in others)]
+
+
+def _added_up(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of what the threads have, into the first one's memory."""
+    for part in parts[1:]:
+        np.add(parts[0], part, out=parts[0])
+    return parts[0]
 
 
 def whole(samples: Samples, settings: Settings) -> Part:

@@ -103,8 +103,8 @@ class Rounds:
         order = np.empty(len(own.place), dtype=np.int32)
         shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
         rates = rates_of(settings, clip=self.codes.interaction.clip)
-        (J, L), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
-        made = contribution_of(K, D, latent=L, places=J, records=len(order))
+        (J, depth), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
+        made = contribution_of(K, D, latent=depth, places=J, records=len(order))
         lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
         return made.whole(), lost
 

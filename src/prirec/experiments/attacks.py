@@ -189,15 +189,15 @@ def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
     """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
     models are not: they are taken to be 0."""
     samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
-    (J, L), (D, K) = shared.factors.shape, scene.state.interaction.shape
-    rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=L, places=J, records=1)
-    made = np.empty((len(places), K * D + J * L))
+    (J, depth), (D, K) = shared.factors.shape, scene.state.interaction.shape
+    rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=depth, places=J, records=1)
+    made = np.empty((len(places), K * D + J * depth))
     for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):
         context = np.zeros((1, samples.train.context.shape[1]), dtype=np.float32)
         context[0, : samples.popularity.shape[1]] = samples.popularity[place]
         own = Own(samples.people[i], np.array([place], dtype=np.int32), context, np.ones(1, dtype=np.int8))
         first = np.zeros(1, dtype=np.int32)
-        local_step(np.zeros(D + 1), np.zeros(L), shared, own, first, rates, work(K, D), room)
+        local_step(np.zeros(D + 1), np.zeros(depth), shared, own, first, rates, work(K, D), room)
         made[row] = room.whole()
     return made
 

@@ -52,7 +52,7 @@ class Contribution(NamedTuple):
     factors: FactorRows  # the gradient of P, weighted
 
     def whole(self) -> RealArray:
-        """Both as one vector (K * D + J * K'), with 0 for all places that the person has no record of."""
+        """Both as one vector (K * D + J * K'), with 0 for all features and places that the person has not touched."""
         V, P = self.interaction, self.factors
         rows = V.gradient.reshape(-1, whole_lanes(self.dimension))
         of_v = _with_zeros(V.feature, rows, int(V.many[0]), many=len(rows))

@@ -4,7 +4,7 @@ from typing import Any
 
 from numba import types
 
-from prirec.model import lane_code as code
+from prirec.model import lane_code as emit
 from prirec.types import FeatureArray, IndexArray, RealArray, ValueArray
 
 
@@ -46,44 +46,44 @@ def note_present(x: FeatureArray, feature: IndexArray, value: RealArray) -> int:
     return many
 
 
-@code.compiles(entries_score, types.float64, indices=["feature"])
+@emit.compiles(entries_score, types.float64, indices=["feature"])
 def _emit_score(builder: Any, w: Any, first: Any, feature: Any, value: Any, start: Any, stop: Any) -> Any:
-    total = code.start_at(builder, code.REAL(0.0))
-    with code.entries(builder, start, stop) as entry:
-        own = code.number(builder, w, builder.add(first, code.number(builder, feature, entry)))
-        code.add_to(builder, total, builder.fmul(own, code.number(builder, value, entry)))
+    total = emit.start_at(builder, emit.REAL(0.0))
+    with emit.each(builder, start, stop) as entry:
+        own = emit.number(builder, w, builder.add(first, emit.number(builder, feature, entry)))
+        emit.add_to(builder, total, builder.fmul(own, emit.number(builder, value, entry)))
     return builder.load(total)
 
 
-@code.compiles(add_entries, writes=["w"], indices=["feature"])
+@emit.compiles(add_entries, writes=["w"], indices=["feature"])
 def _emit_add(builder: Any, w: Any, first: Any, feature: Any, value: Any, start: Any, stop: Any, much: Any) -> None:
-    with code.entries(builder, start, stop) as entry:
-        to = builder.add(first, code.number(builder, feature, entry))
-        more = builder.fmul(much, code.number(builder, value, entry))
-        code.put(builder, w, to, builder.fadd(code.number(builder, w, to), more))
+    with emit.each(builder, start, stop) as entry:
+        to = builder.add(first, emit.number(builder, feature, entry))
+        more = builder.fmul(much, emit.number(builder, value, entry))
+        emit.put(builder, w, to, builder.fadd(emit.number(builder, w, to), more))
 
 
-@code.compiles(note_entries, types.intp, writes=["noted", "touched"], indices=["feature", "noted", "touched"])
+@emit.compiles(note_entries, types.intp, writes=["noted", "touched"], indices=["feature", "noted", "touched"])
 def _emit_note(
     builder: Any, feature: Any, start: Any, stop: Any, first: Any, noted: Any, touched: Any, many: Any
 ) -> Any:
-    count = code.start_at(builder, many)
-    with code.entries(builder, start, stop) as entry:
-        d, now = builder.add(first, code.number(builder, feature, entry)), builder.load(count)
-        code.put(builder, touched, now, d)
-        new = builder.sub(code.word(1), code.number(builder, noted, d))
+    count = emit.start_at(builder, many)
+    with emit.each(builder, start, stop) as entry:
+        d, now = builder.add(first, emit.number(builder, feature, entry)), builder.load(count)
+        emit.put(builder, touched, now, d)
+        new = builder.sub(emit.word(1), emit.number(builder, noted, d))
         builder.store(builder.add(now, new), count)
-        code.put(builder, noted, d, code.word(1))
+        emit.put(builder, noted, d, emit.word(1))
     return builder.load(count)
 
 
-@code.compiles(note_present, types.intp, writes=["feature", "value"], indices=["feature"])
+@emit.compiles(note_present, types.intp, writes=["feature", "value"], indices=["feature"])
 def _emit_present(builder: Any, x: Any, feature: Any, value: Any) -> Any:
-    count = code.start_at(builder, code.word(0))
-    with code.entries(builder, code.word(0), builder.extract_value(x.shape, 0)) as d:
-        now, own = builder.load(count), code.number(builder, x, d)
-        code.put(builder, feature, now, d)
-        code.put(builder, value, now, own)
-        there = builder.fcmp_unordered("!=", own, code.REAL(0.0))
-        builder.store(builder.add(now, builder.zext(there, code.WORD)), count)
+    count = emit.start_at(builder, emit.word(0))
+    with emit.each(builder, emit.word(0), builder.extract_value(x.shape, 0)) as d:
+        now, own = builder.load(count), emit.number(builder, x, d)
+        emit.put(builder, feature, now, d)
+        emit.put(builder, value, now, own)
+        there = builder.fcmp_unordered("!=", own, emit.REAL(0.0))
+        builder.store(builder.add(now, builder.zext(there, emit.WORD)), count)
     return builder.load(count)

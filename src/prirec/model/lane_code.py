@@ -1,9 +1,9 @@
-"""Vector instructions, written down: what lanes.py, pull_lanes.py and row_lanes.py are compiled to.
+"""Vector instructions, written down: what lanes.py, pull_lanes.py, row_lanes.py and entries.py are compiled to.
 
 Left to itself, the compiler asks at every short loop whether arrays overlap and how many turns there are; at a few
 turns a loop, that was most of what a round did."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Any
@@ -107,7 +107,7 @@ def packed(builder: Any, values: list[Any]) -> Any:
 
 
 @contextmanager
-def entries(builder: Any, start: Any, stop: Any) -> Iterator[Any]:
+def each(builder: Any, start: Any, stop: Any) -> Iterator[Any]:
     """A loop over start, start + 1, ..., stop - 1."""
     with _emitting.for_range_slice(builder, start, stop, word(1)) as (at, _):
         yield at
@@ -115,7 +115,7 @@ def entries(builder: Any, start: Any, stop: Any) -> Iterator[Any]:
 
 def compiles(
     meaning: Callable[..., Any], answer: Any = types.void, *,
-    writes: Iterable[str] = (), indices: Iterable[str] = (), words: Iterable[str] = (),
+    writes: Collection[str] = (), indices: Collection[str] = (), words: Collection[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
     """What `meaning` says in Python, kernels get from `generate`, which is given a builder and the same arguments.
     Arrays are of reals, or where named of int32 and uint64; of them, only what is named is written to."""
@@ -155,7 +155,7 @@ def _opened(context: Any, builder: Any, of: Any, given: Any) -> list[Any]:
 
 def _check(array: Any, kinds: tuple[Any, ...], *, written: bool) -> None:
     """Lanes are read straight from memory, so their numbers must stand next to each other there."""
-    if array.layout != "C" or array.dtype not in kinds:
+    if array.layout != "C" or not array.aligned or array.dtype not in kinds:
         raise TypingError(f"lanes need contiguous arrays of {' or '.join(map(str, kinds))}")
     if written and (not array.mutable or array.dtype == types.float32):
         raise TypingError("lanes are written to arrays that may be written to, and reals to float64")

@@ -1,16 +1,16 @@
-"""Sums side by side. The compiler may not reorder a sum, so it adds one number after the other; but the K sums of a
-pull do not depend on each other, and side by side they take the time of one. To the same bits as one by one."""
+"""Sums side by side. The compiler may not reorder a sum, so it adds one number after the other; but sums that do not
+depend on each other, like the K of a pull, take the time of one side by side. To the same bits as one by one."""
 
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from prirec.model import lane_code as code
+from prirec.model import lane_code as emit
 from prirec.types import RealArray, RingArray, ValueArray
 
 LANES = 8  # sums side by side in a pull
-_LINE = 64  # bytes that memory hands over together
+LINE = 64  # bytes that memory hands over together
 _FOUR = 4  # sums side by side in a product
 _kinds: Any = types
 
@@ -23,8 +23,8 @@ def whole_lanes(dimension: int) -> int:
 def in_lines(*shape: int, dtype: Any = np.float64) -> Any:
     """Zeros that begin where a line of memory begins: lanes that lie in two lines take twice the time."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    room = np.zeros(size + _LINE, dtype=np.uint8)
-    first = -room.ctypes.data % _LINE
+    room = np.zeros(size + LINE, dtype=np.uint8)
+    first = -room.ctypes.data % LINE
     return room[first : first + size].view(dtype).reshape(shape)
 
 
@@ -61,28 +61,28 @@ def add_times(out: RealArray, first: int, x: ValueArray, much: float) -> None:
     out[first : first + x.size] += much * x.astype(np.float64)
 
 
-@code.compiles(four_sums, _kinds.UniTuple(types.float64, _FOUR))
+@emit.compiles(four_sums, _kinds.UniTuple(types.float64, _FOUR))
 def _emit_sums(builder: Any, w: Any, first: Any, x: Any) -> Any:
-    many = builder.udiv(builder.extract_value(x.shape, 0), code.word(_FOUR))
-    total = code.start_at(builder, code.vector(_FOUR, 0.0))
-    with code.entries(builder, code.word(0), many) as at:
-        where = builder.mul(at, code.word(_FOUR))
-        own = code.read(builder, w, builder.add(first, where), _FOUR)
-        code.add_to(builder, total, builder.fmul(own, code.read(builder, x, where, _FOUR)))
+    many = builder.udiv(builder.extract_value(x.shape, 0), emit.word(_FOUR))
+    total = emit.start_at(builder, emit.vector(_FOUR, 0.0))
+    with emit.each(builder, emit.word(0), many) as at:
+        where = builder.mul(at, emit.word(_FOUR))
+        own = emit.read(builder, w, builder.add(first, where), _FOUR)
+        emit.add_to(builder, total, builder.fmul(own, emit.read(builder, x, where, _FOUR)))
     sums = builder.load(total)
-    return code.packed(builder, [code.lane(builder, sums, at) for at in range(_FOUR)])
+    return emit.packed(builder, [emit.lane(builder, sums, at) for at in range(_FOUR)])
 
 
-@code.compiles(add_times, writes=["out"])
+@emit.compiles(add_times, writes=["out"])
 def _emit_times(builder: Any, out: Any, first: Any, x: Any, much: Any) -> None:
     size = builder.extract_value(x.shape, 0)
-    many, wide = builder.udiv(size, code.word(_FOUR)), code.spread(builder, much, _FOUR)
-    with code.entries(builder, code.word(0), many) as at:
-        where = builder.mul(at, code.word(_FOUR))
+    many, wide = builder.udiv(size, emit.word(_FOUR)), emit.spread(builder, much, _FOUR)
+    with emit.each(builder, emit.word(0), many) as at:
+        where = builder.mul(at, emit.word(_FOUR))
         to = builder.add(first, where)
-        more = builder.fmul(wide, code.read(builder, x, where, _FOUR))
-        code.write(builder, out, to, builder.fadd(code.read(builder, out, to, _FOUR), more))
-    with code.entries(builder, builder.mul(many, code.word(_FOUR)), size) as at:
+        more = builder.fmul(wide, emit.read(builder, x, where, _FOUR))
+        emit.write(builder, out, to, builder.fadd(emit.read(builder, out, to, _FOUR), more))
+    with emit.each(builder, builder.mul(many, emit.word(_FOUR)), size) as at:
         to = builder.add(first, at)
-        moved = builder.fadd(code.number(builder, out, to), builder.fmul(much, code.number(builder, x, at)))
-        code.put(builder, out, to, moved)
+        moved = builder.fadd(emit.number(builder, out, to), builder.fmul(much, emit.number(builder, x, at)))
+        emit.put(builder, out, to, moved)

@@ -48,10 +48,11 @@ def rates_of(settings: Settings, *, clip: float) -> Rates:
 def _check_shapes(w: RealArray, shared: Public, own: Own, room: Work, touched: Touched) -> None:
     """Lanes do not look at the size of an array."""
     D, L = shared.lanes.shape
-    if L % LANES != 0 or shared.pulls.shape[1] != L or room.base.size != L or room.gradient.shape[1] != L:
+    if L % LANES != 0 or shared.pulls.shape[1] != L or room.pull.size != L or room.gradient.shape[1] != L:
         raise ValueError("V, the pulls and the gradient must be in whole lanes, as many of them")
-    if w.size != D + 1 or own.person.size + own.context.shape[1] > D:
-        raise ValueError("W_i and V must have an entry and a row for each feature")
+    m, c = own.person.size, own.context.shape[1]
+    if m != shared.first or m + shared.features + c != D or w.size != D + 1:
+        raise ValueError("V must have a row and W_i an entry for each feature of person, places and context")
     if room.gradient.shape[0] != D or room.noted.size != D or touched.gradient.size != D * L:
         raise ValueError("the room to compute in must be for as many features as V has")
 
@@ -62,7 +63,7 @@ def _begin(V: RealArray, own: Own, room: Work, touched: IndexArray) -> tuple[int
     returns how many features and rows these are, and the squares of what each feature adds."""
     present, c, square = note_present(own.person, room.feature, room.value), own.context.shape[1], 0.0
     many = note_entries(room.feature, 0, present, 0, room.noted, touched, 0)
-    for d in range(c):
+    for d in range(c):  # no place has these, so they need not be noted
         touched[many + d] = V.shape[0] - c + d
     for at in range(0, V.shape[1], LANES):
         square += pull_of_entries(V, 0, room.feature, room.value, 0, present, room.base, 0, at)
@@ -112,7 +113,7 @@ def _collect(
 
 @inlined
 def _settle(w: RealArray, room: Work, present: int, moved: float, keep: float) -> None:
-    """W_i itself, of which Eq. (3) has moved every entry: see local_step."""
+    """w becomes W_i itself: keep (w - moved x), with x the person's features."""
     add_entries(w, 1, room.feature, room.value, 0, present, -moved)
     for d in range(w.size):
         w[d] *= keep

@@ -11,8 +11,8 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from prirec.compiled import inlined
+from prirec.model.lanes import LINE
 
-_LINE = 64  # bytes that come together
 _READ, _KEEP, _DATA = 0, 3, 1  # llvm.prefetch: to be read, near the processor, not instructions
 
 
@@ -56,7 +56,7 @@ def call_entry(values: Any, at: int) -> None:
 def call_row(table: Any, row: int) -> None:
     """table[row], all of it."""
     width = table.shape[1] * table.itemsize
-    for byte in range(row * width, (row + 1) * width, _LINE):
+    for byte in range(row * width, (row + 1) * width, LINE):
         prefetch(table, byte)
     if width > 0:
         prefetch(table, (row + 1) * width - 1)  # a row may end in a line of its own

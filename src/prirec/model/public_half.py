@@ -23,6 +23,7 @@ class PlaceRows(NamedTuple):
     offsets: OffsetArray  # (J + 1,)
     feature: IndexArray  # which of the n static features
     value: FeatureArray
+    features: int  # n
 
 
 class Public(NamedTuple):
@@ -30,6 +31,8 @@ class Public(NamedTuple):
     offsets: OffsetArray  # (J + 1,)
     feature: IndexArray
     value: FeatureArray
+    features: int  # n
+    first: int  # m: the features of people stand before the places' in V
     pulls: RealArray  # (J, L): the places' half of Eq. (1)
     squares: RealArray  # (J,)
     factors: RealArray  # (J, K'): P_t; no columns where there is no latent part
@@ -40,7 +43,7 @@ def place_rows(places: FeatureArray) -> PlaceRows:
     row, feature = np.nonzero(places)
     counts = np.bincount(row, minlength=len(places))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return PlaceRows(offsets, feature.astype(np.int32), places[row, feature])
+    return PlaceRows(offsets, feature.astype(np.int32), places[row, feature], places.shape[1])
 
 
 def at_once(task: Task, many: int) -> None:
@@ -57,7 +60,7 @@ def public(
     V, J = in_lanes(interaction), len(rows.offsets) - 1
     pulls, squares = in_lines(J, V.shape[1]), np.empty(J)
     in_parts(lambda start, stop: _place_parts(V, first, rows, start, stop, pulls, squares), J)
-    return Public(V, *rows, pulls, squares, factors if factors is not None else np.empty((J, 0)))
+    return Public(V, *rows, first, pulls, squares, factors if factors is not None else np.empty((J, 0)))
 
 
 @lean_kernel
@@ -65,7 +68,7 @@ def _place_parts(
     V: RealArray, first: int, rows: PlaceRows, start: int, stop: int, pulls: RealArray, squares: RealArray
 ) -> None:
     """The pulls of places start to stop, and the squares of what each feature adds to them."""
-    offsets, feature, value = rows
+    offsets, feature, value, _ = rows
     for j in range(start, stop):
         square = 0.0
         for at in range(0, V.shape[1], LANES):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from prirec.model import lane_code as code
+from prirec.model import lane_code as emit
 from prirec.model.lanes import LANES, added_up
 from prirec.types import FeatureArray, IndexArray, RealArray, ValueArray
 
@@ -46,37 +46,37 @@ def _walk(V: RealArray, rows: Iterable[int], values: Iterable[float], at: int) -
 
 
 def _emit_walk(
-    builder: Any, V: Any, at: Any, span: tuple[Any, Any], row: code.Number, value: code.Number
+    builder: Any, V: Any, at: Any, span: tuple[Any, Any], row: emit.Number, value: emit.Number
 ) -> tuple[Any, Any]:
-    total, squares = (code.start_at(builder, code.vector(LANES, 0.0)) for _ in range(2))
-    with code.entries(builder, *span) as entry:
-        x = code.spread(builder, value(entry), LANES)
-        term = builder.fmul(code.read(builder, V, code.cell(builder, V, row(entry), at), LANES), x)
-        code.add_to(builder, total, term)
-        code.add_to(builder, squares, builder.fmul(term, term))
+    total, squares = (emit.start_at(builder, emit.vector(LANES, 0.0)) for _ in range(2))
+    with emit.each(builder, *span) as entry:
+        x = emit.spread(builder, value(entry), LANES)
+        term = builder.fmul(emit.read(builder, V, emit.cell(builder, V, row(entry), at), LANES), x)
+        emit.add_to(builder, total, term)
+        emit.add_to(builder, squares, builder.fmul(term, term))
     return builder.load(total), builder.load(squares)
 
 
-@code.compiles(pull_of_entries, types.float64, writes=["out"], indices=["feature"])
+@emit.compiles(pull_of_entries, types.float64, writes=["out"], indices=["feature"])
 def _emit_entries(
     builder: Any, V: Any, first: Any, feature: Any, value: Any, start: Any, stop: Any, out: Any, row: Any, at: Any
 ) -> Any:
     total, squares = _emit_walk(
         builder, V, at, (start, stop),
-        lambda entry: builder.add(first, code.number(builder, feature, entry)),
-        lambda entry: code.number(builder, value, entry),
+        lambda entry: builder.add(first, emit.number(builder, feature, entry)),
+        lambda entry: emit.number(builder, value, entry),
     )  # fmt: skip
-    code.write(builder, out, code.cell(builder, out, row, at), total)
-    return code.added_up(builder, squares)
+    emit.write(builder, out, emit.cell(builder, out, row, at), total)
+    return emit.added_up(builder, squares)
 
 
-@code.compiles(pairs_lanes, types.float64, writes=["pull"])
+@emit.compiles(pairs_lanes, types.float64, writes=["pull"])
 def _emit_pairs(builder: Any, V: Any, first: Any, x: Any, base: Any, halves: Any, j: Any, pull: Any, at: Any) -> Any:
-    span = code.word(0), builder.extract_value(x.shape, 0)
+    span = emit.word(0), builder.extract_value(x.shape, 0)
     total, squares = _emit_walk(
-        builder, V, at, span, lambda entry: builder.add(first, entry), lambda entry: code.number(builder, x, entry)
+        builder, V, at, span, lambda entry: builder.add(first, entry), lambda entry: emit.number(builder, x, entry)
     )
-    half = code.read(builder, halves, code.cell(builder, halves, j, at), LANES)
-    whole = builder.fadd(builder.fadd(code.read(builder, base, at, LANES), half), total)
-    code.write(builder, pull, at, whole)
-    return code.added_up(builder, builder.fsub(builder.fmul(whole, whole), squares))
+    half = emit.read(builder, halves, emit.cell(builder, halves, j, at), LANES)
+    whole = builder.fadd(builder.fadd(emit.read(builder, base, at, LANES), half), total)
+    emit.write(builder, pull, at, whole)
+    return emit.added_up(builder, builder.fsub(builder.fmul(whole, whole), squares))

@@ -68,6 +68,8 @@ def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool
 def add_touched(found: Touched, code: Encoder, encoded: RingArray, total: RingArray) -> bool:
     """total (D, L) += found in the ring, as add_contribution; `encoded` (D * L,) is room to compute in."""
     feature, gradient, many = found
+    if encoded.size < gradient.size:
+        raise ValueError("there must be room to encode all rows in")
     values = gradient[: many[0] * total.shape[1]]
     if not ready(values, code):
         return False

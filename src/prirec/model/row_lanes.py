@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from prirec.model import lane_code as code
+from prirec.model import lane_code as emit
 from prirec.model.lanes import LANES, added_up
 from prirec.types import FeatureArray, IndexArray, RealArray, RingArray, ValueArray
 
@@ -66,70 +66,70 @@ def add_rows_at(total: RingArray, touched: IndexArray, many: int, values: RingAr
 
 def _emit_row(builder: Any, V: Any, d: Any, much: Any, pull: Any, own: Any, G: Any, at: Any) -> None:
     """G[d] += much (pull - V[d] own)"""
-    where = code.cell(builder, G, d, at)
-    part = builder.fmul(code.read(builder, V, where, LANES), code.spread(builder, own, LANES))
-    more = builder.fmul(code.spread(builder, much, LANES), builder.fsub(pull, part))
-    code.write(builder, G, where, builder.fadd(code.read(builder, G, where, LANES), more))
+    where = emit.cell(builder, G, d, at)
+    part = builder.fmul(emit.read(builder, V, where, LANES), emit.spread(builder, own, LANES))
+    more = builder.fmul(emit.spread(builder, much, LANES), builder.fsub(pull, part))
+    emit.write(builder, G, where, builder.fadd(emit.read(builder, G, where, LANES), more))
 
 
-@code.compiles(collect_features, writes=["G"])
+@emit.compiles(collect_features, writes=["G"])
 def _emit_features(builder: Any, V: Any, first: Any, x: Any, much: Any, pull: Any, G: Any, at: Any) -> None:
-    wide = code.read(builder, pull, at, LANES)
-    with code.entries(builder, code.word(0), builder.extract_value(x.shape, 0)) as entry:
-        value = code.number(builder, x, entry)
+    wide = emit.read(builder, pull, at, LANES)
+    with emit.each(builder, emit.word(0), builder.extract_value(x.shape, 0)) as entry:
+        value = emit.number(builder, x, entry)
         _emit_row(builder, V, builder.add(first, entry), builder.fmul(much, value), wide, value, G, at)
 
 
-@code.compiles(collect_entries, writes=["G"], indices=["feature"])
+@emit.compiles(collect_entries, writes=["G"], indices=["feature"])
 def _emit_entries(
     builder: Any, V: Any, first: Any, feature: Any, value: Any, start: Any, stop: Any, much: Any, pull: Any, own: Any,
     G: Any, at: Any,
 ) -> None:  # fmt: skip
-    wide = code.read(builder, pull, at, LANES)
-    with code.entries(builder, start, stop) as entry:
-        d, x = builder.add(first, code.number(builder, feature, entry)), code.number(builder, value, entry)
+    wide = emit.read(builder, pull, at, LANES)
+    with emit.each(builder, start, stop) as entry:
+        d, x = builder.add(first, emit.number(builder, feature, entry)), emit.number(builder, value, entry)
         _emit_row(builder, V, d, builder.fmul(much, x), wide, builder.fmul(own, x), G, at)
 
 
-@code.compiles(add_row, writes=["total"])
+@emit.compiles(add_row, writes=["total"])
 def _emit_add_row(builder: Any, total: Any, row: Any, much: Any, at: Any) -> None:
-    more = builder.fmul(code.spread(builder, much, LANES), code.read(builder, row, at, LANES))
-    code.write(builder, total, at, builder.fadd(code.read(builder, total, at, LANES), more))
+    more = builder.fmul(emit.spread(builder, much, LANES), emit.read(builder, row, at, LANES))
+    emit.write(builder, total, at, builder.fadd(emit.read(builder, total, at, LANES), more))
 
 
-@code.compiles(square_of_rows, types.float64, indices=["touched"])
+@emit.compiles(square_of_rows, types.float64, indices=["touched"])
 def _emit_square(builder: Any, G: Any, touched: Any, many: Any, at: Any) -> Any:
-    sums = [code.start_at(builder, code.vector(LANES, 0.0)) for _ in range(2)]
-    pairs = builder.udiv(many, code.word(2))
+    sums = [emit.start_at(builder, emit.vector(LANES, 0.0)) for _ in range(2)]
+    pairs = builder.udiv(many, emit.word(2))
 
     def add_square(total: Any, place: Any) -> None:
-        row = code.read(builder, G, code.cell(builder, G, code.number(builder, touched, place), at), LANES)
-        code.add_to(builder, total, builder.fmul(row, row))
+        row = emit.read(builder, G, emit.cell(builder, G, emit.number(builder, touched, place), at), LANES)
+        emit.add_to(builder, total, builder.fmul(row, row))
 
-    with code.entries(builder, code.word(0), pairs) as pair:
-        first = builder.mul(pair, code.word(2))
+    with emit.each(builder, emit.word(0), pairs) as pair:
+        first = builder.mul(pair, emit.word(2))
         add_square(sums[0], first)
-        add_square(sums[1], builder.add(first, code.word(1)))
-    with code.entries(builder, builder.mul(pairs, code.word(2)), many) as last:
+        add_square(sums[1], builder.add(first, emit.word(1)))
+    with emit.each(builder, builder.mul(pairs, emit.word(2)), many) as last:
         add_square(sums[0], last)
-    return code.added_up(builder, builder.fadd(*(builder.load(total) for total in sums)))
+    return emit.added_up(builder, builder.fadd(*(builder.load(total) for total in sums)))
 
 
-@code.compiles(take_rows, writes=["G", "noted", "out"], indices=["noted", "touched"])
+@emit.compiles(take_rows, writes=["G", "noted", "out"], indices=["noted", "touched"])
 def _emit_take(builder: Any, G: Any, noted: Any, touched: Any, many: Any, factor: Any, out: Any, at: Any) -> None:
-    wide = code.spread(builder, factor, LANES)
-    with code.entries(builder, code.word(0), many) as place:
-        d = code.number(builder, touched, place)
-        where = code.cell(builder, G, d, at)
-        scaled = builder.fmul(wide, code.read(builder, G, where, LANES))
-        code.write(builder, out, code.cell(builder, G, place, at), scaled)
-        code.write(builder, G, where, code.vector(LANES, 0.0))
-        code.put(builder, noted, d, code.word(0))
+    wide = emit.spread(builder, factor, LANES)
+    with emit.each(builder, emit.word(0), many) as place:
+        d = emit.number(builder, touched, place)
+        where = emit.cell(builder, G, d, at)
+        scaled = builder.fmul(wide, emit.read(builder, G, where, LANES))
+        emit.write(builder, out, emit.cell(builder, G, place, at), scaled)
+        emit.write(builder, G, where, emit.vector(LANES, 0.0))
+        emit.put(builder, noted, d, emit.word(0))
 
 
-@code.compiles(add_rows_at, writes=["total"], indices=["touched"], words=["total", "values"])
+@emit.compiles(add_rows_at, writes=["total"], indices=["touched"], words=["total", "values"])
 def _emit_add(builder: Any, total: Any, touched: Any, many: Any, values: Any, at: Any) -> None:
-    with code.entries(builder, code.word(0), many) as place:
-        where = code.cell(builder, total, code.number(builder, touched, place), at)
-        more = code.read(builder, values, code.cell(builder, total, place, at), LANES)
-        code.write(builder, total, where, builder.add(code.read(builder, total, where, LANES), more))
+    with emit.each(builder, emit.word(0), many) as place:
+        where = emit.cell(builder, total, emit.number(builder, touched, place), at)
+        more = emit.read(builder, values, emit.cell(builder, total, place, at), LANES)
+        emit.write(builder, total, where, builder.add(emit.read(builder, total, where, LANES), more))

@@ -12,7 +12,7 @@ def load_present(
     person: FeatureArray, places: PlaceRows, j: int, context: FeatureArray, x: RealArray, present: IndexArray
 ) -> int:
     """kernels.load from sparse places; fills `present` with the features that are not 0, in order; how many."""
-    offsets, feature, value = places
+    offsets, feature, value, _ = places
     m, moment, count = person.size, x.size - context.size, 0
     for d in range(m):
         x[d] = person[d]

@@ -7,11 +7,11 @@ While N of them cannot leave the ring Z_2^32, a sum in it is the same whole numb
 from typing import NamedTuple
 
 from prirec.compiled import inlined, lean_kernel
+from prirec.model.lanes import LINE
 from prirec.model.round_steps import Encoder
 from prirec.sharing.fixed_point import FixedPoint, encode_into
 from prirec.types import IndexArray, RealArray, RingArray, SignedArray
 
-_LINE = 64  # bytes that memory hands over together
 _NEARLY = 0.99  # leaves room for the rounding of N entries
 
 
@@ -34,10 +34,10 @@ def narrow(wide: FixedPoint) -> FixedPoint | None:
 
 def table(W: RealArray, code: FixedPoint) -> Table | None:
     """The models (I, D + 1) in the ring of `code`; None if one of them is outside its bound."""
-    line = _LINE // code.dtype.itemsize
+    line = LINE // code.dtype.itemsize
     width = -(-W.shape[1] // line) * line
     room = code.zeros((len(W) + 1) * width + line)
-    first = -room.ctypes.data % _LINE // code.dtype.itemsize
+    first = -room.ctypes.data % LINE // code.dtype.itemsize
     rows = room[first : first + (len(W) + 1) * width].reshape(-1, width)
     encoder = Encoder(code.scale, code.bound)
     fine = _encode_rows(W, encoder, rows)
