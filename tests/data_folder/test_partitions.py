@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 
 from prirec.data.city import CityPlan, make_city
@@ -209,4 +210,24 @@ def test_tables_that_cannot_be_cut_are_refused_in_words(spoil, words, tmp_path):
     (city / "visits.csv").write_text("\n".join(spoil(lines)))
     with pytest.raises(DataError, match=words):
         partition_folder(city, tmp_path / "parts", parts=3)
+    assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("table", "axis"), [("pois", "lat"), ("pois", "lon"), ("users", "lat")])
+def test_a_coordinate_that_is_no_number_is_blamed_on_its_own_file(table, axis, kind, tmp_path):
+    city = tmp_path / "city"
+    write_folder(small_city(), city, table_format=kind)
+    file = city / f"{table}.{kind}"
+    cells = pl.read_parquet(file) if kind == "parquet" else pl.read_csv(file, infer_schema=False)
+    words = cells[axis].cast(pl.String).to_list()
+    spoilt = cells.with_columns(pl.Series(axis, ["up north" if row == 4 else word for row, word in enumerate(words)]))
+    spoilt.write_parquet(file) if kind == "parquet" else spoilt.write_csv(file)
+    with pytest.raises(DataError) as refused:
+        partition_folder(city, tmp_path / "parts", parts=3)
+    said = str(refused.value)
+    assert f"{table}.{kind}" in said
+    assert f"column '{axis}'" in said
+    assert "north" not in said
+    assert kind == "parquet" or "line 6" in said
     assert not (tmp_path / "parts").exists()

@@ -167,6 +167,13 @@ def test_foursquare_tokyo_keeps_the_people_who_went_somewhere(tmp_path):
     assert loaded.notes == ("users.csv: 1 user without a visit left out",)
 
 
+def test_foursquare_tokyo_tells_of_numbers_of_friends_that_it_could_not_read(tmp_path):
+    files = {"visits.csv": "user,poi\na,p\nb,p\nc,p\nd,q\n", "users.csv": "user,friend_count\na,7\nb,many\nc,\nd,2.5\n"}
+    loaded = imported(tmp_path, "foursquare-tokyo", files)
+    assert loaded.notes == ("users.csv: 2 unreadable friend_counts left out",)
+    np.testing.assert_array_equal(loaded.dataset.people.columns["friend_count"].values, [7, np.nan, np.nan, np.nan])
+
+
 def test_foursquare_tokyo_profiles_joins_the_two_tables(tmp_path):
     visits = (
         "user_id,gender,twitter_friends,twitter_followers,venue_id,lat,lon\n"

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from prirec.data.columns import read_numbers
 from prirec.data.folder_ids import seen_ids
-from prirec.data.folder_tables import NEEDS, memory_table, require_polars
+from prirec.data.folder_tables import NEEDS, require_polars
 from prirec.data.partition_file import MANIFEST, PLACES, ROW, Part, Partition
-from prirec.data.partition_scan import Scanned, kinds_of, scanned
+from prirec.data.partition_scan import COORDINATES, Scanned, kinds_of, scanned
 from prirec.data.schema import FILE, Kind, read_schema, schema_text
 from prirec.data.writing import new_folder
 from prirec.errors import DataError, UsageError
@@ -29,8 +28,6 @@ from prirec.zorder import morton
 
 if TYPE_CHECKING:
     import polars as pl
-
-COORDINATES = ("lat", "lon")
 
 
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
@@ -104,9 +101,9 @@ def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFr
     else:
         people = pl.DataFrame({"user": seen_ids(counts["user"])}).with_row_index(ROW)
     people = people.join(counts, on="user", how="left", maintain_order="left")
-    if set(COORDINATES) <= set(places.columns):
-        near = places.select("poi", *(pl.col(axis).alias(f"near {axis}") for axis in COORDINATES))
-        people = people.join(near, on="poi", how="left", maintain_order="left")
+    spots = tables["pois"].degrees(places) if "pois" in tables else {}
+    near = places.select("poi", *(spot.alias(f"near {axis}") for axis, spot in spots.items()))
+    people = people.join(near, on="poi", how="left", maintain_order="left")
     return people.with_columns(pl.col("records").fill_null(0))
 
 
@@ -114,17 +111,19 @@ def _listed(users: Scanned) -> "pl.DataFrame":
     located = COORDINATES if set(COORDINATES) <= set(users.columns) else ()
     people = users.frame.select(ROW, "user", *located).collect(engine="streaming").sort(ROW)
     if people["user"].n_unique() < people.height:
-        raise DataError("an id is there twice", file=Path("users"), column="user")
-    return people
+        raise DataError("an id is there twice", file=users.file, column="user")
+    return people.with_columns(*users.degrees(people).values())
 
 
 def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
     """(I,): about as much work in each, along the map; none is empty."""
+    import polars as pl
+
     degrees = np.full((people.height, 2), np.nan)
     for at, axis in enumerate(COORDINATES):
         for column in (f"near {axis}", axis):  # one's own home counts before a place that was visited
             if column in people.columns:
-                own = read_numbers(memory_table("users", people.select(column)), column).values
+                own = people[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
                 degrees[:, at] = np.where(np.isnan(own), degrees[:, at], own)
     order = np.argsort(morton(degrees), kind="stable")
     effort = np.cumsum(1 + people["records"].to_numpy().astype(np.int64)[order])

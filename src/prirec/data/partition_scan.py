@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prirec.data.cell_types import holds_ids, holds_words, plain_text
-from prirec.data.columns import NO_WORDS, SEPARATOR
+from prirec.data.columns import NO_WORDS, SEPARATOR, read_numbers
 from prirec.data.folder_records import check_header
-from prirec.data.folder_tables import IDS, find_table
+from prirec.data.folder_tables import IDS, Table, find_table
 from prirec.data.partition_file import PART, ROW
 from prirec.data.schema import RESERVED, Kind, Schema
 from prirec.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+COORDINATES = ("lat", "lon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,15 @@ class Scanned:
     @property
     def columns(self) -> list[str]:
         return self.frame.collect_schema().names()
+
+    def degrees(self, rows: "pl.DataFrame") -> dict[str, "pl.Series"]:
+        """Where the rows are, as numbers, null where nothing is known; empty where the table does not say."""
+        import polars as pl
+
+        if not set(COORDINATES) <= set(rows.columns):
+            return {}
+        table = Table(name=self.name, frame=rows, origin="parquet" if self.typed else "csv", file=self.file)
+        return {axis: pl.Series(axis, read_numbers(table, axis).values).fill_nan(None) for axis in COORDINATES}
 
 
 def scanned(folder: Path, name: str) -> Scanned | None:
