@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from prirec.data.city import CityPlan, make_city
@@ -41,16 +42,27 @@ def test_one_table_the_wrong_way_round_is_refused_with_both_files(tmp_path, name
     assert (caught.value.file.name, caught.value.column) == ("users.csv", "lat")
 
 
+@pytest.mark.parametrize("table", ["people", "places"])
+def test_a_folder_is_looked_at_while_it_is_partitioned(tmp_path, table):
+    source = written(turned(city(CITIES["Paris"]), table), tmp_path / "city")
+    with pytest.raises(DataError, match=r"look swapped here or in pois\.csv"):
+        partition_folder(source, tmp_path / "parts", parts=3)
+    assert not (tmp_path / "parts").exists()
+
+
 def test_a_partitioned_folder_is_looked_at_as_a_whole(tmp_path):
-    source = written(turned(city(CITIES["Paris"]), "people"), tmp_path / "city")
-    partition_folder(source, tmp_path / "parts", parts=3)
+    partition_folder(written(city(CITIES["Paris"]), tmp_path / "city"), tmp_path / "parts", parts=3)
+    for file in (tmp_path / "parts" / "users").rglob("*.parquet"):
+        pl.read_parquet(file).rename({"lat": "lon", "lon": "lat"}).write_parquet(file)
     with pytest.raises(DataError, match="look swapped"):
         read_folder(tmp_path / "parts")
 
 
 @pytest.mark.parametrize("name", CITIES)
 def test_right_coordinates_are_taken(tmp_path, name):
-    read_folder(written(city(CITIES[name]), tmp_path / "city"))
+    source = written(city(CITIES[name]), tmp_path / "city")
+    read_folder(source)
+    partition_folder(source, tmp_path / "parts", parts=3)
 
 
 def test_people_from_far_away_are_taken(tmp_path):

@@ -21,9 +21,10 @@ from prirec.data.folder_tables import NEEDS, require_polars
 from prirec.data.partition_file import MANIFEST, PLACES, ROW, Part, Partition
 from prirec.data.partition_scan import COORDINATES, Scanned, kinds_of, scanned
 from prirec.data.schema import FILE, Kind, read_schema, schema_text
+from prirec.data.swapped import refuse_far
 from prirec.data.writing import new_folder
 from prirec.errors import DataError, UsageError
-from prirec.types import OffsetArray
+from prirec.types import OffsetArray, RealArray
 from prirec.zorder import morton
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFr
     spots = tables["pois"].degrees(places) if "pois" in tables else {}
     near = places.select("poi", *(spot.alias(f"near {axis}") for axis, spot in spots.items()))
     people = people.join(near, on="poi", how="left", maintain_order="left")
+    if "users" in tables and "pois" in tables:
+        everyone, files = np.arange(people.height, dtype=np.int32), (tables["users"].file, tables["pois"].file)
+        refuse_far(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
     return people.with_columns(pl.col("records").fill_null(0))
 
 
@@ -115,16 +119,21 @@ def _listed(users: Scanned) -> "pl.DataFrame":
     return people.with_columns(*users.degrees(people).values())
 
 
-def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
-    """(I,): about as much work in each, along the map; none is empty."""
+def _degrees(people: "pl.DataFrame", *, of: str = "") -> RealArray:
+    """(I, 2): where they live, or with "near " where they went; NaN where nothing is known."""
     import polars as pl
 
     degrees = np.full((people.height, 2), np.nan)
     for at, axis in enumerate(COORDINATES):
-        for column in (f"near {axis}", axis):  # one's own home counts before a place that was visited
-            if column in people.columns:
-                own = people[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-                degrees[:, at] = np.where(np.isnan(own), degrees[:, at], own)
+        if of + axis in people.columns:
+            degrees[:, at] = people[of + axis].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return degrees
+
+
+def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
+    """(I,): about as much work in each, along the map; none is empty."""
+    home, near = _degrees(people), _degrees(people, of="near ")
+    degrees = np.where(np.isnan(home), near, home)  # one's own home counts before a place that was visited
     order = np.argsort(morton(degrees), kind="stable")
     effort = np.cumsum(1 + people["records"].to_numpy().astype(np.int64)[order])
     found = np.empty(len(order), dtype=np.int64)

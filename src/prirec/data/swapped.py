@@ -11,7 +11,7 @@ import numpy as np
 from prirec.data.dataset import Dataset
 from prirec.errors import DataError
 from prirec.geography import haversine_km
-from prirec.types import RealArray
+from prirec.types import IndexArray, RealArray
 
 FAR_KM, NEAR_KM = 1_000.0, 100.0
 FAR_SHARE, NEAR_SHARE = 0.95, 0.5
@@ -25,9 +25,13 @@ def refuse_swapped(dataset: Dataset, *, users: Path, pois: Path) -> None:
         return
     visits = dataset.visits
     some = slice(None, None, max(1, len(visits) // _LOOKED_AT))
-    person = visits.person[some]
-    home, spot = dataset.people.location[person], dataset.places.location[visits.place[some]]
-    known = ~(np.isnan(home[:, 0]) | np.isnan(spot[:, 0]))
+    person, place = visits.person[some], visits.place[some]
+    refuse_far(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
+
+
+def refuse_far(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
+    """The same for some records: who, living where, went where."""
+    known = ~(np.isnan(home).any(axis=1) | np.isnan(spot).any(axis=1))
     if len(np.unique(person[known])) >= FEWEST and _look_swapped(home[known], spot[known]):
         problem = (
             f"nearly all live over {FAR_KM:,.0f} km from where they go, and near it if lat and lon change places; "
