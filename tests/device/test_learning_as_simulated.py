@@ -167,7 +167,7 @@ def test_features_labels_and_contexts_are_those_of_the_samples(devices: Devices)
 
 def of_places(records: Records) -> np.ndarray:
     """The features of the places that the records name, zeros included."""
-    offsets, feature, value = records.places
+    offsets, feature, value, _ = records.places
     width = records.features - records.own.person.size - records.own.context.shape[1]
     whole = np.zeros((len(offsets) - 1, width), dtype=np.float32)
     whole[np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), feature] = value

@@ -21,14 +21,17 @@ from prirec.experiments.cells import Cell
 from prirec.experiments.experiment import Experiment, Workshop
 from prirec.experiments.rivals.passes import Tell, quiet
 from prirec.experiments.shown import Drawing, Shown, Table
+from prirec.model.lanes import LANES, whole_lanes
 from prirec.settings_file import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Figure 7: time and bytes"
-PRESETS = {"PriRec": "paper", "PriRec, rounds": "rounds"}
+ROUNDS = "PriRec, rounds"
+PRESETS = {"PriRec": "paper", ROUNDS: "rounds"}
 NAMES = {"records": "training records", "neighbours": "neighbours N", "dimension": "K", "words": "features D"}
+SYMBOLS = {"neighbours": "N", "dimension": "K", "words": "D"}
 BYTES = {"shares": "Algorithm 1 as printed", "pads": "the same sum under pads"}
 CLOCK = "clock"
 
@@ -40,7 +43,7 @@ class Clocked:
     clock: Callable[[], float] = process_time
 
     def digest(self, cell: Cell, workshop: Workshop) -> str:
-        return "2"  # of how it is measured
+        return "3"  # of how it is measured
 
     def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
         at = {name: int(value) for name, value in cell.changes if not isinstance(value, str)}
@@ -85,7 +88,7 @@ def cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
         Cell.of(CLOCK, model, {**usual, name: value, "against": name})
         for model in PRESETS
         for name in NAMES
-        if not (model == "PriRec, rounds" and name == "neighbours")  # cohorts have none
+        if not (model == ROUNDS and name == "neighbours")  # cohorts have none
         for value in settings[f"{name}_against"]
     ]
     sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["carried"]]
@@ -111,17 +114,19 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
     words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
     words += (
-        "settings. The paper prints a line without figures. Bytes are counted on the in-memory wire, every box opened."
+        "settings. The paper prints a line without figures. Rounds compute the components of V in lanes of "
+        f"{LANES}, so that there K counts as the next multiple of {LANES}. Bytes are counted on the in-memory wire, "
+        "every box opened."
     )
     rows, drawings = [], []
     for (model, name), points in _lines(settings, cabinet).items():
         x, y = [point[0] for point in points], [point[1] for point in points]
         line = fit(x, y)
         scaled = 1e6 if name == "records" else 1e3
-        unit = "µs a record" if name == "records" else f"ms for one more {NAMES[name].split()[-1]}"
+        unit = "µs a record" if name == "records" else f"ms for one more {SYMBOLS[name]}"
         slope = f"{scaled * line.slope:.3f} ± {scaled * line.half:.3f} {unit}"
         span = f"{min(x):,.0f} to {max(x):,.0f}"
-        rows.append((model, NAMES[name], span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
+        rows.append((model, _against(model, name), span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
         drawings.append(_drawing(model, name, x, y, line))
     fits = Table(
         "Affine fits of the time of one pass", ("model", "against", ">from", ">slope", ">offset", ">R²"), tuple(rows)
@@ -138,8 +143,16 @@ def _lines(settings: Mapping[str, Any], cabinet: Cabinet) -> dict[tuple[str, str
 def _point(cell: Cell, name: str, cabinet: Cabinet) -> tuple[float, float]:
     held = cabinet.values(cell) or {}
     measured = {"records": "records", "words": "features"}
-    x = held[measured[name]] if name in measured else float(cell.get(name, 0) or 0)
-    return float(x), float(held["seconds"])
+    x = float(held[measured[name]] if name in measured else cell.get(name, 0) or 0)
+    return float(whole_lanes(int(x))) if _by_lanes(cell.model, name) else x, float(held["seconds"])
+
+
+def _by_lanes(model: str, name: str) -> bool:
+    return model == ROUNDS and name == "dimension"
+
+
+def _against(model: str, name: str) -> str:
+    return f"{NAMES[name]} in lanes of {LANES}" if _by_lanes(model, name) else NAMES[name]
 
 
 def _carried(settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
@@ -164,11 +177,13 @@ def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line
         axes, ends = figure.subplots(), np.array([0.0, max(x)])
         axes.plot(x, y, color=series(0), marker=marker(0), linestyle="none")
         axes.plot(ends, line.offset + line.slope * ends, color=series(1))
-        axes.set_xlabel(NAMES[name])
+        axes.set_xlabel(_against(model, name))
         axes.set_ylabel("seconds of CPU a pass")
         axes.set_ylim(bottom=0)
 
-    return Drawing(f"figure7-{model}-{name}", f"{model}: time against {NAMES[name]}", paint, width=360, height=240)
+    return Drawing(
+        f"figure7-{model}-{name}", f"{model}: time against {_against(model, name)}", paint, width=360, height=240
+    )
 
 
 EXPERIMENT = Experiment("figure7", TITLE, cells, Clocked(), show, clocked=True)
