@@ -231,3 +231,17 @@ def test_a_coordinate_that_is_no_number_is_blamed_on_its_own_file(table, axis, k
     assert "north" not in said
     assert kind == "parquet" or "line 6" in said
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize("table", ["pois", "users"])
+def test_the_line_is_right_behind_a_blank_one(table, tmp_path):
+    city = tmp_path / "city"
+    write_folder(small_city(), city, table_format="csv")
+    file = city / f"{table}.csv"
+    lines = [line.split(",") for line in file.read_text().splitlines()]
+    lines.insert(2, [""] * len(lines[0]))
+    lines[6][lines[0].index("lon")] = "east"
+    file.write_text("\n".join(",".join(line) for line in lines) + "\n")
+    for read in (read_folder, partial(partition_folder, target=tmp_path / "parts", parts=3)):
+        with pytest.raises(DataError, match="line 7, column 'lon'"):
+            read(city)

@@ -1,8 +1,10 @@
 """Tables of a data folder as streams, and what kind each of their columns is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from prirec.data.cell_types import holds_ids, holds_words, plain_text
 from prirec.data.columns import NO_WORDS, SEPARATOR, read_numbers
@@ -11,6 +13,7 @@ from prirec.data.folder_tables import IDS, Table, find_table
 from prirec.data.partition_file import PART, ROW
 from prirec.data.schema import RESERVED, Kind, Schema
 from prirec.errors import DataError
+from prirec.types import OffsetArray
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +41,21 @@ class Scanned:
         if not set(COORDINATES) <= set(rows.columns):
             return {}
         table = Table(name=self.name, frame=rows, origin="parquet" if self.typed else "csv", file=self.file)
-        return {axis: pl.Series(axis, read_numbers(table, axis).values).fill_nan(None) for axis in COORDINATES}
+        try:
+            numbers = {axis: read_numbers(table, axis).values for axis in COORDINATES}
+        except DataError:  # once more, for the right line: blank ones are no rows
+            blamed = replace(table, records=None if self.typed else self._records())
+            numbers = {axis: read_numbers(blamed, axis).values for axis in COORDINATES}
+        return {axis: pl.Series(axis, values).fill_nan(None) for axis, values in numbers.items()}
+
+    def _records(self) -> OffsetArray:
+        """Which record of a CSV file each row is."""
+        import polars as pl
+
+        cells = pl.scan_csv(self.file, infer_schema=False)
+        cells = cells.with_columns(plain_text(cells.collect_schema()))
+        there = cells.select(~pl.all_horizontal(pl.all().is_null())).collect(engine="streaming")
+        return np.flatnonzero(there.to_series().to_numpy())
 
 
 def scanned(folder: Path, name: str) -> Scanned | None:

@@ -1,7 +1,7 @@
 """Vector instructions, written down: what lanes.py, pull_lanes.py, row_lanes.py and entries.py are compiled to.
 
 Left to itself, the compiler asks at every short loop whether arrays overlap and how many turns there are; at a few
-turns a loop, that was most of what a round did."""
+turns a loop, that was much of what a round did."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
