@@ -24,11 +24,6 @@ def test_the_version_is_told_once() -> None:
     assert project["version"] == prirec.__version__
 
 
-def test_files_stay_small_enough_to_read() -> None:
-    long = {str(file.relative_to(ROOT)): n for file in SOURCES if (n := len(file.read_text().splitlines())) > 250}
-    assert not long
-
-
 def test_assert_is_not_used_on_input() -> None:
     asserting = [str(file.relative_to(ROOT)) for file in SOURCES if re.search(r"^\s*assert ", file.read_text(), re.M)]
     assert not asserting
