@@ -13,11 +13,11 @@ import numpy as np
 from scipy.stats import t
 
 from cities import real_data
+from newcomers import newcomers
 from prirec import settings_file
 from prirec.data.dataset import Dataset
 from prirec.data.published import import_published
 from prirec.evaluate.experiment import run, set_up
-from prirec.evaluate.newcomers import newcomers
 
 CITIES = ("yelp", "foursquare-tokyo", "trivago")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

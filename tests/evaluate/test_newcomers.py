@@ -6,20 +6,25 @@ import pytest
 from prirec import settings_file
 from prirec.data.city import CityPlan, make_city
 from prirec.errors import UsageError
-from prirec.evaluate.newcomers import newcomers
+from support.pages import page_writer
 
 CITY = make_city(CityPlan(people=600, places=150, records=24_000), np.random.default_rng(4))
 SETTINGS = settings_file.load(changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05})
 
 
-def test_the_mean_of_others_serves_newcomers_better_than_nothing():
+@pytest.fixture
+def newcomers(monkeypatch):
+    return page_writer("benchmarks/newcomers.py", monkeypatch).newcomers
+
+
+def test_the_mean_of_others_serves_newcomers_better_than_nothing(newcomers):
     found = newcomers(CITY, SETTINGS, share=0.2)
     nothing, everyone, own = found.values()
     assert min(everyone.at_once, own.at_once) > nothing.at_once + 0.02
     assert min(everyone.after_learning, own.after_learning) > nothing.at_once
 
 
-def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one():
+def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one(newcomers):
     settings = settings_file.load(
         changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05, "latent.dimension": 4}
     )
@@ -31,6 +36,6 @@ def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one():
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
-def test_newcomers_are_some_and_not_all(share):
+def test_newcomers_are_some_and_not_all(newcomers, share):
     with pytest.raises(UsageError, match="between 0 and 1"):
         newcomers(CITY, SETTINGS, share=share)

@@ -1,4 +1,5 @@
-"""People who come after training: how well they are served from the public starts, without a record of theirs."""
+"""How well people who join after training are served: from public starting models, before and after they learn on
+their own records."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +30,9 @@ class Served:
 
 
 def newcomers(dataset: Dataset, settings: Settings, *, share: float = 0.1, passes: int = 5) -> dict[str, Served]:
-    """Trained without a tenth of the people, then tested on them, from each of three starts."""
+    """Trains without this share of the people, then tests on them, from each of three starting models.
+
+    Who is left out is drawn by a hash of the person's name, so it is the same people for every seed of the settings."""
     if not 0 < share < 1:
         raise UsageError("the share of newcomers is between 0 and 1")
     late = person_keys(dataset.people.ids) < np.uint64(int(share * 2**64))
@@ -59,7 +62,8 @@ def _auc(setup: Setup, models: Models, new: BoolArray) -> float:
 
 
 def _learnt(setup: Setup, start: Models, new: BoolArray, passes: int) -> Models:
-    """Each newcomer by itself: mixed with the start as members are with their mean, then a local step, some times."""
+    """Each newcomer alone, `passes` times: mix with the starting model, as members mix with their cohort's mean, then
+    one local step."""
     samples, settings = setup.samples, setup.settings
     device = Rounds(samples, settings, InTheClear(samples, settings))
     latent = None if start.latent is None else start.latent._replace(vectors=start.latent.vectors.copy())
