@@ -90,7 +90,6 @@ $(FLOWER): benchmarks/flower.txt
 	touch $@
 
 docs: setup
-	$(BIN)/python -m prirec.cli.reference > docs/reference/cli.md
 	$(BIN)/python docs/make.py
 	$(BIN)/python benchmarks/bytes_table.py
 

@@ -2,18 +2,22 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import msgspec
-from protocol_parts import filled
+import typer
+from typer.main import get_command
 
+from prirec.cli.main import app
 from prirec.privacy.budget import planned
 from prirec.privacy.plan import Kind
 from prirec.privacy.units import Adjacency
 from prirec.settings import PRIVATE
+from protocol_parts import filled
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
@@ -134,10 +138,49 @@ def budget_page() -> str:
     return fresh[0]
 
 
+CLI_INTRODUCTION = """# The command line
+
+Generated from the program by `make docs`.
+
+Exit codes: 0 done, 2 usage, 3 data, 4 policy, 5 state or integrity, 6 protocol, 130 stopped with Ctrl-C.
+Answers go to the standard output, notes and progress to the standard error stream."""
+
+
+def cli_page() -> str:
+    """Every command with its arguments, options and examples, read from the program itself."""
+    command = get_command(app)
+    sections = _sections(command, typer.Context(command, info_name="prirec", **command.context_settings))
+    return "\n\n".join((CLI_INTRODUCTION, *sections)) + "\n"
+
+
+# Any: Typer carries a copy of Click of its own, whose types it does not export.
+def _sections(command: Any, context: Any) -> Iterator[str]:
+    """A section for this command, then one for each command below it."""
+    yield "\n\n".join(_section(command, context))
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _sections(inner, type(context)(inner, info_name=name, parent=context))
+
+
+def _section(command: Any, context: Any) -> Iterator[str]:
+    usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
+    yield f"## {context.command_path}"
+    yield f"```\n{usage}\n```"
+    yield command.help or ""
+    if names := getattr(command, "commands", {}):
+        yield "\n".join(f"- `{name}`: {inner.get_short_help_str(200)}" for name, inner in names.items())
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    yield "\n".join(f"- `{record[0]}`: {' '.join(record[1].split())}" for record in records if record is not None)
+    if command.epilog:
+        _, first, *lines = command.epilog.split("\n")
+        yield first
+        yield "\n".join(("```", *(line.strip() for line in lines), "```"))
+
+
 PARTLY = [ROOT / "docs" / name for name in ("protocols.md", "who-learns-what.md")]
-PAGES = {
+PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "paper-map.md": paper_map,
     ROOT / "docs" / "reference" / "settings.md": settings_page,
+    ROOT / "docs" / "reference" / "cli.md": cli_page,
     BUDGET: budget_page,
     **{page: partial(filled, page) for page in PARTLY},
 }

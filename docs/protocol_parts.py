@@ -2,21 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
 import rehearsal
-from rehearsal import Played, Turn
-
 from prirec.protocols import moves
 from prirec.protocols.actions import Finished, Send, Stage
-from prirec.protocols.disclosure import CONTENTS, PARTS, Disclosure, Role, Sealed
 from prirec.protocols.journal import LIFE
 from prirec.protocols.messages import Part, step
 from prirec.protocols.moves import State
-from prirec.protocols.seen import SEEN
+from rehearsal import Played, Turn
+from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed
 
 ORDER = list(State)
 DOCS = Path(__file__).parent
@@ -122,7 +120,7 @@ def sequence(way: str) -> str:
     return "\n".join([*lines, f"| *the sum is open* | | {opener.role} | | {written} |"])
 
 
-def _roles(played: Played, sent: list[Part], end: str) -> Iterator[str]:
+def _roles(played: Played, sent: Sequence[Part], end: str) -> Iterator[str]:
     return (played.roles[getattr(message, end)] for message in sent)
 
 
@@ -138,14 +136,14 @@ def _title(way: str) -> str:
 def used_in() -> dict[type[Part], list[str]]:
     """In which protocols each message is sent."""
     kinds = {way: {type(message) for message in rehearsal.play(way).sent} for way in rehearsal.WAYS}
-    return {kind: [way for way in kinds if kind in kinds[way]] for kind in SEEN}
+    return {kind: [way for way in kinds if kind in kinds[way]] for kind in MESSAGES}
 
 
 def disclosures() -> str:
     """Every message, with all of its fields and all that it shows."""
     ways = used_in()
     blocks = []
-    for kind, one in SEEN.items():
+    for kind, one in MESSAGES.items():
         paths = ", ".join(f"{sender} → {receiver}" for sender, receiver in one.ways)
         where = "all" if ways[kind] == list(rehearsal.WAYS) else ", ".join(map(_title, ways[kind]))
         blocks.append([f"### {step(kind)}", "", f"{paths}. In: {where}.", "", *_shown(one)])
@@ -153,11 +151,11 @@ def disclosures() -> str:
 
 
 def contents() -> str:
-    """The same of what lies in boxes."""
+    """Every content of a sealed box, with all of its fields and all that it shows."""
     blocks = []
     for kind, one in CONTENTS.items():
         places = ", ".join(step(message) for message in one.inside)
-        blocks.append([f"### {step(kind)}", "", f"Inside: {places}.", "", *_shown(one)])
+        blocks.append([f"### {kind.__struct_config__.tag}", "", f"Inside: {places}.", "", *_shown(one)])
     return _blocks(blocks)
 
 
@@ -181,7 +179,7 @@ def _blocks(blocks: list[list[str]]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-PARTS_OF_PAGES = {
+PARTS_OF_PAGES: Mapping[str, Callable[..., str]] = {
     "words": words,
     "diagram": diagram,
     "sequence": sequence,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import takewhile
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from prirec.engines.wire import MemoryJournal, Wire
 from prirec.protocols import sdgd
 from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
 from prirec.protocols.convener import Convener
-from prirec.protocols.disclosure import Role
 from prirec.protocols.guest import Guest
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import AnyMessage, Delivery, Roster, Round, Terms, step
@@ -21,6 +21,7 @@ from prirec.protocols.party import Party
 from prirec.protocols.secure_sum import collector, member
 from prirec.sharing.keys import SigningKey
 from prirec.sharing.masks import stretch
+from who_learns_what import Role
 
 DEVICES, LENGTH = 8, 3
 ROLES: dict[type[Party], Role] = {
@@ -29,7 +30,7 @@ ROLES: dict[type[Party], Role] = {
     sdgd.Receiver: Role.USER,
     sdgd.Neighbour: Role.NEIGHBOUR,
 }
-WAYS = {
+WAYS: dict[str, tuple[Literal["shares", "pads", "double"], Literal["collector", "members"]]] = {  # method, opening
     "shares": ("shares", "collector"),
     "pads": ("pads", "collector"),
     "double": ("double", "collector"),
@@ -106,9 +107,9 @@ def play(way: str, *, late: int = 0) -> Played:
     parties = [asking, *(_device(task, name, at) for at, name in enumerate(names[1:]))]
     for party in parties:
         played.roles[party.name] = ROLES[type(party)]
-        party.receive = played.watch(party, party.receive)
+        party.receive = played.watch(party, party.receive)  # type: ignore[method-assign]
         wire.attach(party, MemoryJournal())
-    asking.advance = played.watch(asking, asking.advance, "time is over")
+    asking.advance = played.watch(asking, asking.advance, "time is over")  # type: ignore[method-assign]
     wire.do(asking, played.watch(asking, asking.invite, "invite")([name.public for name in names[1:]]))
     wire.run(asking)
     return played

@@ -1,4 +1,4 @@
-"""What happens before any work: help, version, completion, the reference page, and refusals of every kind."""
+"""What happens before any work: help, version, completion, and refusals of every kind."""
 
 import json
 import subprocess
@@ -14,10 +14,8 @@ from prirec import __version__
 from prirec.cli.group import Commands
 from prirec.cli.main import app
 from prirec.cli.output import finite, printable
-from prirec.cli.reference import reference
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 PATHS = [
     (),
     ("demo",),
@@ -77,10 +75,6 @@ def _parse(command, words):
     while hasattr(command, "commands"):
         command, words = command.commands[words[0]], words[1:]
     command.make_context("prirec", words, resilient_parsing=False)
-
-
-def test_the_committed_reference_page_is_what_the_program_says_now():
-    assert PAGE.read_text(encoding="utf-8") == reference()
 
 
 def test_completion_is_offered():

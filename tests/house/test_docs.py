@@ -1,14 +1,14 @@
 """The documentation cannot drift: generated pages are compared, commands are run, links lead somewhere."""
 
 import re
-from importlib import import_module
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import get_args, get_type_hints
 
 import pytest
 
+import make
+import rehearsal
 from prirec.cli.outlook import terms
 from prirec.errors import UsageError
 from prirec.privacy.budget import planned, size_asked
@@ -17,9 +17,10 @@ from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
-from prirec.protocols.seen import SEEN
 from prirec.settings import PRIVATE, Section, preset
-from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, page_writer, run
+from protocol_parts import TABLES
+from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
+from who_learns_what import MESSAGES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
@@ -28,30 +29,25 @@ WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh
 LONG = ("cluster.md",)  # starts two clusters
 
 
-@pytest.fixture
-def generator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return page_writer("docs/make.py", monkeypatch)
-
-
-def test_generated_pages_are_what_the_code_says(generator: ModuleType) -> None:
-    for page, write in generator.PAGES.items():
+def test_generated_pages_are_what_the_code_says() -> None:
+    for page, write in make.PAGES.items():
         assert page.read_text(encoding="utf-8") == write(), f"{page.name} is old: run make docs"
 
 
-def test_every_setting_is_on_its_page(generator: ModuleType) -> None:
+def test_every_setting_is_on_its_page() -> None:
     settings = preset("private")
     values = {name: getattr(settings, name) for name in settings.__struct_fields__}
     names = {name for name, value in values.items() if not isinstance(value, Section)}
     for section, value in values.items():
         names |= {f"{section}.{field}" for field in getattr(value, "__struct_fields__", ())}
-    told = re.findall(r"^\| `([\w.]+)` \|", generator.settings_page(), flags=re.MULTILINE)
+    told = re.findall(r"^\| `([\w.]+)` \|", make.settings_page(), flags=re.MULTILINE)
     assert {"seed", "features.averages", "privacy.epsilon_per_user"} <= names
     assert sorted(told) == sorted(names)
 
 
-def test_the_page_about_the_budget_tells_the_figures_of_the_preset(generator: ModuleType) -> None:
-    page = " ".join(generator.BUDGET.read_text(encoding="utf-8").split())
-    city = {"people": generator.PEOPLE, "pois": generator.PLACES}
+def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
+    page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
+    city = {"people": make.PEOPLE, "pois": make.PLACES}
     plan = planned(PRIVATE, **city)
     releases = {release.of.kind: release.of.releases for release in plan.releases}
     assert f"For {city['people']:,} people and {city['pois']:,} places, all else as in `private`" in page
@@ -62,10 +58,7 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset(generator: Mo
         f"`private` has {PRIVATE.iterations}, so that V is opened {releases[Kind.INTERACTION]} times and models" in page
     )
     assert f"and models {releases[Kind.MIXING]} times" in page
-    assert (
-        f"{size_asked(PRIVATE, features=generator.FEATURES):,} people for {generator.FEATURES} features at ε = 1"
-        in page
-    )
+    assert f"{size_asked(PRIVATE, features=make.FEATURES):,} people for {make.FEATURES} features at ε = 1" in page
     assert f"`private` has {PRIVATE.linear.clip:g} for models" in page
     assert f"and {PRIVATE.interaction.clip:g} for gradients of V" in page
     crowd = plan.releases[0].of.crowd
@@ -73,31 +66,31 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset(generator: Mo
     assert f"{more:.2f} times as much where nobody is lost" in page
 
 
-def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to(generator: ModuleType) -> None:
-    page = " ".join(generator.BUDGET.read_text(encoding="utf-8").split())
-    plan = planned(PRIVATE, people=generator.PEOPLE, pois=generator.PLACES)
+def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to() -> None:
+    page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
+    plan = planned(PRIVATE, people=make.PEOPLE, pois=make.PLACES)
     month, quarter = (terms(plan, days)[1] for days in (30, 90))
     told = f"ε = 1 in any 30 days is {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
     assert f"{told}, ε = 1 in any 90 days is {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page
 
 
-def test_the_paper_map_lacks_only_what_is_not_built(generator: ModuleType) -> None:
-    built = [line for line in generator.paper_map().splitlines() if line.startswith(("| Eq.", "| Alg"))]
+def test_the_paper_map_lacks_only_what_is_not_built() -> None:
+    built = [line for line in make.paper_map().splitlines() if line.startswith(("| Eq.", "| Alg"))]
     missing = [line.split("|")[1].strip() for line in built if "not built yet" in line]
     assert missing == []
 
 
-def test_every_table_of_legal_moves_is_drawn(generator: ModuleType) -> None:
+def test_every_table_of_legal_moves_is_drawn() -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     drawn = set(re.findall(r"<!-- generated: diagram (\w+) -->\n```mermaid\nstateDiagram-v2\n", page))
     tables = {name for name, value in vars(moves).items() if name.isupper() and not name.endswith("_STEPS")}
-    assert tables <= drawn == set(import_module("protocol_parts").TABLES)
+    assert tables <= drawn == set(TABLES)
 
 
-def test_every_legal_way_to_take_a_sum_is_rehearsed(generator: ModuleType) -> None:
+def test_every_legal_way_to_take_a_sum_is_rehearsed() -> None:
     hints = get_type_hints(Terms)
     legal = {pair for pair in product(get_args(hints["method"]), get_args(hints["opening"])) if task_exists(*pair)}
-    assert legal == set(import_module("rehearsal").WAYS.values())
+    assert legal == set(rehearsal.WAYS.values())
 
 
 def task_exists(method: str, opening: str) -> bool:
@@ -108,14 +101,14 @@ def task_exists(method: str, opening: str) -> bool:
     return True
 
 
-def test_messages_go_the_ways_that_who_learns_what_tells_of(generator: ModuleType) -> None:
-    rehearsal, seen = import_module("rehearsal"), dict[type, set[tuple[str, str]]]()
+def test_messages_go_the_ways_that_who_learns_what_tells_of() -> None:
+    seen = dict[type, set[tuple[str, str]]]()
     for way in rehearsal.WAYS:
         played = rehearsal.play(way)
         for message in played.sent:
             ends = (played.roles[message.sender], played.roles[message.receiver])
             seen.setdefault(type(message), set()).add(ends)
-    assert seen == {kind: set(told.ways) for kind, told in SEEN.items()}
+    assert seen == {kind: set(told.ways) for kind, told in MESSAGES.items()}
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ from typing import get_args, get_origin, get_type_hints
 import pytest
 
 from prirec.protocols import messages, moves
-from prirec.protocols.disclosure import CONTENTS, PARTS, Disclosure, Role, Sealed, Sent
 from prirec.protocols.messages import AnyContent, AnyMessage, Boxes, Delivery, Message, Part
 from prirec.protocols.moves import Moves
-from prirec.protocols.seen import SEEN
+from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed, Sent
 
 TABLES: dict[Role, tuple[Moves, ...]] = {
     Role.MEMBER: (moves.MEMBER, moves.PAD_MEMBER),
@@ -17,7 +16,7 @@ TABLES: dict[Role, tuple[Moves, ...]] = {
     Role.NEIGHBOUR: (moves.NEIGHBOUR,),
     Role.USER: (moves.RECEIVER,),
 }
-TOLD: dict[type[Part], Disclosure] = {**SEEN, **CONTENTS}
+TOLD: dict[type[Part], Disclosure] = {**MESSAGES, **CONTENTS}
 
 
 def parts_of(kind: object) -> Iterator[type[Part]]:
@@ -36,7 +35,7 @@ def fields_of(kind: type[Part]) -> list[str]:
 
 
 def test_every_message_and_every_content_has_words() -> None:
-    assert set(SEEN) == set(get_args(AnyMessage))
+    assert set(MESSAGES) == set(get_args(AnyMessage))
     assert set(CONTENTS) == set(get_args(AnyContent))
 
 
@@ -68,10 +67,10 @@ def test_no_words_are_empty(kind: type[Part]) -> None:
     assert not any("|" in text for text in said), "a bar would break the table"
 
 
-@pytest.mark.parametrize("kind", SEEN, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 def test_who_receives_a_message_is_whose_table_of_moves_takes_it(kind: type[AnyMessage]) -> None:
     taking = {role for role, tables in TABLES.items() if any(kind in row for table in tables for row in table.values())}
-    told = SEEN[kind]
+    told = MESSAGES[kind]
     assert isinstance(told, Sent)
     assert {receiver for _, receiver in told.ways} == taking
 
@@ -85,5 +84,5 @@ def test_contents_lie_in_messages_that_hold_something_sealed(kind: type[AnyConte
 
 
 def test_every_message_that_holds_something_sealed_says_what() -> None:
-    holding = {kind for kind in SEEN if {"sealed", "boxes"} & set(fields_of(kind))}
+    holding = {kind for kind in MESSAGES if {"sealed", "boxes"} & set(fields_of(kind))}
     assert holding == {message for told in CONTENTS.values() for message in told.inside}
