@@ -61,7 +61,6 @@ class Privacy(Section, frozen=True):
     mixing: float = 0.15
     interaction: float = 0.15
     quality: float = 0.0
-    local: float = 0.0  # of epsilon_per_user, what local answers (randomized response) may cost together
 
 
 class Model(Section, frozen=True):

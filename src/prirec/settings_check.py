@@ -31,10 +31,6 @@ def _limits(s: Settings) -> list[tuple[bool, str]]:
             s.privacy.epsilon_per_user is None or 0 < s.privacy.epsilon_per_user <= 50,
             "privacy.epsilon_per_user must be above 0 and at most 50; beyond that nothing is promised",
         ),
-        (
-            0 <= s.privacy.local < (s.privacy.epsilon_per_user or inf),
-            "privacy.local must not be negative, and below privacy.epsilon_per_user: noisy sums need the rest",
-        ),
         (0 < s.privacy.delta < 1, "privacy.delta must be between 0 and 1"),
         (s.privacy.period_days is None or s.privacy.period_days >= 1, "privacy.period_days must be at least 1"),
         (

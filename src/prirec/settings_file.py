@@ -1,4 +1,8 @@
-"""Settings from and to TOML. Unknown keys are refused, with the nearest known name."""
+"""Settings from and to TOML. Unknown keys are refused, with the nearest known name.
+
+Settings that earlier versions had are in files, saved runs and charters. At the value that they had by default they
+change nothing and are ignored; any other value asks for something that this version cannot do, and is refused.
+"""
 
 import json
 import tomllib
@@ -15,6 +19,14 @@ from prirec.settings import DIVERGES, Latent, Section, Settings, preset
 from prirec.settings_check import check
 
 _LONGEST = 65_536
+# settings of earlier versions, as section.name: the default, and what to do about any other value
+GONE: dict[str, tuple[Any, str]] = {
+    "privacy.local": (
+        0.0,
+        "devices give no local answers any more; remove the setting, and noisy sums have all of "
+        "privacy.epsilon_per_user",
+    ),
+}
 
 
 def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, base: str = "private") -> Settings:
@@ -38,6 +50,7 @@ def loads(text: str) -> Settings:
 
 def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
     """Settings changed by a nested table."""
+    table = _without_gone(table)
     _refuse_unknown(table, settings, "")
     _refuse_huge(table)
     merged = _merge(msgspec.to_builtins(settings), table)
@@ -45,6 +58,17 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
         return msgspec.convert(merged, Settings)
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
+
+
+def _without_gone(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table without settings of earlier versions; UsageError where one of them is not at its default."""
+    left = {name: dict(value) if isinstance(value, Mapping) else value for name, value in table.items()}
+    for name, (default, advice) in GONE.items():
+        section, _, key = name.partition(".")
+        inner = left.get(section)
+        if isinstance(inner, dict) and key in inner and inner.pop(key) != default:
+            raise UsageError(f"{name} is a setting of an earlier version: {advice}")
+    return left
 
 
 def _in_words(error: str) -> str:

@@ -16,18 +16,17 @@ from prirec.device.ledger import PaidStore, Price
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, affordable
-from prirec.privacy.ledger import Budget, Charge
+from prirec.privacy.ledger import Budget
 from prirec.privacy.units import Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from support import shell
+from support.old_answers import charge_answer
 from support.shell import flat
 
 TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))
 SECRET = b"deployment-42-xy"
-LOCAL = 0.2  # of epsilon, for answers
-WITH_ANSWERS = ("--set", f"privacy.local={LOCAL}")
 call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
 
 
@@ -41,9 +40,9 @@ def store(tmp_path):
     return tmp_path / "device.db"
 
 
-def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1, local=0.0):
+def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
     with Store.open(path) as opened:
-        paid = PaidStore(opened, Budget(1.0, 1e-6, period, local=local))
+        paid = PaidStore(opened, Budget(1.0, 1e-6, period))
         for number in range(first, first + rounds):
             of = Round(SECRET, "linear", number, 7, 0)
             paid.write(Persist(of, Stage.ENTERED, b"\1" * 32), day=day)
@@ -51,17 +50,16 @@ def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1, loc
 
 
 def answer(path, number=1, *, unit=Unit.USER, epsilon=0.1, what="visited in June"):
-    with Store.open(path) as opened:
-        paid = PaidStore(opened, Budget(1.0, 1e-6, unit=unit, local=LOCAL))
-        cost = Spent(0, (local_loss(epsilon, unit),), unit)
-        paid.spend(Charge(SECRET, "visited", number, 0, what, cost), day=TODAY)
+    """As an earlier version charged for it."""
+    with Store.open(path) as opened, opened.transaction() as rows:
+        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=TODAY, deployment=SECRET)
 
 
 def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
     take_part(store, 4)
     answer(store)
-    found = told("ledger", store, *WITH_ANSWERS)
-    budget = {"epsilon": 1.0, "delta": 1e-6, "period_days": None, "unit": "user", "local": LOCAL}
+    found = told("ledger", store)
+    budget = {"epsilon": 1.0, "delta": 1e-6, "period_days": None, "unit": "user"}
     assert (found["budget"], found["counted_per"], found["period"]) == (budget, "user", None)
     assert [(item["what"], item["unit"], item["releases"]) for item in found["items"]] == [
         ("mixing of linear models", "user", 4),
@@ -72,21 +70,35 @@ def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
     assert max(alone) < found["lifetime"]["epsilon"] < sum(alone)
     assert found["lifetime"]["epsilon_replace_one"] > found["lifetime"]["epsilon"]
     assert (found["nothing_left"], found["overspent"]) == (False, False)
-    more = found["items"][0]["more"]
-    assert f"mixing of linear models user 4 {alone[0]:.3f} {more}" in flat(call("ledger", store, *WITH_ANSWERS).stdout)
+    more, shown = found["items"][0]["more"], flat(call("ledger", store).stdout)
+    assert f"mixing of linear models user 4 {alone[0]:.3f} {more}" in shown
+    assert f"visited in June user 1 {alone[1]:.3f} -" in shown  # no more answers are given
     assert more > 0
-    take_part(store, more, first=5, local=LOCAL)
+    take_part(store, more, first=5)
     with pytest.raises(PolicyError):  # so many more, and not one above
-        take_part(store, 1, first=5 + more, local=LOCAL)
+        take_part(store, 1, first=5 + more)
+    spent = told("ledger", store)
+    assert ([item["more"] for item in spent["items"]], spent["nothing_left"]) == ([0, None], True)
 
 
-def test_noisy_sums_and_answers_are_covered_each_from_its_own_purse(store):
+def test_answers_of_an_earlier_version_leave_less_for_sums(store):
     take_part(store, 1)
-    answer(store, epsilon=LOCAL)
-    sums, answers = told("ledger", store, *WITH_ANSWERS)["items"]
-    assert (sums["more"] > 0, answers["more"]) == (True, 0)
-    without = told("ledger", store)
-    assert ([item["more"] for item in without["items"]], without["overspent"]) == ([0, 0], True)
+    before = told("ledger", store)["items"][0]["more"]
+    answer(store, epsilon=0.4)
+    found = told("ledger", store)
+    sums, answers = found["items"]
+    assert (0 < sums["more"] < before, answers["more"], found["overspent"]) == (True, None, False)
+    answer(store, 2, epsilon=0.7)
+    assert ([item["more"] for item in told("ledger", store)["items"]], told("ledger", store)["overspent"]) == (
+        [0, None],
+        True,
+    )
+
+
+def test_a_device_that_only_gave_answers_still_has_a_budget_for_sums(store):
+    answer(store)
+    found = told("ledger", store)
+    assert ([item["more"] for item in found["items"]], found["nothing_left"]) == ([None], False)
 
 
 def test_json_of_a_ledger_has_one_schema(store):

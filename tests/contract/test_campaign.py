@@ -6,7 +6,7 @@ import pytest
 
 from prirec.contract.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
 from prirec.contract.documents import address
-from prirec.errors import PolicyError
+from prirec.errors import PolicyError, UsageError
 from prirec.protocols.codec import encode
 from prirec.settings import PRIVATE, ROUNDS
 from prirec.settings_file import dump
@@ -77,3 +77,16 @@ def test_the_preset_private_is_deployable_and_devices_read_the_same_settings():
     settings = change(CAMPAIGN.settings, seed=0, sums={"corrupt": 0.0})
     with pytest.raises(PolicyError, match=r"sums\.corrupt"):
         Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(settings)))
+
+
+def test_a_charter_with_a_setting_of_an_earlier_version_is_followed_where_that_stands_at_its_default():
+    old, asking = (
+        msgspec.structs.replace(
+            CAMPAIGN.charter, settings=CAMPAIGN.charter.settings.replace("[privacy]\n", f"[privacy]\nlocal = {value}\n")
+        )
+        for value in (0.0, 0.2)
+    )
+    assert old.settings != CAMPAIGN.charter.settings
+    assert Campaign.of(old).settings == Campaign.of(CAMPAIGN.charter).settings
+    with pytest.raises(UsageError, match=r"privacy\.local is a setting of an earlier version"):
+        Campaign.of(asking)

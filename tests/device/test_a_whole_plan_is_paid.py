@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import PaidStore, Price, pay
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import GRAINS, Spent, total
@@ -140,7 +140,8 @@ def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: PaidSto
     take_part(paid, round_of(Kind.INTERACTION, 0), price)
     one = paid.ledger().spent(Budget())
     again = Charge(bytes(16), str(Kind.INTERACTION), 0, 1, price.what, price.cost)
-    assert paid.spend(again, day=TODAY) is Verdict.CHARGE
+    with paid._store.transaction() as rows:
+        assert pay(rows, again, budget=Budget(), day=TODAY) is Verdict.CHARGE
     assert paid.ledger().spent(Budget()) == one + one
     take_part(paid, round_of(Kind.INTERACTION, 1), price)
     assert paid.ledger().spent(Budget()) == one + one + one

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price, save_budget
+from prirec.device.ledger import PaidStore, Price, pay, save_budget
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import Spent, affordable
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict
+from prirec.privacy.ledger import Budget, Charge, Ledger, Paid
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
+from support.old_answers import charge_answer
 from support.processes import ends, start
 
 ONE, OTHER = b"\1" * 32, b"\2" * 32
@@ -24,10 +25,6 @@ PRICE = Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))  # three round
 
 def of(number: int = 1, *, attempt: int = 0) -> Round:
     return Round(bytes(16), "linear", number, 3, attempt)
-
-
-def answer(number: int = 1, *, epsilon: float = 0.25) -> Charge:
-    return Charge(bytes(16), "visited", number, 0, "visited in June", Spent(0, (local_loss(epsilon, Unit.USER),)))
 
 
 @pytest.fixture
@@ -49,16 +46,19 @@ def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: PaidStore) ->
 
 
 def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
-    costs = [
-        Spent(2**62 - 1),  # no budget covers more
-        Spent(5, (PrivacyLoss(0.1, Unit.USER),)),
-        Spent(0, (local_loss(1e-3, Unit.USER_DAY),), Unit.USER_DAY),
-    ]
-    paid = PaidStore(store, Budget(100.0, 0.5, period_days=1, unit=Unit.EVENT, local=1.0))
-    charges = [Charge(b"\3" * 16, "visited", n, n, f"question {n}", cost) for n, cost in enumerate(costs)]
-    for day, one in enumerate(charges, start=-7):
-        assert paid.spend(one, day=day) is Verdict.CHARGE
-    assert paid.ledger() == Ledger(tuple(Paid(one, day) for day, one in enumerate(charges, start=-7)))
+    most = Charge(b"\3" * 16, "linear", 0, 2, "mixing", Spent(2**62 - 1))  # no budget covers more
+    daily, answer = local_loss(1e-3, Unit.USER_DAY), PrivacyLoss(0.1, Unit.USER, 1e-9)
+    with store.transaction() as rows:
+        pay(rows, most, budget=Budget(100.0, 0.5), day=-7)
+        charge_answer(rows, 1, loss=daily, what="in May", day=-6)
+        charge_answer(rows, 2, loss=answer, grains=5, day=-5)
+    assert PaidStore(store).ledger() == Ledger(
+        (
+            Paid(most, -7),
+            Paid(Charge(bytes(16), "visited", 1, 0, "in May", Spent(0, (daily,), Unit.USER_DAY)), -6),
+            Paid(Charge(bytes(16), "visited", 2, 0, "visited in June", Spent(5, (answer,))), -5),
+        )
+    )
 
 
 def test_entering_costs_nothing_and_masking_costs_once(paid: PaidStore) -> None:
@@ -99,8 +99,6 @@ def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: PaidStor
     with pytest.raises(PolicyError, match="does not cover another release for mixing") as refused:
         take_part(paid, 4)
     assert refused.value.exit_code == 4
-    with pytest.raises(PolicyError):
-        paid.spend(answer(), day=100)
     assert paid._store.resend(of(4)) is None
     assert paid._store.resend(of(3)) == b"vector"
     paid.write(Persist(of(3), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)  # the same again
@@ -142,12 +140,11 @@ def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
         take_part(paid, 2)
 
 
-def test_a_local_answer_is_charged_once(store: Store) -> None:
-    paid = PaidStore(store, Budget(1.0, 1e-6, local=0.6))
-    assert [paid.spend(answer(), day=1) for _ in range(3)] == [Verdict.CHARGE, Verdict.KNOWN, Verdict.KNOWN]
-    assert len(paid.ledger().entries) == 1
+def test_the_same_round_at_another_price_is_refused(paid: PaidStore) -> None:
+    take_part(paid, 1)
     with pytest.raises(StateError, match="another price"):
-        paid.spend(answer(epsilon=0.5), day=1)
+        paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=Price("mixing", Spent(1)), day=100)
+    assert len(paid.ledger().entries) == 1
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM spending", "UPDATE spending SET grains = 0"])

@@ -24,9 +24,10 @@ from prirec.device.values import Given, context_from, to_json
 from prirec.device.visits import Visit
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.privacy.accountant import Spent
-from prirec.privacy.ledger import Budget, Charge
+from prirec.privacy.ledger import Budget
 from support.device_city import membership
 from support.journals import life
+from support.old_answers import charge_answer
 
 CANARY = "canary-4711"
 KEPT = {"rounds", "spending", "budget"}  # so that nothing is told twice, or beyond what the person allows
@@ -206,9 +207,8 @@ def fill(person: Person) -> None:
     paid = PaidStore(person.store, Budget())
     paid.write(life(1)[0], day=19_000)
     paid.write(life(1)[1], day=19_000, price=Price("mixing", Spent(7)))
-    paid.spend(Charge(bytes(16), "answers", 1, 0, "an answer", Spent(7)), day=19_000)
     with person.store.transaction() as rows:
-        rows.execute("INSERT INTO answers VALUES (?, 1, 0, ?, ?)", (bytes(16), bytes(32), CANARY.encode()))
+        charge_answer(rows, what="an answer", day=19_000)
 
 
 def filled(path: Path) -> dict[str, int]:
@@ -228,7 +228,6 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
     assert told["models"][0]["given"] == {"places": [4711], "whole": [3]}
     assert [one["what"] for one in told["spent"]] == ["mixing", "an answer"]
     assert [(one["number"], one["stage"]) for one in told["rounds"]] == [(1, "masked")]
-    assert told["answers"] == [{"number": 1, "attempt": 0, "answers": CANARY.encode().hex()}]
     assert told["budget"]["epsilon_per_user"] == Budget().epsilon
     assert told["regions"] == ["03" * 8]
     assert membership().secret.hex() not in json.dumps(told)
@@ -237,8 +236,8 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
 def test_an_export_speaks_of_every_table(path: Path, person: Person) -> None:
     fill(person)
     elsewhere = {"given": "models", "spending": "spent"}
-    public_or_secret = {"documents", "standing", "secrets"}
-    told = {elsewhere.get(name, name) for name in filled(path)} - public_or_secret
+    public = {"documents", "standing"}
+    told = {elsewhere.get(name, name) for name in filled(path)} - public
     assert told == {name for name, what in person.export().items() if what is not None}
 
 

@@ -61,6 +61,22 @@ def test_a_run_from_before_places_were_compared_is_read_and_serves(tmp_path):
     set_up_later(CITY, back)
 
 
+def with_old_setting(folder: Path, value: float) -> None:
+    """A run of an earlier version, whose settings had `privacy.local`."""
+    contents = _contents(SAVED)
+    settings = contents["settings.toml"].replace(b"[privacy]\n", b"[privacy]\nlocal = %r\n" % value)
+    folder.mkdir()
+    write_files(folder, contents | {"settings.toml": settings}, source=SAVED.source, rows=SAVED.rows)
+
+
+def test_a_run_with_a_setting_of_an_earlier_version_is_read_where_that_stands_at_its_default(tmp_path):
+    with_old_setting(tmp_path / "run", 0.0)
+    assert equal(load_run(tmp_path / "run"), SAVED)
+    with_old_setting(tmp_path / "other", 0.2)
+    with pytest.raises(StateError, match=r"privacy\.local is a setting of an earlier version: .* remove the setting"):
+        load_run(tmp_path / "other")
+
+
 @pytest.mark.parametrize("name", ["linear", "people", "catalogue"])
 def test_an_array_of_another_kind_is_refused(tmp_path, name):
     save_run(tmp_path / "run", replace(SAVED, **{name: getattr(SAVED, name).astype(np.float32)}))

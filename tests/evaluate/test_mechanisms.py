@@ -110,7 +110,7 @@ def test_a_release_with_the_whole_budget_heeds_the_floor_and_the_losses_of_the_s
         PRIVATE,
         features={"averages": ("spend",), "dynamic": False},
         neighbours={"size": 60},
-        privacy={"epsilon_per_user": 9.0, "popularity": 0.0, "quality": 3.0, "local": 0.5},
+        privacy={"epsilon_per_user": 9.0, "popularity": 0.0, "quality": 3.0},
     )
     assert planned_release(replace(own, settings=strange), price) == usual
     assert usual.of.length == own.places

@@ -145,6 +145,12 @@ def test_an_epsilon_that_cannot_be_spent_is_refused(epsilon):
         affordable(epsilon, 1e-6)
 
 
+@pytest.mark.parametrize("local", [-0.1, 1.1, math.nan])
+def test_local_answers_cost_a_part_of_the_epsilon(local):
+    with pytest.raises(UsageError, match="from 0 to all of it"):
+        affordable(1.0, 1e-6, local=local)
+
+
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan, math.inf])
 def test_a_delta_outside_0_and_1_is_refused(delta):
     for ask in (lambda: affordable(1, delta), lambda: gaussian(4).loss(delta)):

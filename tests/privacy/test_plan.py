@@ -136,10 +136,3 @@ def test_noise_that_no_sampler_can_draw_is_refused_before_anything_begins():
     fine = replace(usual()[1], sensitivity=100.0, entries=10**9, crowd=Crowd(100))
     with pytest.raises(UsageError, match="fewer rounds, a larger share of the budget or a larger epsilon"):
         plan([replace(fine, share=1.0, releases=10**7)])
-
-
-def test_what_is_kept_for_local_answers_is_part_of_what_is_promised():
-    found = plan(usual(), local=0.5)
-    assert found.loss().epsilon == pytest.approx(1.0, rel=1e-4)
-    assert found.loss().epsilon <= 1.0
-    assert found.release(Kind.MIXING).noise_multiplier > plan(usual()).release(Kind.MIXING).noise_multiplier

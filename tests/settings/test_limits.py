@@ -28,7 +28,6 @@ BEYOND: dict[str, list[Any]] = {
     "popularity.cap": [0, -1],
     "popularity.epsilon_per_bit": POSITIVE,
     "privacy.epsilon_per_user": [*POSITIVE, 50.1],
-    "privacy.local": [-0.1, 1.0, 1.1, NAN],  # beside an epsilon of 1
     "privacy.delta": [0.0, 1.0, -0.1, NAN],
     "privacy.period_days": [0, -1],
     "model.dimension": [0, 257],
@@ -72,7 +71,6 @@ WITHIN: dict[str, list[Any]] = {
     "features.words": [0],
     "popularity.cap": [1],
     "privacy.epsilon_per_user": [1e-3, 50.0],
-    "privacy.local": [0.0, 0.999],
     "privacy.delta": [1e-300, 0.999],
     "privacy.period_days": [1],
     "privacy.quality": [0.0, 1e6],

@@ -43,7 +43,6 @@ KEPT = {
         ROUNDS, privacy=BUDGET, popularity=SECURE_SUM, neighbours={"size": 0}
     ),
     "figures within the budget": change(PRIVATE, privacy={"quality": 0.1}),
-    "a purse for answers": change(PRIVATE, privacy={"local": 0.2}),
     "no popularity, and no part for it": change(PRIVATE, features={"dynamic": False}, privacy={"popularity": 0.0}),
     "no popularity, however it would be counted": change(
         ROUNDS, features={"dynamic": False}, privacy=BUDGET, popularity={"mechanism": "plain"}

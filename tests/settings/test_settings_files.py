@@ -49,7 +49,7 @@ def test_a_file_changes_its_preset_and_changes_go_last(tmp_path):
 
 def test_a_budget_is_dumped_and_loaded_again():
     settings = change(
-        PRIVATE, popularity={"cap": 20}, privacy={"epsilon_per_user": 0.5, "period_days": 365, "local": 0.1},
+        PRIVATE, popularity={"cap": 20}, privacy={"epsilon_per_user": 0.5, "period_days": 365},
     )  # fmt: skip
     assert settings_file.loads(settings_file.dump(settings)) == settings
 
@@ -91,6 +91,27 @@ def test_an_unknown_key_is_refused_with_the_nearest_name(key, hint):
     with pytest.raises(UsageError) as refusal:
         settings_file.load(changes={key: 1})
     assert str(refusal.value) == hint
+
+
+@pytest.mark.parametrize("value", ["0.0", "0"])
+def test_a_setting_of_an_earlier_version_is_ignored_at_its_default(tmp_path, value):
+    (tmp_path / "s.toml").write_text(f"seed = 3\n[privacy]\nlocal = {value}\n")
+    assert settings_file.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
+    assert settings_file.load(changes={"privacy.local": 0.0}) == PRIVATE
+    assert settings_file.loads(f'preset = "rounds"\n[privacy]\nlocal = {value}\n') == ROUNDS
+    assert "local" not in settings_file.written(PRIVATE)["privacy"]
+
+
+@pytest.mark.parametrize("value", ["0.2", "-1", "nan", '"none"', "{part = 0.2}"])
+def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_to_do(value):
+    with pytest.raises(UsageError, match=r"^privacy\.local is a setting of an earlier version: .*; remove the setting"):
+        settings_file.loads(f'preset = "private"\n[privacy]\nlocal = {value}\n')
+
+
+@pytest.mark.parametrize("name", settings_file.GONE)
+def test_settings_of_earlier_versions_are_none_of_today_and_stand_in_a_section_of_today(name):
+    section, _, key = name.partition(".")
+    assert key not in msgspec.to_builtins(Settings())[section]
 
 
 def test_a_value_where_a_section_belongs_is_refused():

@@ -21,7 +21,9 @@ class Item:
     unit: Unit
     releases: int
     epsilon: float
-    more: int | None  # such releases, at the last price, if nothing else is paid for; None: cannot be said
+    # such releases that the budget still covers, at the last price, if nothing else is paid for; None: cannot be said,
+    # or the releases are local answers of an earlier version, of which no more are made
+    more: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Account:
 
     @property
     def nothing_left(self) -> bool:
-        return bool(self.items) and all(item.more == 0 for item in self.items)
+        more = [item.more for item in self.items if item.more is not None]
+        return bool(more) and not any(more)
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -62,14 +65,16 @@ def budget_of(settings: Settings) -> Budget:
     p = settings.privacy
     if p.epsilon_per_user is None:
         raise PolicyError("these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'")
-    return Budget(p.epsilon_per_user, p.delta, p.period_days, local=p.local)
+    return Budget(p.epsilon_per_user, p.delta, p.period_days)
 
 
 def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
     """A loss per event bounds nothing about a person, so where one was charged all is counted per event."""
     unit = _smallest(one.charge.cost.unit for one in ledger.entries)
     counting = replace(budget, unit=unit)
-    prices = {(one.charge.what, one.charge.cost.unit): one.charge.cost for one in ledger.entries}  # the last one stays
+    prices = {  # the last one stays
+        (one.charge.what, one.charge.cost.unit): one.charge.cost for one in ledger.entries if not one.charge.cost.local
+    }
     more = {
         key: how_many_more(ledger, cost, budget=budget, day=day) if unit is Unit.USER else None
         for key, cost in prices.items()
@@ -79,7 +84,7 @@ def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
         budget=budget,
         counted_per=unit,
         items=tuple(
-            Item(line.what, line.loss.unit, line.releases, line.loss.epsilon, more[line.what, line.loss.unit])
+            Item(line.what, line.loss.unit, line.releases, line.loss.epsilon, more.get((line.what, line.loss.unit)))
             for line in lines
         ),
         lifetime=_total(ledger, counting, since=None, days=None),

@@ -5,7 +5,7 @@ from prirec.cli.output import console, figure, note, show_table
 from prirec.privacy.ledger import Budget
 from prirec.privacy.units import Unit
 
-GOES_ON = "The device still downloads, trains locally and recommends; it sends nothing more for a sum or an answer."
+GOES_ON = "The device still downloads, trains locally and recommends; it sends nothing more for a sum."
 
 
 def show(account: Account) -> None:
@@ -71,8 +71,7 @@ def _left(account: Account) -> str:
 
 def _words(budget: Budget) -> str:
     days = "for life" if budget.period_days is None else f"in any {budget.period_days} days"
-    answers = f" Answers have {budget.local:g} of that epsilon, and sums the rest." if budget.local else ""
-    return f"The budget is epsilon = {budget.epsilon:g} and delta = {budget.delta:g} per user, {days}.{answers}"
+    return f"The budget is epsilon = {budget.epsilon:g} and delta = {budget.delta:g} per user, {days}."
 
 
 def _more(item: Item) -> str:

@@ -41,7 +41,7 @@ READ_BY = {
     "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
     "latent.spread": LATENT, "latent.weight": LATENT,
     "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.mixing": BUDGET,
-    "privacy.interaction": BUDGET, "privacy.quality": BUDGET, "privacy.local": BUDGET,
+    "privacy.interaction": BUDGET, "privacy.quality": BUDGET,
     "stopping.share": PATIENCE,
 }  # fmt: skip
 SET_TOGETHER = ("neighbours.count", "neighbours.size")  # --neighbours sets both, and a run saves both

@@ -156,8 +156,7 @@ def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, 
 
 
 def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
-    once = plan.spent
-    spent = Spent(once.grains * plans, once.local * plans)
+    spent = Spent(plan.spent.grains * plans)
     one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
     return Term(when, days, plans, one, other)
 

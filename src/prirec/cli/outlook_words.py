@@ -82,8 +82,7 @@ def _show_promise(plan: Plan, terms: tuple[Term, ...]) -> None:
         (term.when, figure(term.epsilon, digits=3), figure(term.epsilon_replace_one, digits=3), f"{plan.delta:g}")
         for term in terms
     ]
-    together = "sums and answers" if plan.local else "all sums together"
-    show_table((f"promised to each person, for {together}", ">epsilon", ">replace-one", ">delta"), lines)
+    show_table(("promised to each person, for all sums together", ">epsilon", ">replace-one", ">delta"), lines)
     _define(_PROMISE)
     if len(terms) > 1:
         times = f"{terms[1].plans:,} times"

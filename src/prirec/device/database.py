@@ -10,7 +10,6 @@ synced as well.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from os import urandom
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -118,9 +117,7 @@ class Database:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite.connect(path, pragmas=PRAGMAS, wait=WAIT)
-    connection.create_function("entropy", 1, urandom)  # for a migration that makes a secret
-    return connection
+    return sqlite.connect(path, pragmas=PRAGMAS, wait=WAIT)
 
 
 def _explained(path: Path) -> AbstractContextManager[None]:

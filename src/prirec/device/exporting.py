@@ -26,10 +26,6 @@ def exported(rows: sqlite3.Connection) -> dict[str, Any]:
         "membership": _membership(rows),
         "regions": [cell.hex() for (cell,) in rows.execute("SELECT cell FROM regions ORDER BY cell")],
         "models": [_model(rows, campaign) for campaign in _campaigns(rows)],
-        "answers": [
-            {"number": number, "attempt": attempt, "answers": answers.hex()}
-            for number, attempt, answers in rows.execute("SELECT number, attempt, answers FROM answers ORDER BY number")
-        ],
         "budget": _budget(rows),
         "spent": [
             {"kind": kind, "number": number, "attempt": attempt, "what": what, "day": day}
@@ -61,8 +57,8 @@ def _membership(rows: sqlite3.Connection) -> dict[str, Any] | None:
 
 
 def _budget(rows: sqlite3.Connection) -> dict[str, Any] | None:
-    row = rows.execute("SELECT epsilon, delta, period_days, local FROM budget").fetchone()
-    names = ("epsilon_per_user", "delta", "period_days", "local")
+    row = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
+    names = ("epsilon_per_user", "delta", "period_days")
     return None if row is None else dict(zip(names, row, strict=True))
 
 

@@ -56,11 +56,6 @@ class PaidStore:
                 together(rows)
             return settle(rows, persist)
 
-    def spend(self, charge: Charge, *, day: int) -> Verdict:
-        """Charges what is sent without a round: a local answer. It may be sent once this returns."""
-        with self._store.transaction() as rows:
-            return pay(rows, charge, budget=self._budget(rows), day=day)
-
     def how_many_more(self, cost: Spent, *, day: int) -> int:
         """How many releases at this price are still covered: ask before entering a round."""
         with self._store.reading() as rows:
@@ -80,8 +75,8 @@ class PaidStore:
 
 def held_budget(rows: Rows) -> Budget:
     """The most that this person lets be told; the usual one where nothing was said."""
-    row = rows.execute("SELECT epsilon, delta, period_days, local FROM budget").fetchone()
-    return Budget() if row is None else Budget(row[0], row[1], row[2], local=row[3])
+    row = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
+    return Budget() if row is None else Budget(*row)
 
 
 def save_budget(rows: Rows, budget: Budget) -> None:
@@ -89,8 +84,8 @@ def save_budget(rows: Rows, budget: Budget) -> None:
     if budget.unit is not Unit.USER:
         raise UsageError("a person's budget is per user: whatever was done, on whatever day, counts together")
     rows.execute(
-        "INSERT OR REPLACE INTO budget VALUES (1, ?, ?, ?, ?)",
-        (float(budget.epsilon), float(budget.delta), budget.period_days, float(budget.local)),
+        "INSERT OR REPLACE INTO budget VALUES (1, ?, ?, ?)",
+        (float(budget.epsilon), float(budget.delta), budget.period_days),
     )
 
 
@@ -98,11 +93,10 @@ def pay(rows: sqlite3.Connection, charge: Charge, *, budget: Budget, day: int) -
     """Writes what the rules admit, inside a transaction that others may have joined."""
     verdict = rules.admit(_held(rows), charge, budget=budget, day=day)
     if verdict is Verdict.CHARGE:
-        cost = charge.cost
-        loss = cost.local[0] if cost.local else PrivacyLoss(0.0, cost.unit)
+        cost, local = charge.cost, (0.0, 0.0, Adjacency.ZERO_OUT)  # ε, δ of a local answer: earlier versions had some
         rows.execute(
             f"INSERT INTO spending ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            (*charge.key, charge.what, cost.unit, day, cost.grains, loss.epsilon, loss.delta, loss.adjacency),
+            (*charge.key, charge.what, cost.unit, day, cost.grains, *local),
         )
     return verdict
 

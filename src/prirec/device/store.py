@@ -15,9 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from prirec.device.answer_tables import ANSWERS
 from prirec.device.database import Database, Migrations
-from prirec.device.tables import PERSON
+from prirec.device.tables import PERSON, WITHOUT_ANSWERS
 from prirec.errors import StateError
 from prirec.protocols import journal
 from prirec.protocols.actions import Persist, Stage
@@ -63,7 +62,8 @@ MIGRATIONS: Migrations = (
         "CREATE TRIGGER paid_is_paid BEFORE UPDATE ON spending BEGIN SELECT RAISE(ABORT, 'paid'); END",
     ),
     PERSON,
-    ANSWERS,
+    (),  # version 4 had tables for local answers, which the next step removes from files that have them
+    WITHOUT_ANSWERS,
 )
 
 

@@ -72,7 +72,7 @@ PERSON = (
         period_days INTEGER          CHECK (typeof(period_days) IN ('integer', 'null')),
         local       REAL    NOT NULL CHECK (typeof(local) = 'real' AND local >= 0)
     )
-    """,  # the most that this person lets be told; it stays when the rest is forgotten, as what was spent does
+    """,  # this person's privacy budget; it stays when the rest is forgotten, as what was spent does
     """
     CREATE TABLE regions (
         cell BLOB NOT NULL PRIMARY KEY CHECK (typeof(cell) = 'blob' AND length(cell) = 8)
@@ -91,5 +91,25 @@ PERSON = (
     )
     """,
 )
+
+# Versions 3 and 4 could give local answers (randomised response): version 4 had the tables `answers` and `secrets`, and
+# a budget had a part for them. What was charged for an answer stays in `spending` and counts. A new file passes through
+# here too, where `answers` and `secrets` never were.
+WITHOUT_ANSWERS = (
+    "DROP TABLE IF EXISTS answers",
+    "DROP TABLE IF EXISTS secrets",
+    """
+    CREATE TABLE new_budget (
+        only_one    INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
+        epsilon     REAL    NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+        delta       REAL    NOT NULL CHECK (typeof(delta) = 'real' AND delta > 0 AND delta < 1),
+        period_days INTEGER          CHECK (typeof(period_days) IN ('integer', 'null'))
+    )
+    """,
+    "INSERT INTO new_budget SELECT only_one, epsilon, delta, period_days FROM budget",
+    "DROP TABLE budget",
+    "ALTER TABLE new_budget RENAME TO budget",
+)
+
 OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # gone when the device leaves
-OF_PERSON = ("profile", "home", "visits", "labelled", "answers", "secrets")
+OF_PERSON = ("profile", "home", "visits", "labelled")

@@ -112,7 +112,7 @@ def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
 @lru_cache(maxsize=64)
 def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> Spent:
     """The most that Gaussian releases about one person may tell together within (ε, δ), rounded down to a grain, beside
-    local answers of at most the ε `local` together."""
+    local answers that cost the ε `local` together: only ledgers of earlier versions hold some."""
     _check_epsilon(epsilon_per_user)
     _check_delta(delta)
     if not 0 <= local <= epsilon_per_user:

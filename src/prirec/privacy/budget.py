@@ -41,7 +41,7 @@ def planned(settings: Settings, *, people: int, pois: int, features: int = 1) ->
         rounds=settings.iterations,
         split=Split(**{name: part / whole for name, part in parts.items()}),
     )
-    return plan(sums, epsilon_per_user=epsilon, delta=settings.privacy.delta, local=settings.privacy.local)
+    return plan(sums, epsilon_per_user=epsilon, delta=settings.privacy.delta)
 
 
 def sized(settings: Settings, *, people: int, features: int) -> Settings:

@@ -5,9 +5,10 @@
 - It is known by deployment, kind, number and attempt. The same again is a resend and costs nothing: the bytes are the
   same. A new attempt at a number is a new release, and costs in full.
 - All entries count together, by the accountant: the rounds of one plan cost exactly the plan's ε.
-- Noisy sums and local answers have a purse each, which are fixed beforehand and cannot be exchanged. Within one kind a
-  price may be set in the light of what was told before: Σ 1/σ² and Σ ε₀ are bounded whatever came out. With one purse
-  for both, whoever sets prices could wait for a telling output and then buy what goes best with it; that can double δ.
+- Only noisy sums are charged. A recommender may set a price after it has seen earlier outputs: Σ 1/σ² is bounded
+  whatever came out. Earlier versions could also give local answers (randomised response). Those that are in a ledger
+  count for ever: noisy sums get what the answers left of the budget. New ones are refused, because a recommender that
+  may choose between the two kinds after a telling output can double δ.
 - A budget is for the life of the enrolment; with a period, it holds for any so many days in a row, and what was spent
   in all is shown beside it.
 - A loss per user bounds the loss per day or event, so it may be charged to a smaller unit's budget; never the reverse.
@@ -35,10 +36,9 @@ class Budget:
     delta: float = 1e-6
     period_days: int | None = None
     unit: Unit = Unit.USER
-    local: float = 0.0  # the ε of all local answers together; noisy sums have the rest
 
     def __post_init__(self) -> None:
-        affordable(self.epsilon, self.delta, local=self.local)  # refuses what no budget can be
+        affordable(self.epsilon, self.delta)  # refuses what no budget can be
         if self.period_days is not None and self.period_days < 1:
             raise UsageError("a budget's period has at least one day")
 
@@ -56,6 +56,7 @@ class Charge:
 
     def __post_init__(self) -> None:
         if len(self.cost.local) > 1 or self.cost.grains > MOST_GRAINS or self.cost == Spent(unit=self.cost.unit):
+            # a local loss is in charges of earlier versions only, see `admit`
             raise UsageError("a charge is for one release: Gaussian, with at most one local loss, and not for nothing")
 
     @property
@@ -99,6 +100,8 @@ def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdic
             if one.charge.cost != charge.cost:
                 raise StateError("this release was charged at another price before; it is not made at this one")
             return Verdict.KNOWN
+    if charge.cost.local:
+        raise UsageError("a charge for a local answer is not accepted any more: only noisy sums are paid for")
     if not fits(ledger.counted(budget, day=day) + _in_unit(charge.cost, budget.unit), budget):
         raise PolicyError(
             f"this person's privacy budget ({_words(budget)}) does not cover another release for {charge.what}; "
@@ -109,11 +112,13 @@ def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdic
 
 def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> int:
     """How many releases at this price the budget still covers, up to 2^16."""
+    if cost.local:
+        return 0  # `admit` refuses it
     counted, one = ledger.counted(budget, day=day), _in_unit(cost, budget.unit)
     low, high = 0, _MOST
     while low < high:
         middle = (low + high + 1) // 2
-        many = Spent(one.grains * middle, one.local * middle, one.unit)
+        many = Spent(one.grains * middle, unit=one.unit)
         low, high = (middle, high) if fits(counted + many, budget) else (low, middle - 1)
     return low
 
@@ -156,10 +161,11 @@ def _lines(entries: Iterable[Paid], delta: float) -> Iterable[Line]:
 
 
 def fits(spent: Spent, budget: Budget) -> bool:
-    """Whether both purses cover it."""
-    sums = affordable(budget.epsilon, budget.delta, local=budget.local)
+    """Whether the noisy sums are within what the budget leaves for them beside local answers of earlier versions."""
     answers = math.fsum(loss.epsilon for loss in spent.local)
-    return spent.grains <= sums.grains and answers <= budget.local and not any(loss.delta for loss in spent.local)
+    if answers > budget.epsilon or any(loss.delta for loss in spent.local):  # answers never had a δ: a foreign row
+        return False
+    return spent.grains <= affordable(budget.epsilon, budget.delta, local=answers).grains
 
 
 def _in_unit(cost: Spent, unit: Unit) -> Spent:
@@ -171,5 +177,4 @@ def _in_unit(cost: Spent, unit: Unit) -> Spent:
 
 def _words(budget: Budget) -> str:
     days = "" if budget.period_days is None else f" in any {budget.period_days} days"
-    answers = f", of which {budget.local:g} for local answers"
-    return f"epsilon = {budget.epsilon:g}{answers}, delta = {budget.delta:g} per {budget.unit}{days}"
+    return f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} per {budget.unit}{days}"

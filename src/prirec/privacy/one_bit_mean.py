@@ -4,22 +4,17 @@ A value x in [low, high] is g of G steps above low. It is rounded to one of the 
 on 0 .. G-1: up if α < g. Whether it went up, one bit, is then randomised with flip probability q.
 Proof. P(1 | x) = q + (1-2q) g/G lies in [q, 1-q] for every x, so that no answer favours one value over another by
 more than (1-q)/q ≤ e^ε. E[(bit - q)/(1-2q)] = g/G: unbiased for the value on the grid (steps of 2^-32 of the range).
-With a permanent α and permanent answers (`permanent_bits`) a value that moves a little is mostly rounded to the same
-bound, and then sends the same bit; that it moved far can show (the paper of 2017 says so too), so the window must be
-closed here as well.
 
 Average spend at a POI: everyone answers, with the lower bound where there is nothing to tell; the sum over people is
 estimated here, the number of visitors by Eq. (6), and their ratio is the average.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.privacy.memo import Question, permanent_words
 from prirec.privacy.randomized_response import RandomizedResponse
 from prirec.privacy.randomness import Stream
 from prirec.privacy.units import PrivacyLoss, Unit, checked_epsilon, local_loss
@@ -57,22 +52,6 @@ class OneBitMean:
         thresholds = (stream.words(values.size) >> _DROPPED).astype(np.int64).reshape(values.shape)
         flips = stream.bernoulli(self.coin.flip_words, values.size).reshape(values.shape)
         bits: BoolArray = (thresholds < steps) ^ flips
-        return bits
-
-    def permanent_bits(
-        self, values: RealArray, *, places: Sequence[str], question: Question, today: int, secret: bytes
-    ) -> BoolArray:
-        """One permanent bit for each POI's value (J,): α and the answer for either bound follow from the secret."""
-        if values.shape != (len(places),):
-            raise UsageError("there is one value for each POI that is asked about")
-        question.check_closed(today)
-        steps = grid_steps(values, low=self.low, high=self.high, steps=GRID)
-        terms = f"{self.low!r} to {self.high!r}, {self.coin.flip_words} words"  # no two mechanisms share an α or a coin
-        words = {
-            part: permanent_words(secret, question, places, purpose=f"{part}, {terms}") for part in ("α", "low", "high")
-        }
-        up = (words["α"] >> _DROPPED).astype(np.int64) < steps
-        bits: BoolArray = up ^ (np.where(up, words["high"], words["low"]) < np.uint64(self.coin.flip_words))
         return bits
 
     def estimated_sum(self, ones: OffsetArray, *, reports: int) -> RealArray:

@@ -15,7 +15,7 @@ from prirec.privacy.accountant import GRAINS, Spent, affordable, total
 from prirec.privacy.noise_share import Crowd, NoiseShare
 from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
+from prirec.privacy.units import Adjacency, PrivacyLoss
 
 _FEWEST_GRAINS = 2**10  # rounding a release down to grains then costs less than a thousandth
 
@@ -119,13 +119,11 @@ class Plan:
     epsilon_per_user: float
     delta: float
     releases: tuple[Release, ...]
-    local: float = 0.0  # the ε that is kept for local answers
 
     @property
     def spent(self) -> Spent:
-        """All releases, and local answers as many as there may be."""
-        answers = Spent(0, (local_loss(self.local, Unit.USER),)) if self.local else Spent()
-        return total(release.spent for release in self.releases) + answers
+        """All releases together."""
+        return total(release.spent for release in self.releases)
 
     def loss(self, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
         """What a person who takes part in everything has spent at the end."""
@@ -152,19 +150,17 @@ class Plan:
         )  # fmt: skip
 
 
-def plan(
-    sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6, local: float = 0.0
-) -> Plan:  # fmt: skip
-    """The noise of each kind of sum, so that all releases together, and local answers of at most the ε `local`, are
-    (ε, δ)-private for each person. Kinds with a share of 0 are left out: they release nothing."""
-    budget = affordable(epsilon_per_user, delta, local=local)
+def plan(sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6) -> Plan:
+    """The noise of each kind of sum, so that all releases together are (ε, δ)-private for each person. Kinds with a
+    share of 0 are left out: they release nothing."""
+    budget = affordable(epsilon_per_user, delta)
     shares = sum((Fraction(one.share) for one in sums), Fraction(0))
     if len({one.kind for one in sums}) < len(sums):
         raise UsageError("a plan names each kind of sum once")
     if abs(shares - 1) > 1e-9:
         raise UsageError("the shares of the budget add up to 1")
     releases = tuple(_release(one, budget.grains / shares) for one in sums if one.share)
-    found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases, local=local)
+    found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases)
     for release in releases:
         release.noise()  # refuses what no ring or sampler can hold
     return found
