@@ -23,7 +23,8 @@ from prirec.engines.randomness import generator
 from prirec.evaluate.collecting_sums import planned_release
 from prirec.evaluate.collection import Collection, Price, gather
 from prirec.evaluate.experiment import recipe
-from prirec.evaluate.mechanisms import MECHANISMS, plain, popularity_auc
+from prirec.evaluate.mechanisms import plain, popularity_auc
+from prirec.experiments.unary import COMPARED
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.randomized_response import RandomizedResponse, perturb
 from prirec.privacy.randomness import Stream
@@ -41,7 +42,7 @@ def one_seed(dataset: Dataset, seed: int) -> dict[str, dict[str, float]]:
     collection = gather(prepared)
     ceiling = popularity_auc(plain(collection), prepared)
     found = {"plain counts": {f"{epsilon:g}": ceiling for epsilon in EPSILONS}}
-    for mechanism in MECHANISMS:
+    for mechanism in COMPARED:
         found[mechanism.name] = {
             f"{epsilon:g}": popularity_auc(
                 mechanism.simulate(collection, Price(epsilon, DELTA), generator(seed, "popularity")).popularity,
@@ -92,7 +93,7 @@ def speed() -> dict[str, Any]:
     visited[::10_000] = True
     response, share = RandomizedResponse(1.0), planned_release(collection, price).noise()
     return {
-        "totals": {one.name: seconds(lambda one=one: one.simulate(collection, price, rng)) for one in MECHANISMS},
+        "totals": {one.name: seconds(lambda one=one: one.simulate(collection, price, rng)) for one in COMPARED},
         "device": {
             "randomised response": seconds(lambda: perturb(visited, response, Stream(rng.bytes(32)))),
             "noise share": seconds(lambda: share.draw(Stream(rng.bytes(32)), PLACES)),

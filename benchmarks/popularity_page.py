@@ -7,12 +7,12 @@ import numpy as np
 
 import marked
 import popularity_plot
-from prirec.evaluate.mechanisms import MECHANISMS
+from prirec.experiments.unary import COMPARED
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, PICTURE = DOCS / "mechanisms.md", DOCS / "pictures" / "mechanisms.svg"
 BEGIN = "<!-- generated: benchmarks/popularity.py -->\n"
-USER_LEVEL = {one.name for one in MECHANISMS if one.user_level}
+USER_LEVEL = {one.name for one in COMPARED if one.user_level}
 APART = {
     "secure sum, no loss": "*not offered:* secure sum, noise for a roster that loses nobody and has no colluders",
     "Eq. (6)": "*not user-level:* Eq. (6), ε = 1 per **bit**, everyone reports",

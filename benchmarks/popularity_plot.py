@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prirec.evaluate.mechanisms import MECHANISMS
 from prirec.evaluate.reporting.drawing import FAINT, INK, alone, draw, marker, series
+from prirec.experiments.unary import COMPARED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, PANEL = 680, 360
-LINES = [one.name for one in MECHANISMS if one.user_level]
+LINES = [one.name for one in COMPARED if one.user_level]
 LEVELS = {
     "plain counts": "plain counts: no privacy",
     "records only": "records only: no promise",

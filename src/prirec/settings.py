@@ -47,7 +47,7 @@ class Popularity(Section, frozen=True):
 
     mechanism: Literal["plain", "secure-sum", "randomized-response"] = "plain"  # plain: simulation only
     cap: int | None = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
-    epsilon_per_bit: float = 1.0  # randomized-response: each of a person's bits, one a place, costs as much
+    epsilon_per_bit: float = 1.0  # randomized-response: for each bit of a person; a place has 1, and 1 for each average
     reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
 
 

@@ -104,10 +104,6 @@ def _fits(s: Settings) -> list[tuple[bool, str]]:
             "popularity.cap counts places alone: leave it out, or features.averages",
         ),
         (
-            s.popularity.mechanism != "randomized-response" or not s.features.averages,
-            "features.averages come by plain counts or 'secure-sum', not by 'randomized-response'",
-        ),
-        (
             len(set(s.features.averages)) == len(s.features.averages),
             "features.averages names a column twice",
         ),

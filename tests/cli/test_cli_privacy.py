@@ -20,6 +20,7 @@ from support import shell
 from support.shell import flat
 
 SIZE = ("--people", 20_000, "--places", 15_000)
+BY_BITS = {"preset": "rounds", "popularity.mechanism": "randomized-response"}
 ANSWERS = ("--preset", "rounds", "--set", "popularity.mechanism=randomized-response")
 call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
 
@@ -126,9 +127,18 @@ def elsewhere():
         (spending_city(), {"features.averages": ["spend"], "privacy.epsilon_per_user": 50.0}),
         (spending_city(), {"features.dynamic": False}),
         (spending_city(), {"preset": "rounds", "features.averages": ["spend"]}),
-        (spending_city(), {"preset": "rounds", "popularity.mechanism": "randomized-response"}),
+        (spending_city(), BY_BITS),
+        (spending_city(), {**BY_BITS, "features.averages": ["spend"]}),
     ],
-    ids=["usual", "without coordinates", "with an average", "not dynamic", "plain counts", "randomised response"],
+    ids=[
+        "usual",
+        "without coordinates",
+        "with an average",
+        "not dynamic",
+        "plain counts",
+        "randomised response",
+        "one-bit mean",
+    ],
 )
 def test_features_are_counted_as_training_has_them_and_without_a_look_at_records(made, changes):
     settings = settings_file.load(changes=changes)
@@ -173,6 +183,7 @@ def test_randomised_response_is_priced_per_user_and_not_per_bit():
     assert local["reveals_who_was_there"] is False
     text = flat(call("plan", "--people", 500, "--places", 300, *ANSWERS).stdout)
     assert "epsilon per user, each collection 300" in text
+    assert "A person sends 300 bits about 300 places, and pays for all of them" in text
     assert "promise nothing" in text
 
 

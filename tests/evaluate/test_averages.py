@@ -1,21 +1,26 @@
-"""What visits to a place cost on average: plain, and as more entries of the one noisy vector."""
+"""What visits to a place cost on average: plain, as more entries of the one noisy vector, and by one bit a person."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from prirec import settings_file
+from prirec.contract.campaign import deployable
 from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Declared, Numbers
-from prirec.errors import DataError, UsageError
+from prirec.data.writing import write_folder
+from prirec.errors import DataError, PolicyError, UsageError
 from prirec.evaluate.counting import count, noisy_sums
 from prirec.evaluate.experiment import set_up
 from prirec.features.averages import Scale, own_means, plain_average
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.average import average
+from prirec.privacy.average import average, average_of_answers
+from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
+from support import shell
 
 CENTS = Scale(0.0, 100.0)
 
@@ -95,6 +100,95 @@ def test_the_average_of_a_place_is_found_again_and_the_better_the_more_may_be_sp
     assert 0.2 < little < most
 
 
+BITS = {"preset": "rounds", "popularity__mechanism": "randomized-response"}
+RECORDS = {**BITS, "popularity__reporters": "those-with-a-record"}
+
+
+@pytest.mark.parametrize("who", [BITS, RECORDS], ids=["everyone", "those with a record"])
+def test_one_bit_of_each_person_gives_the_average_of_a_place(who):
+    plain, most, little = (
+        averaged(**changes)[1]
+        for changes in (
+            {"preset": "rounds"},
+            {**who, "popularity__epsilon_per_bit": 30.0},
+            {**who, "popularity__epsilon_per_bit": 3.0},
+        )
+    )
+    assert plain > most > 0.85
+    assert 0.5 < little < most
+
+
+@pytest.mark.statistical  # false alarm 2e-8 for each of 24 figures; must notice a tenth of the range, and noise halved
+@pytest.mark.parametrize("reports", [400, None], ids=["everyone", "those with a record"])
+def test_the_two_sums_behind_an_average_of_bits_are_unbiased_and_have_the_stated_noise(reports):
+    """12 places of a crowd of 400, at which 100 people each have values around the place's own."""
+    rng, places, runs = np.random.default_rng(), 12, 400
+    pairs = np.sort(np.concatenate([np.arange(j, j + 100) * places + j for j in range(places)]))
+    own = OwnCounts(places, pairs, np.clip(np.linspace(-0.8, 0.8, places)[pairs % places] + 0.1, -1, 1))
+    mechanism = OneBitMean(-1.0, 1.0, 1.0)
+    sent = reports or np.full(places, 100)
+    found = np.array(
+        [
+            mechanism.estimated_sum(mechanism.simulate_ones(own, reports=sent, rng=rng), reports=sent)
+            for _ in range(runs)
+        ]
+    )
+    means, truth = (found.mean(axis=0) + sent - 100) / 100, own.total() / 100
+    most = mechanism.largest_deviation(np.full(places, 100.0), reports=sent)
+    standard_error = most / 100 / runs**0.5
+    assert np.abs((means - truth) / standard_error).max() < 5.6
+    assert np.abs((means + 0.2 - truth) / standard_error).min() > 5.6  # the range is from -1 to 1
+    assert (found.std(axis=0) < 1.2 * most).all()  # 5.6 sd
+    assert (found.std(axis=0) > 0.6 * most).all()
+
+
+def test_averages_of_bits_leave_visitors_as_they_were_and_follow_from_the_seed():
+    without, one, again, other = (
+        set_up(CITY, settings_file.load(changes=changes)).popularity.released
+        for changes in (
+            {"preset": "rounds", "popularity.mechanism": "randomized-response"},
+            *({"preset": "rounds", "popularity.mechanism": "randomized-response",
+               "features.averages": ["spend"], "seed": seed} for seed in (0, 0, 1)),
+        )
+    )  # fmt: skip
+    assert list(without) == ["visitors"]
+    assert list(one) == ["visitors", "average spend"]
+    assert_array_equal(one["visitors"], without["visitors"])
+    assert_array_equal(one["average spend"], again["average spend"])
+    assert (one["average spend"] != other["average spend"]).any()
+    assert ((one["average spend"] >= 0) & (one["average spend"] <= 100)).all()
+
+
+def test_a_device_leaves_its_visit_and_its_value_out_of_an_average_of_bits():
+    """Without noise it sees what the others' values come to; the prior of the city weighs nothing then."""
+    own = OwnCounts(2, np.array([0, 1, 2, 4]), np.array([1.0, -0.2, 0.0, 0.5]))
+    visitors = own.once().total()
+    found = average_of_answers(visitors, own.total(), noise=lambda r: np.zeros(2), own=own, scale=CENTS, name="a")
+    assert_allclose(found.released["a"], [75.0, 40.0])  # 0.5 and -0.2
+    seen = found.released["a"][own.pairs % 2] - found.own["a"].counts
+    assert_allclose(seen[[0, 2, 3]], [62.5, 87.5, 75.0])  # of 1, 0 and 0.5 the mean of the other two
+
+
+def test_a_training_on_averages_of_bits_runs_to_the_end_and_recommends(tmp_path):
+    folder = tmp_path / "city"
+    write_folder(CITY, folder)
+    flags = ("--preset", "rounds", "--set", "popularity.mechanism=randomized-response", "--set",
+             "features.averages=['spend']", "--set", "iterations=3")  # fmt: skip
+    trained = shell.call("train", folder, "--out", tmp_path / "run", *flags, "--json")
+    assert trained.exit_code == 0, trained.stderr
+    assert json.loads(trained.stdout)["quality"]["auc"] > 0.6
+    shown = shell.call("recommend", tmp_path / "run", folder, "--person", CITY.people.ids[0], "--json")
+    assert json.loads(shown.stdout)["places"]
+
+
+def test_averages_of_bits_are_for_simulation_alone():
+    bits = {"popularity.mechanism": "randomized-response", "features.averages": ["spend"]}
+    with pytest.raises(PolicyError, match="'randomized-response' is not within that budget"):
+        settings_file.load(changes={"preset": "private", "privacy.epsilon_per_user": 1.0, **bits})
+    with pytest.raises(PolicyError, match="for a simulation, not for a deployment"):
+        deployable(settings_file.load(changes={"preset": "rounds", **bits}))
+
+
 def test_without_noise_the_average_is_that_of_the_visitors_weights():
     own = OwnCounts(2, np.array([0, 1, 2]), np.array([1.0, -1.0, 0.0]))
     parts = weighted({"visitors": own.once(), "spend": own})
@@ -134,7 +228,6 @@ def test_a_range_is_declared_and_never_taken_from_the_visits():
     "changes",
     [
         {"popularity.cap": 20},
-        {"preset": "rounds", "popularity.mechanism": "randomized-response"},
         {"features.averages": ["spend", "spend"]},
     ],
 )

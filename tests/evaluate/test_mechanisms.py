@@ -7,21 +7,28 @@ import pytest
 
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.recipe import Prepared, Recipe, prepare
-from prirec.errors import PolicyError, UsageError
-from prirec.evaluate.collecting_local import PAPER_EPSILON_PER_BIT
+from prirec.errors import PolicyError
 from prirec.evaluate.collecting_sums import planned_release
 from prirec.evaluate.collection import Collection, Estimate, Price, gather, released
-from prirec.evaluate.mechanisms import FIXED, MECHANISMS, mechanism, plain, popularity_auc, simulated_popularity
+from prirec.evaluate.mechanisms import (
+    FIXED,
+    MECHANISMS,
+    PAPER_EPSILON_PER_BIT,
+    Mechanism,
+    plain,
+    popularity_auc,
+)
+from prirec.experiments.unary import COMPARED, UNARY
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.accountant import affordable, noise_multiplier
 from prirec.privacy.randomized_response import RandomizedResponse
 from prirec.settings import PRIVATE, Settings
 from support.cities import change, small_city, some_visits
 
-LOCAL = ("unary encoding", "local hashing", "Hadamard response", "sampled places", "randomised response")
 SUMS = ("secure sum, posterior", "secure sum", "secure sum, 20 places")
 APART = ("secure sum, no loss", "Eq. (6)", "records only")
-NAMES = [one.name for one in MECHANISMS]
+NAMED = {one.name: one for one in COMPARED}
+every_mechanism = pytest.mark.parametrize("one", COMPARED, ids=lambda one: one.name)
 
 
 @pytest.fixture(scope="module")
@@ -43,32 +50,33 @@ def many(people: int = 10_000, places: int = 40) -> Collection:
 
 
 def test_what_keeps_a_promise_for_each_user_is_told_from_what_does_not() -> None:
-    assert [one.name for one in MECHANISMS if one.user_level] == [*SUMS, *LOCAL]
+    assert [one.name for one in MECHANISMS if one.user_level] == list(SUMS)
     assert [one.name for one in MECHANISMS if not one.user_level] == list(APART)
+    assert (UNARY.user_level, UNARY.local) == (True, True)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_mechanism_gives_each_place_a_popularity_and_the_same_again(name: str, prepared: Prepared) -> None:
-    one, again, other = (
-        released(simulated_popularity(name, prepared, price=Price(), rng=np.random.default_rng(seed)))
-        for seed in (1, 1, 2)
+@every_mechanism
+def test_every_mechanism_gives_each_place_a_popularity_and_the_same_again(one: Mechanism, prepared: Prepared) -> None:
+    first, again, other = (
+        released(one.simulate(gather(prepared), Price(), np.random.default_rng(seed)).popularity) for seed in (1, 1, 2)
     )
-    assert one.shape == (60,)
-    assert np.isfinite(one).all()
-    assert (one == again).all()
-    assert (one != other).any()
+    assert first.shape == (60,)
+    assert np.isfinite(first).all()
+    assert (first == again).all()
+    assert (first != other).any()
 
 
-def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"secure sum; .*Hadamard response"):
-        mechanism("telepathy")
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_a_local_mechanism_keeps_its_epsilon_between_any_two_contributions(epsilon: float) -> None:
+    assert UNARY.epsilon_replace_one(Price(epsilon)) == epsilon
+    assert NAMED["secure sum"].epsilon_replace_one(Price(epsilon)) > 2 * epsilon
 
 
 @pytest.mark.statistical  # false alarm 3e-7 for all 400 figures by Student's t; must notice a fifth too much
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "secure sum, posterior"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "secure sum, posterior"])
 def test_what_is_released_is_the_noiseless_figure_on_average(name: str) -> None:
     collection, rng, runs = many(people=2000), np.random.default_rng(), 200
-    found = [mechanism(name).simulate(collection, Price(8.0), rng) for _ in range(runs)]
+    found = [NAMED[name].simulate(collection, Price(8.0), rng) for _ in range(runs)]
     noise = np.array([released(one.popularity) - one.expected for one in found])
     fifth = np.mean([one.expected for one in found], axis=0) / 5  # 13 sd where there is least to see
     standard_error = noise.std(axis=0, ddof=1) / runs**0.5
@@ -81,11 +89,11 @@ def test_the_noiseless_figures_are_visitors_or_weigh_them_as_they_say() -> None:
     visitors = collection.visitors()
     # of 60 people who are at place 0 as well, 20 are there anyway: 40 have two places
     assert visitors.tolist() == [80, 40, 40]
-    for name in ("sampled places", "randomised response", "Eq. (6)", "records only"):
-        assert mechanism(name).simulate(collection, Price(), rng).expected.tolist() == visitors.tolist()
-    one_place = mechanism("unary encoding").simulate(collection, Price(), rng).expected
+    for name in ("Eq. (6)", "records only"):
+        assert NAMED[name].simulate(collection, Price(), rng).expected.tolist() == visitors.tolist()
+    one_place = UNARY.simulate(collection, Price(), rng).expected
     assert one_place == pytest.approx([40 + 40 / 2, 20 + 20 / 2, 20 + 20 / 2])
-    scaled = mechanism("secure sum").simulate(collection, Price(), rng).expected
+    scaled = NAMED["secure sum"].simulate(collection, Price(), rng).expected
     assert scaled == pytest.approx([40 + 40 / 2**0.5, 20 + 20 / 2**0.5, 20 + 20 / 2**0.5], rel=0.003)
 
 
@@ -94,7 +102,7 @@ def test_a_secure_sum_has_the_noise_that_lost_and_colluding_devices_need() -> No
     collection, price, rng = many(people=1000, places=4000), Price(1.0, 1e-6), np.random.default_rng()
 
     def spread(name: str) -> float:
-        found = mechanism(name).simulate(collection, price, rng)
+        found = NAMED[name].simulate(collection, price, rng)
         return float((released(found.popularity) - found.expected).std())
 
     needed = noise_multiplier(1.0, 1e-6)
@@ -124,9 +132,9 @@ def test_a_release_with_the_whole_budget_heeds_the_floor_and_the_losses_of_the_s
 
 def test_the_paper_s_figures_do_not_move_with_the_price_and_all_others_do() -> None:
     collection = many(people=1000)
-    for name in NAMES:
+    for name in NAMED:
         cheap, dear = (
-            released(mechanism(name).simulate(collection, Price(epsilon), np.random.default_rng(3)).popularity)
+            released(NAMED[name].simulate(collection, Price(epsilon), np.random.default_rng(3)).popularity)
             for epsilon in (0.5, 5.0)
         )
         assert (name in FIXED) == bool((cheap == dear).all())
@@ -136,7 +144,7 @@ def test_the_paper_s_figures_do_not_move_with_the_price_and_all_others_do() -> N
 def test_records_only_has_the_noise_of_those_who_answer() -> None:
     own = OwnCounts(4000, np.arange(4000, dtype=np.int64), np.ones(4000))  # person 0 was everywhere
     collection = Collection(own, 10_000, np.full(4000, 30), None, None, Settings())
-    found = mechanism("records only").simulate(collection, Price(), np.random.default_rng())
+    found = NAMED["records only"].simulate(collection, Price(), np.random.default_rng())
     expected = RandomizedResponse(PAPER_EPSILON_PER_BIT).standard_deviation(30)
     assert (released(found.popularity) - 1).std() == pytest.approx(expected, rel=0.06)
 
@@ -144,7 +152,7 @@ def test_records_only_has_the_noise_of_those_who_answer() -> None:
 def test_without_public_knowledge_the_posterior_keeps_the_order_and_is_nearer_to_the_truth() -> None:
     collection = many(people=1000, places=400)
     raw, shrunk = (
-        mechanism(name).simulate(collection, Price(), np.random.default_rng(4))
+        NAMED[name].simulate(collection, Price(), np.random.default_rng(4))
         for name in ("secure sum", "secure sum, posterior")
     )
     assert (np.argsort(released(raw.popularity)) == np.argsort(released(shrunk.popularity))).all()
@@ -155,9 +163,9 @@ def test_secure_sums_are_refused_below_the_floor_and_local_answers_are_not() -> 
     few = many(people=99)
     for name in SUMS:
         with pytest.raises(PolicyError, match="fewer than the floor"):
-            mechanism(name).simulate(few, Price(), np.random.default_rng(0))
-    for name in LOCAL:
-        mechanism(name).simulate(few, Price(), np.random.default_rng(0))
+            NAMED[name].simulate(few, Price(), np.random.default_rng(0))
+    for name in ("unary encoding", "Eq. (6)", "records only"):
+        NAMED[name].simulate(few, Price(), np.random.default_rng(0))
 
 
 def test_popularity_alone_is_judged_without_the_device_s_own_part() -> None:
@@ -181,7 +189,6 @@ def test_a_collection_counts_visitors_once_and_knows_who_has_any_record() -> Non
     assert found.visitors().tolist() == [1, 1]
     assert found.with_a_record.tolist() == [3, 1]
     assert found.people == 4
-    assert found.starts().tolist() == [0, 1, 1, 2, 2]
 
 
 def test_an_error_is_told_in_visitors() -> None:

@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from prirec.evaluate.mechanisms import MECHANISMS
+from prirec.experiments.unary import COMPARED
 from support.pages import measured, page_writer
 
 MEASURED = measured("popularity")["auc"]
@@ -26,8 +26,8 @@ def test_the_tables_are_what_was_measured(page: ModuleType) -> None:
 def test_every_mechanism_is_measured_and_named_in_the_plot(page: ModuleType) -> None:
     picture = page.PICTURE.read_text(encoding="utf-8")
     for city in MEASURED.values():
-        assert city.keys() == {"plain counts", *(one.name for one in MECHANISMS)}
-    assert all(picture.count(f">{one.name}<") == len(MEASURED) for one in MECHANISMS if one.user_level)
+        assert city.keys() == {"plain counts", *(one.name for one in COMPARED)}
+    assert all(picture.count(f">{one.name}<") == len(MEASURED) for one in COMPARED if one.user_level)
 
 
 def test_a_page_without_its_marks_is_refused(page: ModuleType) -> None:

@@ -39,7 +39,7 @@ def test_an_epsilon_that_cannot_be_spent_is_refused_by_name(case, epsilon):
         case.build(epsilon)
 
 
-# 6 sd over 8,000 collections, as strict as 3 over 2,000: false alarm 2e-9 for each of 17 estimates; 5 % of a width:
+# 6 sd over 8,000 collections, as strict as 3 over 2,000: false alarm 2e-9 for each of 7 estimates; 5 % of a width:
 # 3e-10 where there is one estimate, 1e-18 where there are three. Must notice an ε off by 10 %, with odds of 3e-10 to
 # miss it in a width (8.5 to 11 % off) and of less in a centre (over 20 sd off), and p exchanged with 1 - p
 @pytest.mark.statistical

@@ -46,18 +46,6 @@ def weights_to_law(weights: dict[int, Decimal]) -> dict[int, float]:
         return {value: float(weight / total) for value, weight in weights.items()}
 
 
-def laplace_law(scale: Fraction, reach: int) -> dict[int, float]:
-    with localcontext(DIGITS):
-        rate = Decimal(scale.denominator) / Decimal(scale.numerator)
-        return weights_to_law({y: (-rate * abs(y)).exp() for y in range(-reach, reach + 1)})
-
-
-def gaussian_law(variance: Fraction, reach: int) -> dict[int, float]:
-    with localcontext(DIGITS):
-        twice = 2 * Decimal(variance.numerator) / Decimal(variance.denominator)
-        return weights_to_law({y: (-Decimal(y * y) / twice).exp() for y in range(-reach, reach + 1)})
-
-
 def poisson_weights(rate: Fraction, reach: int) -> list[Decimal]:
     with localcontext(DIGITS):
         mean = Decimal(rate.numerator) / Decimal(rate.denominator)

@@ -10,14 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from prirec.privacy.hadamard import HadamardResponse
-from prirec.privacy.local_hashing import HashedAnswers, LocalHashing
+from prirec.experiments.unary import UnaryEncoding, chances, draw_places
+from prirec.features.popularity import OwnCounts
 from prirec.privacy.one_bit_mean import OneBitMean
-from prirec.privacy.one_place import Visits
-from prirec.privacy.piecewise import CELLS, Piecewise
 from prirec.privacy.randomized_response import RandomizedResponse, estimate, perturb
-from prirec.privacy.sampling_pois import SampledPois, look_up
-from prirec.privacy.unary import OptimisedUnary
 from prirec.privacy.units import WORDS
 
 COLLECTIONS = 8000  # so many that 5 % of a standard deviation is 6 of its own, for a single estimate too
@@ -28,12 +24,6 @@ PEOPLE = len(SETS)
 VISITORS = np.array([280, 40, 20])
 VALUES = np.repeat([-2.0, 3.0, 0.0, 1.0], [20, 240, 20, 20])  # of a real-valued feature bounded by -2 and 3
 LOW, HIGH = -2.0, 3.0
-
-
-def visits_of(collections: int, slots: int) -> Visits:
-    sizes = np.tile([len(places) for places in SETS], collections)
-    places = np.array([place for places in SETS for place in places], dtype=np.int32)
-    return Visits(np.concatenate([[0], np.cumsum(sizes)]), np.tile(places, collections), slots)
 
 
 @dataclass(frozen=True)
@@ -53,9 +43,8 @@ class Case:
 def swapped(mechanism: Any) -> Any:
     """The same mechanism with p and 1 - p exchanged: a planted mistake."""
     wrong = replace(mechanism)
-    for name in ("flip_words", "outside_words", "other_words"):
-        if hasattr(wrong, name):
-            object.__setattr__(wrong, name, WORDS - getattr(mechanism, name))
+    if hasattr(wrong, "flip_words"):
+        object.__setattr__(wrong, "flip_words", WORDS - mechanism.flip_words)
     if hasattr(wrong, "coin"):
         object.__setattr__(wrong, "coin", swapped(mechanism.coin))
     return wrong
@@ -108,93 +97,30 @@ ONE_BIT = Case(
     sd=lambda mechanism: np.array([mechanism.standard_deviation(VALUES)]),
     events=_value_events(lambda mechanism: mechanism.bits, lambda mechanism, bits: ~bits),
 )
-PIECEWISE = Case(
-    name="piecewise",
-    build=lambda epsilon: Piecewise(LOW, HIGH, epsilon),
-    truth=np.array([VALUES.sum()]),
-    answers=lambda mechanism, stream: mechanism.answers(_ALL_VALUES, stream),
-    decode=lambda mechanism, cells: mechanism.estimates(cells).sum(axis=1)[:, None],
-    sd=lambda mechanism: np.array([mechanism.standard_deviation(VALUES)]),
-    events=_value_events(
-        lambda mechanism: mechanism.answers,
-        # the window of the lowest value, without that of the highest
-        lambda mechanism, cells: (cells < mechanism.width) & (cells < CELLS - mechanism.width),
-    ),
+
+# unary encoding: one place for a whole visit vector
+_ONCE = OwnCounts(POIS, _VISITED[:PEOPLE].ravel().nonzero()[0], np.ones(int(VISITORS.sum())))
+_CHANCES = chances(_ONCE, people=PEOPLE)
+_EVERY = OwnCounts(POIS, _VISITED.ravel().nonzero()[0], np.ones(COLLECTIONS * int(VISITORS.sum())))
+
+
+def _unary_answers(mechanism, stream):
+    return mechanism.answers(draw_places(_EVERY, people=COLLECTIONS * PEOPLE, below=stream.below), stream)
+
+
+def _unary_events(mechanism, runs, stream):
+    answers = [mechanism.answers(np.full(runs, item), stream) for item in (0, 1)]
+    return tuple(bits[:, 0] & ~bits[:, 1] for bits in answers)
+
+
+UNARY = Case(
+    name="unary encoding",
+    build=lambda epsilon: UnaryEncoding(epsilon, POIS),
+    truth=_CHANCES.total(),
+    answers=_unary_answers,
+    decode=lambda mechanism, bits: mechanism.estimate(_in_collections(bits).sum(axis=1), people=PEOPLE),
+    sd=lambda mechanism: np.sqrt(mechanism.variance(_CHANCES, people=PEOPLE)),
+    events=_unary_events,
 )
 
-
-# one place for a whole visit vector
-def _one_place(name: str, build, supports, favoured) -> Case:
-    slots = 2
-    visits, all_visits = visits_of(1, slots), visits_of(COLLECTIONS, slots)
-
-    def decode(mechanism, answers):
-        return mechanism.support.estimate(supports(mechanism, answers), people=PEOPLE, slots=slots)
-
-    def events(mechanism, runs, stream):
-        return tuple(favoured(mechanism, mechanism.answers(np.full(runs, item), stream)) for item in (0, 1))
-
-    return Case(
-        name=name,
-        build=lambda epsilon: build(epsilon, POIS),
-        truth=visits.weighted_popularity(POIS),
-        answers=lambda mechanism, stream: mechanism.answers(all_visits.drawn(stream), stream),
-        decode=decode,
-        sd=lambda mechanism: np.sqrt(mechanism.support.variance(visits, POIS)),
-        events=events,
-    )
-
-
-def _hashed_supports(mechanism, answers):
-    parts = (_in_collections(part) for part in (answers.a, answers.b, answers.values))
-    return np.array([mechanism.supports(HashedAnswers(*part)) for part in zip(*parts, strict=True)])
-
-
-def _hashed_favour(mechanism, answers):
-    shift = np.uint64(64 - mechanism.bits)
-    return (answers.values == answers.b >> shift) & (answers.values != (answers.a + answers.b) >> shift)
-
-
-UNARY = _one_place(
-    "optimised unary",
-    OptimisedUnary,
-    lambda mechanism, bits: _in_collections(bits).sum(axis=1),
-    lambda mechanism, bits: bits[:, 0] & ~bits[:, 1],
-)
-HASHING = _one_place("local hashing", LocalHashing, _hashed_supports, _hashed_favour)
-HADAMARD = _one_place(
-    "Hadamard response",
-    HadamardResponse,
-    lambda mechanism, answers: np.array([mechanism.supports(each) for each in _in_collections(answers)]),
-    lambda mechanism, answers: (np.bitwise_count(answers & 1) == 0) & (np.bitwise_count(answers & 2) == 1),
-)
-
-
-# k POIs drawn from the catalogue
-def _sampled_answers(mechanism, stream):
-    visits = visits_of(COLLECTIONS, 1)
-    asked = mechanism.questions(COLLECTIONS * PEOPLE, stream)
-    return asked, mechanism.answers(look_up(asked, starts=visits.starts, places=visits.places, pois=POIS), stream)
-
-
-def _sampled_decode(mechanism, answers):
-    asked, given = (_in_collections(part) for part in answers)
-    return np.array([mechanism.estimate(q, a) for q, a in zip(asked, given, strict=True)])
-
-
-def _sampled_events(mechanism, runs, stream):
-    always, never = (np.full((runs, mechanism.sampled), truth) for truth in (True, False))
-    return mechanism.answers(always, stream).all(axis=1), mechanism.answers(never, stream).all(axis=1)
-
-
-SAMPLED = Case(
-    name="sampled POIs",
-    build=lambda epsilon: SampledPois(epsilon, POIS, sampled=2),
-    truth=VISITORS,
-    answers=_sampled_answers,
-    decode=_sampled_decode,
-    sd=lambda mechanism: np.sqrt(mechanism.variance(VISITORS, people=PEOPLE)),
-    events=_sampled_events,
-)
-
-CASES = [RESPONSE, ONE_BIT, PIECEWISE, UNARY, HASHING, HADAMARD, SAMPLED]
+CASES = [RESPONSE, ONE_BIT, UNARY]

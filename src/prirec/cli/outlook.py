@@ -16,7 +16,7 @@ from prirec.evaluate.collection import columns
 from prirec.features.planning import plan as encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.accountant import Spent
-from prirec.privacy.budget import planned, sized
+from prirec.privacy.budget import planned, popularity_entries, sized
 from prirec.privacy.plan import Kind, Plan, Release, Row
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters
 from prirec.privacy.read_figures import foreseen
@@ -51,9 +51,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class LocalAnswers:
-    """The price of randomised response: a bit for each place, and all of them are one person's."""
+    """The price of randomised response: a bit for each place, one more for each average of it, and all of them are one
+    person's."""
 
     epsilon_per_bit: float
+    bits: int  # of one person, if everyone reports
     reporters: str
     reveals_who_was_there: bool
     epsilon_per_user_and_collection: float | None  # None: no ε bounds it
@@ -166,11 +168,13 @@ def _answers(settings: Settings, counts: Counts) -> LocalAnswers | None:
     if chosen.mechanism != "randomized-response" or not settings.features.dynamic:
         return None
     mechanism, everyone = RandomizedResponse(chosen.epsilon_per_bit), Reporters(chosen.reporters) is Reporters.EVERYONE
+    bits = popularity_entries(counts.places, settings)
     return LocalAnswers(
         epsilon_per_bit=chosen.epsilon_per_bit,
+        bits=bits,
         reporters=chosen.reporters,
         reveals_who_was_there=not everyone,
-        epsilon_per_user_and_collection=mechanism.loss_per_user(counts.places).epsilon if everyone else None,
+        epsilon_per_user_and_collection=mechanism.loss_per_user(bits).epsilon if everyone else None,
         chance_of_a_false_answer=float(mechanism.flip),
         sd_of_a_count=mechanism.standard_deviation(counts.people) if everyone else None,
     )

@@ -133,8 +133,8 @@ def _show_answers(answers: LocalAnswers, *, places: int) -> None:
         _say(REVEALS)
     else:
         _say(
-            f"Epsilon = {answers.epsilon_per_bit:g} is for one answer. A person answers about each of {places:,} "
-            "places, and pays for all of them in each collection."
+            f"Epsilon = {answers.epsilon_per_bit:g} is for one bit. A person sends {answers.bits:,} bits about "
+            f"{places:,} places, and pays for all of them in each collection."
         )
 
 

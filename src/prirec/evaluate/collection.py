@@ -46,11 +46,6 @@ class Collection:
         """(J,): what plain counts would show."""
         return self.own.total().astype(np.int64)
 
-    def starts(self) -> OffsetArray:
-        """(I + 1,): where each person's places begin in `own`."""
-        edges = np.arange(self.people + 1, dtype=np.int64) * self.places
-        return np.searchsorted(self.own.pairs, edges)
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -119,7 +114,7 @@ def columns(dataset: Dataset, settings: Settings) -> tuple[str, ...]:
     if settings.popularity.mechanism == "secure-sum":
         return (POPULARITY, *((NEARBY,) if _has_surroundings(dataset.places.location) else ()), *averages)
     if settings.popularity.mechanism == "randomized-response":
-        return ("visitors",)
+        return ("visitors", *averages)
     recent = ("recent visits",) if dataset.visits.time is not None else ()
     return ("visitors", "visits", *recent, *averages)
 

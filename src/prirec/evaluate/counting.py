@@ -13,20 +13,22 @@ from prirec.engines.noise import simulated_noise
 from prirec.engines.participation import opens, uniforms
 from prirec.engines.randomness import generator, run_key
 from prirec.errors import PolicyError
-from prirec.evaluate.collecting_local import answered
 from prirec.evaluate.collection import public_features, those_left, visitors, with_a_record
 from prirec.features.averages import own_means, plain_average, scale_of
 from prirec.features.popularity import OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.keyed import mix_each, person_keys
-from prirec.privacy.average import average
+from prirec.privacy.average import average, average_of_answers
 from prirec.privacy.budget import planned
 from prirec.privacy.norm import Norm
+from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.plan import Kind
 from prirec.privacy.post_processing import POPULARITY, popularity
-from prirec.privacy.randomized_response import Reporters, reports_about
+from prirec.privacy.randomized_response import RandomizedResponse, Reporters, estimate, reports_about, simulate_ones
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, split, stacked, weighted
 from prirec.settings import Settings
 from prirec.types import OffsetArray, RealArray
+
+_VISITORS = "visitors"
 
 
 def count(prepared: Prepared, settings: Settings) -> Popularity:
@@ -118,14 +120,67 @@ def _draws(own: OwnCounts, prepared: Prepared, settings: Settings) -> RealArray:
 def _randomized_response(prepared: Prepared, settings: Settings) -> Popularity:
     """Whoever is not lost answers for every place, or for those with a record; the answers that come are counted."""
     left, people = those_left(prepared, settings)
+    chosen, rng = settings.popularity, generator(settings.seed, "popularity")
     reports = reports_about(
-        Reporters(settings.popularity.reporters),
-        people=people,
-        with_a_record=with_a_record(left),
-        in_simulation=True,
+        Reporters(chosen.reporters), people=people, with_a_record=with_a_record(left), in_simulation=True
     )
-    rng = generator(settings.seed, "popularity")
-    return answered(visitors(left), reports=reports, epsilon_per_bit=settings.popularity.epsilon_per_bit, rng=rng)
+    counts = answered(visitors(left), reports=reports, epsilon_per_bit=chosen.epsilon_per_bit, rng=rng)
+    averages = [
+        _average_by_bits(left, name, counts=counts, people=people, settings=settings, rng=rng)
+        for name in settings.features.averages
+    ]
+    return _together(counts, *averages)
+
+
+def answered(
+    own: OwnCounts, *, reports: int | OffsetArray, epsilon_per_bit: float, rng: np.random.Generator
+) -> Popularity:  # fmt: skip
+    """Eqs. (5) and (6): the estimated visitors of each place from so many answers about it, `own` being the visits.
+
+    What a device leaves out is its truth y, 1 or 0: its answer y' adds (y' - q) / (1 - 2q) to the estimate, whose mean
+    is y for every ε. What is left to it has the same mean and variance whether it was there or not. A device knows its
+    answer too, and could leave out what that really added."""
+    mechanism, true_visitors = RandomizedResponse(epsilon_per_bit), own.total().astype(np.int64)
+    ones = simulate_ones(true_visitors, reports=reports, mechanism=mechanism, rng=rng)
+    return Popularity({_VISITORS: estimate(ones, reports=reports, mechanism=mechanism)}, {_VISITORS: own})
+
+
+def _average_by_bits(
+    left: Prepared, name: str, *, counts: Popularity, people: int, settings: Settings, rng: np.random.Generator
+) -> Popularity:
+    """What visits are like on average, from one more bit of each person who reports about a place (one-bit mean).
+
+    If everyone reports, whoever was not at a place sends a bit about the lower bound, a visitor without a value one
+    about the middle of the range, and there are as many visitors as Eq. (6) has estimated. If only those with a record
+    report, and a record is a visit with a value here, their number is known."""
+    chosen, values, scale = settings.popularity, _means(left, name), scale_of(left.dataset, name)
+    mechanism = OneBitMean(-1.0, 1.0, chosen.epsilon_per_bit)
+    if Reporters(chosen.reporters) is Reporters.EVERYONE:
+        own = _at_every_visitor(values, visitors(left))
+        reports: int | OffsetArray = people
+        there, sd_of_there = counts.released[_VISITORS], mechanism.coin.standard_deviation(people)
+    else:
+        own, there, sd_of_there = values, values.once().total(), 0.0
+        reports = there.astype(np.int64)
+    ones = mechanism.simulate_ones(own, reports=reports, rng=rng)
+    sd_of_sum = mechanism.largest_deviation(there, reports=reports)
+    return average_of_answers(
+        there,
+        # everyone who was not there is in the estimated sum with -1
+        mechanism.estimated_sum(ones, reports=reports) + (reports - there),
+        # B - rA = sum + reports - (1 + r) A, and the answers behind the sum and A are independent
+        noise=lambda r: sd_of_sum**2 + ((1 + r) * sd_of_there) ** 2,
+        own=own,
+        scale=scale,
+        name=f"average {name}",
+    )
+
+
+def _at_every_visitor(values: OwnCounts, visits: OwnCounts) -> OwnCounts:
+    """The values with 0, the middle of the range, for visitors who have none."""
+    filled = np.zeros(len(visits.pairs))
+    filled[np.searchsorted(visits.pairs, values.pairs)] = values.counts
+    return OwnCounts(visits.places, visits.pairs, filled)
 
 
 def _means(prepared: Prepared, name: str) -> OwnCounts:

@@ -1,6 +1,7 @@
-"""Every way in which popularity can leave devices, by name, simulated at the same price for each USER.
+"""The mechanisms by which popularity can leave devices, by name, simulated at the same price for each USER.
 
-A simulation sees everyone's visits and protects nobody; what devices run is in privacy/.
+A simulation sees everyone's visits and protects nobody; what devices run is in privacy/. Another mechanism is compared
+with these by being a `Mechanism` too, as experiments/unary.py is: nothing here has to know of it.
 """
 
 from collections.abc import Callable
@@ -10,16 +11,16 @@ from typing import TypeAlias
 import numpy as np
 
 from prirec.data.recipe import Prepared
-from prirec.errors import UsageError
-from prirec.evaluate import collecting_local as local
 from prirec.evaluate import collecting_sums as sums
-from prirec.evaluate.collection import Collection, Estimate, Price, gather
+from prirec.evaluate.collection import Collection, Estimate, Price
+from prirec.evaluate.counting import answered
 from prirec.evaluate.metrics import auc
 from prirec.features.popularity import Popularity
 from prirec.privacy.accountant import affordable
-from prirec.privacy.randomized_response import Reporters
+from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.units import Adjacency
-from prirec.settings import Settings
+
+PAPER_EPSILON_PER_BIT = 1.0
 
 Simulation: TypeAlias = Callable[[Collection, Price, np.random.Generator], Estimate]
 
@@ -42,42 +43,35 @@ class Mechanism:
         return spent.loss(price.delta, Adjacency.REPLACE_ONE).epsilon
 
 
+def as_printed(reporters: Reporters) -> Simulation:
+    """The paper's own: Eq. (6) at ε = 1 for each BIT, which no price for a user enters."""
+
+    def simulated(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+        del price
+        reports = reports_about(
+            reporters, people=collection.people, with_a_record=collection.with_a_record, in_simulation=True
+        )
+        found = answered(collection.own, reports=reports, epsilon_per_bit=PAPER_EPSILON_PER_BIT, rng=rng)
+        return Estimate(found, collection.visitors().astype(np.float64))
+
+    return simulated
+
+
 _USER = "(ε, δ) per user"
-_LOCAL = "ε per user, against the recommender too"
 MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("secure sum, posterior", _USER, sums.posterior),
     Mechanism("secure sum", _USER, sums.scaled),
     Mechanism("secure sum, 20 places", _USER, sums.twenty_places),
-    Mechanism("unary encoding", _LOCAL, local.unary, local=True),
-    Mechanism("local hashing", _LOCAL, local.hashing, local=True),
-    Mechanism("Hadamard response", _LOCAL, local.hadamard, local=True),
-    Mechanism("sampled places", _LOCAL, local.sampled_places, local=True),
-    Mechanism("randomised response", f"{_USER}, against the recommender too", local.whole_catalogue, local=True),
     Mechanism("secure sum, no loss", "if nobody is lost or colludes", sums.ideal, user_level=False),
-    Mechanism("Eq. (6)", "ε = 1 per bit", local.as_printed(Reporters.EVERYONE), user_level=False),
+    Mechanism("Eq. (6)", "ε = 1 per bit", as_printed(Reporters.EVERYONE), user_level=False),
     Mechanism(
         "records only",
         "none: who reports reveals the visit",
-        local.as_printed(Reporters.THOSE_WITH_A_RECORD),
+        as_printed(Reporters.THOSE_WITH_A_RECORD),
         user_level=False,
     ),
 )
 FIXED = ("Eq. (6)", "records only")  # at ε = 1 per bit, whatever the price is
-_NAMED = {mechanism.name: mechanism for mechanism in MECHANISMS}
-
-
-def mechanism(name: str) -> Mechanism:
-    """The mechanism of that name."""
-    if name not in _NAMED:
-        raise UsageError(f"no mechanism is called '{name}'; there are: {'; '.join(_NAMED)}")
-    return _NAMED[name]
-
-
-def simulated_popularity(
-    name: str, prepared: Prepared, *, price: Price, rng: np.random.Generator, settings: Settings | None = None
-) -> Popularity:
-    """What this mechanism would release about a city for this price, and what each device leaves out of it."""
-    return mechanism(name).simulate(gather(prepared, settings), price, rng).popularity
 
 
 def popularity_auc(popularity: Popularity, prepared: Prepared) -> float:

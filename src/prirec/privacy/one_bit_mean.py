@@ -1,12 +1,12 @@
-"""One bit about a real number with public bounds: Ding, Kulkarni and Yekhanin 2017, with α-point rounding.
+"""One bit about a real number with public bounds: Ding, Kulkarni and Yekhanin 2017, for Section 3.3's real values.
 
 A value x in [low, high] is g of G steps above low. It is rounded to one of the two bounds by a threshold α, uniform
-on 0 .. G-1: up if α < g. Whether it went up, one bit, is then randomised with flip probability q.
-Proof. P(1 | x) = q + (1-2q) g/G lies in [q, 1-q] for every x, so that no answer favours one value over another by
-more than (1-q)/q ≤ e^ε. E[(bit - q)/(1-2q)] = g/G: unbiased for the value on the grid (steps of 2^-32 of the range).
+on 0 .. G-1: up if α < g. Whether it went up, one bit, is then randomised by Eq. (5) with flip probability q.
 
-Average spend at a POI: everyone answers, with the lower bound where there is nothing to tell; the sum over people is
-estimated here, the number of visitors by Eq. (6), and their ratio is the average.
+Proof. P(1 | x) = q + (1-2q) g/G lies in [q, 1-q] for every x, so that no answer favours one value over another by
+more than (1-q)/q ≤ e^ε. E[(bit - q)/(1-2q)] = g/G: the estimated sum is unbiased for values on the grid, which has
+steps of 2^-32 of the range.
+Fresh bits about the same value add up: a second collection costs a second ε.
 """
 
 from dataclasses import dataclass, field
@@ -15,13 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.privacy.randomized_response import RandomizedResponse
+from prirec.features.popularity import OwnCounts
+from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.randomness import Stream
 from prirec.privacy.units import PrivacyLoss, Unit, checked_epsilon, local_loss
 from prirec.types import BoolArray, OffsetArray, RealArray
 
 GRID_BITS = 32
-GRID = 2**GRID_BITS  # G
+GRID = 2**GRID_BITS  # G: a power of two, so that the high bits of a random word are an exact threshold
 _DROPPED = np.uint64(64 - GRID_BITS)
 
 
@@ -35,7 +36,8 @@ class OneBitMean:
     coin: RandomizedResponse = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_bounds(self.low, self.high)
+        if not 0 < self.high - self.low < np.inf:  # false for NaN as well
+            raise UsageError("the public bounds of a value are finite, and the lower is below the higher")
         checked_epsilon(self.epsilon_per_value, "epsilon_per_value")
         object.__setattr__(self, "coin", RandomizedResponse(self.epsilon_per_value))
 
@@ -48,37 +50,53 @@ class OneBitMean:
 
     def bits(self, values: RealArray, stream: Stream) -> BoolArray:
         """One fresh bit for each value (any shape). Runs on the device; the bits may leave it."""
-        steps = grid_steps(values, low=self.low, high=self.high, steps=GRID)
         thresholds = (stream.words(values.size) >> _DROPPED).astype(np.int64).reshape(values.shape)
         flips = stream.bernoulli(self.coin.flip_words, values.size).reshape(values.shape)
-        bits: BoolArray = (thresholds < steps) ^ flips
+        bits: BoolArray = (thresholds < self.steps(values)) ^ flips
         return bits
 
-    def estimated_sum(self, ones: OffsetArray, *, reports: int) -> RealArray:
-        """Σ of the values behind each count of ones, over all who reported; unbiased."""
-        q = self.coin.flip
-        up = (ones - float(reports * q)) / float(1 - 2 * q)
-        return np.asarray(reports * self.low + (self.high - self.low) * up, dtype=np.float64)
+    def steps(self, values: RealArray) -> OffsetArray:
+        """g: how many of G steps each value is above `low`, to nearest; a value outside the bounds is refused."""
+        if not np.all((values >= self.low) & (values <= self.high)):  # false for NaN as well
+            raise UsageError("a value is not a number or outside its public bounds; clip it on the device first")
+        position = np.rint((values - self.low) / (self.high - self.low) * GRID).astype(np.int64)
+        steps: OffsetArray = np.clip(position, 0, GRID)
+        return steps
 
-    def estimated_mean(self, ones: OffsetArray, *, reports: int) -> RealArray:
-        """The mean of the values behind each count of ones; unbiased."""
-        return self.estimated_sum(ones, reports=reports) / reports
+    def chance_of_one(self, values: RealArray) -> RealArray:
+        """P(1 | x) = q + (1-2q) g/G."""
+        q = float(self.coin.flip)
+        return np.asarray(q + (1 - 2 * q) * (self.steps(values) / GRID), dtype=np.float64)
+
+    def simulate_ones(self, own: OwnCounts, *, reports: int | OffsetArray, rng: np.random.Generator) -> OffsetArray:
+        """The ones about each place (J,) from their exact law, `own` being the values of those who have one there.
+
+        Whoever else reports sends a bit about the lower bound: no value has less noise (with the higher one). A
+        simulation: it protects nobody."""
+        about = own.pairs % own.places
+        others = reports - np.bincount(about, minlength=own.places)
+        if np.any(others < 0):
+            raise UsageError("those who have a value at a place are no more than those who report about it")
+        ones = np.bincount(about[rng.random(len(about)) < self.chance_of_one(own.counts)], minlength=own.places)
+        total: OffsetArray = ones + rng.binomial(others, float(self.coin.flip))
+        return total
+
+    def estimated_sum(self, ones: OffsetArray, *, reports: int | OffsetArray) -> RealArray:
+        """Σ of the values behind each count of ones, over all who reported; unbiased."""
+        up = estimate(ones, reports=reports, mechanism=self.coin)  # Eq. (6): how many were rounded up
+        return np.asarray(reports * self.low + (self.high - self.low) * up, dtype=np.float64)
 
     def standard_deviation(self, values: RealArray) -> float:
         """Of the estimated sum over people with these values."""
-        q = float(self.coin.flip)
-        ones = q + (1 - 2 * q) * (values - self.low) / (self.high - self.low)
-        return float((self.high - self.low) / (1 - 2 * q) * np.sqrt(np.sum(ones * (1 - ones))))
+        ones = self.chance_of_one(values)
+        return self._per_bit() * float(np.sqrt(np.sum(ones * (1 - ones))))
 
+    def largest_deviation(self, with_a_value: RealArray, *, reports: int | OffsetArray) -> RealArray:
+        """No estimated sum has a larger standard deviation (J,), if so many of `reports` have any value and all others
+        the lower bound: q (1-q) for the bit of a bound, 1/4 at most for any other. It looks at nobody's value."""
+        q, some = float(self.coin.flip), np.clip(with_a_value, 0, reports)
+        return np.asarray(self._per_bit() * np.sqrt(some / 4 + (reports - some) * q * (1 - q)), dtype=np.float64)
 
-def check_bounds(low: float, high: float) -> None:
-    if not 0 < high - low < np.inf:  # false for NaN as well
-        raise UsageError("the public bounds of a value are finite, and the lower is below the higher")
-
-
-def grid_steps(values: RealArray, *, low: float, high: float, steps: int) -> OffsetArray:
-    """How many of `steps` equal steps each value is above `low`, to nearest; a value outside the bounds is refused."""
-    if not np.all((values >= low) & (values <= high)):  # false for NaN as well
-        raise UsageError("a value is not a number or outside its public bounds; clip it on the device first")
-    position = np.rint((values - low) / (high - low) * steps).astype(np.int64)
-    return np.clip(position, 0, steps)
+    def _per_bit(self) -> float:
+        """How far one bit moves the estimated sum."""
+        return (self.high - self.low) / float(1 - 2 * self.coin.flip)
