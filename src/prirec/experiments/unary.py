@@ -133,5 +133,5 @@ def _simulate(collection: Collection, price: Price, rng: np.random.Generator) ->
 
 UNARY = Mechanism("unary encoding", "ε per user, against the recommender too", _simulate, local=True)
 
-# what docs/mechanisms.md compares: the mechanisms of the package, and the best local one beside them
+# what docs/mechanisms.md compares: the mechanisms of the package, and a local one with a user-level ε beside them
 COMPARED: tuple[Mechanism, ...] = (*MECHANISMS, UNARY)
