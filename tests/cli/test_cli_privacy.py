@@ -113,6 +113,13 @@ def spending_city(**changes):
     return replace(made, visits=visits, declared=declared, **changes)
 
 
+def dear_and_cheap():
+    """Every other place costs the most that is declared, all others nothing: no bit hides that places differ."""
+    made = spending_city()
+    cost = np.where(made.visits.place % 2 == 0, 100.0, 0.0)
+    return replace(made, visits=replace(made.visits, context={"spend": Numbers(cost)}))
+
+
 def elsewhere():
     """The same, and nobody knows where places are."""
     made = spending_city()
@@ -128,7 +135,7 @@ def elsewhere():
         (spending_city(), {"features.dynamic": False}),
         (spending_city(), {"preset": "rounds", "features.averages": ["spend"]}),
         (spending_city(), BY_BITS),
-        (spending_city(), {**BY_BITS, "features.averages": ["spend"]}),
+        (dear_and_cheap(), {**BY_BITS, "features.averages": ["spend"]}),
     ],
     ids=[
         "usual",
@@ -185,6 +192,13 @@ def test_randomised_response_is_priced_per_user_and_not_per_bit():
     assert "epsilon per user, each collection 300" in text
     assert "A person sends 300 bits about 300 places, and pays for all of them" in text
     assert "promise nothing" in text
+
+
+def test_an_average_by_randomised_response_costs_one_more_bit_for_each_place():
+    words = ("plan", "--people", 500, "--places", 300, *ANSWERS, "--set", "features.averages=['spend']")
+    local = told(*words)["randomized_response"]
+    assert (local["bits"], local["epsilon_per_user_and_collection"]) == (600, 600)
+    assert "A person sends 600 bits about 300 places" in flat(call(*words).stdout)
 
 
 def test_where_only_those_with_a_record_answer_the_plan_says_that_this_tells_who_was_there():
