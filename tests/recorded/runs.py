@@ -1,0 +1,219 @@
+"""A fixed set of small runs, and the hash of everything that each of them comes to.
+
+    python tests/recorded/runs.py     writes hashes.json anew
+
+The hashes were recorded before the source tree was rebuilt. They hold the models V and W, saved runs and documents on
+the wire to the bit, whatever is renamed or moved. Some of what they hold goes through the processor's own exp, log and
+matrix products, so they are compared only on a processor that computes those to the same bits as the one on which they
+were recorded: see `processor`.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from prirec.data.writing import write_folder
+from prirec.engines.circles import cohort_numbers
+from prirec.engines.codes import codes
+from prirec.engines.conducting import Conductor as ShardConductor
+from prirec.engines.cutting import Cut
+from prirec.engines.run_folder import save_run
+from prirec.engines.state import State, start
+from prirec.engines.training import make_engine
+from prirec.evaluate.experiment import run, set_up
+from prirec.evaluate.saved_run import to_run
+from prirec.recommender import progress as rules
+from prirec.recommender.beginning import found
+from prirec.recommender.conductor import Conductor
+from prirec.recommender.gathering import Pace
+from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
+from prirec.settings_file import dump
+from support import deployment as deployments
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    samples_of,
+    small_city,
+    with_moods,
+    without_coordinates,
+)
+from support.deployment import Direct, Entropy, agents_of, deployed, run_campaign
+from support.floors import low_floor
+from support.over_https import served, take_part
+from support.shards import cut, gathered, in_one_process
+
+HASHES = Path(__file__).with_name("hashes.json")
+LOST = {"participation": {"online": 0.85, "dropout": 0.15}}
+SIMULATED: dict[str, Settings] = {
+    "paper": SMALL_PAPER,
+    "paper, some offline": change(SMALL_PAPER, participation={"online": 0.6}),
+    "paper, neighbours drawn anew": change(SMALL_PAPER, neighbours={"kind": "random"}),
+    "paper, weights by distance": change(SMALL_PAPER, neighbours={"weights": "exponential"}),
+    "paper, windows": change(SMALL_PAPER, order="windows"),
+    "paper, batches": change(SMALL_PAPER, interaction={"batch": 7}),
+    "paper, randomized response": change(SMALL_PAPER, popularity={"mechanism": "randomized-response"}),
+    "rounds": SMALL_ROUNDS,
+    "rounds, drop-outs": change(SMALL_ROUNDS, **LOST),
+    "rounds, 32 bits": change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 20}),
+    "rounds, latent": change(SMALL_ROUNDS, latent={"dimension": 3}),
+    "rounds, later records": change(SMALL_ROUNDS, data={"split": "time"}),
+    "rounds, own visits": change(SMALL_ROUNDS, features={"own_visits": True}),
+    "rounds, K = 11": change(SMALL_ROUNDS, model={"dimension": 11}),
+    "private": SMALL_PRIVATE,
+    "private, drop-outs": change(SMALL_PRIVATE, **LOST),
+    "private, capped": change(SMALL_PRIVATE, popularity={"cap": 2}),
+    "fm": SMALL_FM,
+}
+CITIES: dict[str, Callable[[], object]] = {
+    "no coordinates": lambda: without_coordinates(small_city()),
+    "context columns": lambda: with_moods(small_city(), np.random.default_rng(1)),
+}
+
+
+def digest(*parts: np.ndarray | bytes | str) -> str:
+    """A hash of arrays, by their types, shapes and bits, and of bytes and texts."""
+    total = sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total.update(f"{part.dtype} {part.shape} ".encode() + part.tobytes())
+        else:
+            total.update(part.encode() if isinstance(part, str) else part)
+    return total.hexdigest()
+
+
+def processor() -> str:
+    """A hash of what this processor and its libraries make of functions that no standard fixes to the bit."""
+    x = np.linspace(0.01, 30.0, 20_001)
+    table = np.sin(np.outer(np.arange(1.0, 190.0), np.arange(1.0, 24.0)))
+    solved = np.linalg.solve(table.T @ table + np.eye(23), table.T @ np.cos(np.arange(189.0)))
+    return digest(np.exp(-x), np.log(x), np.log1p(x), np.sin(x), np.cos(x), np.arctan2(x, 3.0), np.tanh(x), solved)
+
+
+def of_state(state: State) -> dict[str, str]:
+    latent = () if state.latent is None else tuple(state.latent)
+    return {"V": digest(state.interaction), "W": digest(state.linear), "rest": digest(state.means, *latent)}
+
+
+def simulated(name: str, engine: str) -> dict[str, str]:
+    settings = SIMULATED[name]
+    samples = samples_of(small_city(), settings)
+    return of_state(_trained(make_engine(engine, samples, settings, threads=2), start(samples, settings), settings))
+
+
+def in_a_city(name: str) -> dict[str, str]:
+    settings = SMALL_ROUNDS
+    samples = samples_of(CITIES[name](), settings)  # type: ignore[arg-type]
+    return of_state(_trained(make_engine("local", samples, settings), start(samples, settings), settings))
+
+
+def _trained(engine: object, state: State, settings: Settings) -> State:
+    for _ in range(settings.iterations):
+        engine.advance(state)  # type: ignore[attr-defined]
+    return state
+
+
+def sharded(name: str) -> dict[str, str]:
+    """Three shards in one process."""
+    settings = SIMULATED[name]
+    samples = samples_of(small_city(), settings)
+    rows = cut(samples, settings, 3)
+    pieces = Cut.at(samples, cohort_numbers(samples, settings), list(rows))
+    crew = in_one_process([pieces.share(at) for at in range(len(rows))], settings)
+    conductor = ShardConductor(crew, settings, codes(samples, settings), split=bool(len(pieces.split)))
+    state = _trained(conductor, start(samples, settings), settings)
+    return of_state(gathered(crew, rows, state))
+
+
+def saved(name: str) -> dict[str, str]:
+    """The files of a saved run, but for what tells the time and the versions of libraries."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run(set_up(small_city(), SIMULATED[name]))
+        save_run(Path(folder) / "run", to_run(outcome, source="a small city"))
+        files = sorted((Path(folder) / "run").iterdir())
+        return {
+            file.name: digest(file.read_bytes()) for file in files if file.name not in ("run.json", "history.jsonl")
+        }
+
+
+def city_folder() -> dict[str, str]:
+    """A made-up city as tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(small_city(), Path(folder) / "city")
+        return {file.name: digest(file.read_bytes()) for file in sorted((Path(folder) / "city").iterdir())}
+
+
+def texts_of_settings() -> dict[str, str]:
+    presets = (PAPER, ROUNDS, PRIVATE, FM)
+    return {settings.preset: digest(dump(settings)) for settings in presets}
+
+
+def vectors() -> dict[str, str]:
+    """The files of test vectors."""
+    files = sorted((Path(__file__).parents[1] / "vectors").glob("*.json"))
+    return {file.name: digest(file.read_bytes()) for file in files}
+
+
+def deployment(*, https: bool) -> dict[str, str]:
+    """A campaign of two rounds with injected entropy: V, every W, and all documents that were published."""
+    people, floor = 24, 20
+    settings = change(SMALL_PRIVATE, iterations=2, floor=floor, neighbours={"size": floor})
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        low_floor(patch, floor)
+        patch.setattr(deployments, "found", partial(found, entropy=Entropy(b"founding")))
+        made = deployed(small_city(people=people, places=12, records=5 * people), settings, folder)
+        if https:
+            with served(made, folder, pace=Pace(60.0, 60.0)) as at:
+                asyncio.run(take_part(made, at))
+        else:
+            agents = agents_of(made, lambda person: Direct(made.store, person.membership().name))
+            conductor = Conductor(made.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"))
+            asyncio.run(run_campaign(made, [agent for agent, _ in agents.values()], conductor))
+        progress = rules.read(made.store.progress())
+        entries = [(entry.entry.subject, entry.entry.document) for entry in made.store.entries(0)]
+        linear = [person.model(progress.charter) for _, person in sorted(made.people.items())]
+        return {
+            "V": digest(progress.V),
+            "W": digest(*(held.linear for held in linear if held is not None)),
+            **{f"{at} {kind}": document.hex() for at, (kind, document) in enumerate(entries)},
+        }
+
+
+def all_runs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """Every run by name; tests/cluster holds a cluster's to those of one machine."""
+    yield "settings", texts_of_settings
+    yield "city folder", city_folder
+    yield "vectors", vectors
+    for name in SIMULATED:
+        yield f"local: {name}", partial(simulated, name, "local")
+    for name in ("paper", "paper, weights by distance", "rounds, drop-outs", "rounds, latent", "private, drop-outs"):
+        yield f"plain: {name}", partial(simulated, name, "plain")
+    for name in ("rounds, drop-outs", "private, drop-outs"):
+        yield f"protocol: {name}", partial(simulated, name, "protocol")
+    for name in ("rounds, drop-outs", "private, drop-outs"):
+        yield f"shards: {name}", partial(sharded, name)
+    for name in CITIES:
+        yield f"city: {name}", partial(in_a_city, name)
+    for name in ("paper", "rounds, latent", "private", "fm"):
+        yield f"saved run: {name}", partial(saved, name)
+    yield "deployment in one process", partial(deployment, https=False)
+    yield "deployment over HTTPS", partial(deployment, https=True)
+
+
+if __name__ == "__main__":
+    found_hashes = {name: one() for name, one in all_runs()}
+    HASHES.write_text(json.dumps({"processor": processor(), "runs": found_hashes}, indent=2) + "\n", encoding="utf-8")
