@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 CLEAN  := $(VENV)/.kernels
 PEERS  := .venv-peers/.ready
 FLOWER := .venv-flower/.ready
-SOURCES := $(shell find src -name '*.py')
+SOURCES := $(shell find src experiments/src -name '*.py')
 FIRST  := tests/conformance/test_engines_give_the_same_bits.py
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package and its tests as text
@@ -22,17 +22,17 @@ help:
 	@echo "make docs   write the generated pages anew"
 	@echo "make lint   format, lint, types and import contracts"
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("PriRec needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable experiments
 	touch $@
 
 # numba's cache of a kernel does not notice that a kernel which it calls has changed
 $(CLEAN): $(SOURCES) $(READY)
-	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
+	find src experiments/src -name '*.nbi' -delete -o -name '*.nbc' -delete
 	touch $@
 
 setup: $(READY) $(CLEAN)

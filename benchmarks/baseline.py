@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from prirec.engines.circles import circle
-from prirec.evaluate.experiment import Setup
+from prirec.graph.neighbourhoods import neighbourhoods_of
+from prirec.simulate.setup import Setup
 from prirec.types import RealArray
 
 
@@ -17,7 +17,7 @@ class NumpyPass:
     def __init__(self, setup: Setup, *, ring: bool):
         self.samples, self.settings, self.ring = setup.samples, setup.settings, ring
         everyone = np.ones(len(self.samples.ids), dtype=bool)
-        self.around = circle(self.samples, self.settings, iteration=0, online=everyone)
+        self.around = neighbourhoods_of(self.samples, self.settings, iteration=0, online=everyone)
         shape = (self.samples.features, self.settings.model.dimension)
         self.W = np.zeros((len(self.samples.ids), self.samples.features + 1))
         self.V = np.random.Generator(np.random.PCG64(0)).normal(0.0, self.settings.model.spread, shape)

@@ -6,9 +6,8 @@ Nothing is left to chance: the same code gives the same page.
 
 from pathlib import Path
 
-from prirec.experiments.carried import LENGTH, MEETING, WORD, Count, counted
-from prirec.protocols.boxes import OVERHEAD
-from prirec.protocols.codec import encode
+from prirec.protocols.codec import OVERHEAD, encode
+from prirec_experiments.figure7 import LENGTH, MEETING, WORD, Count, counted
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "bytes.md"
 SIZES = (5, 10, 30, 50)

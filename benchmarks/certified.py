@@ -36,8 +36,8 @@ class Certified:
 def certified(*, where: Path | None = None) -> Iterator[Certified]:
     with TemporaryDirectory(prefix="prirec-benchmark-", dir=where) as name:
         folder, now = Path(name), datetime.now(UTC)
-        authority = tls.authority("a benchmark", now=now)
-        tls.server(authority, hosts=["localhost", "127.0.0.1"], now=now).write(
+        authority = tls.new_authority("a benchmark", now=now)
+        tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(
             folder / "server.pem", folder / "server.key"
         )
         yield Certified(folder, authority.certificate)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from prirec import settings_file
-from prirec.data.city import CityPlan, koubei_size, make_city
+from prirec import config
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.settings import Settings
+from prirec.data.synthetic import CityPlan, koubei_size, make_city
+from prirec.simulate.setup import Setup, set_up
 
 WIDE = {"data.keep": "all", "features.words": 64}  # Koubei's 89 features
 
@@ -24,9 +24,7 @@ def koubei(settings: Settings) -> Setup:
 
 
 def wide(preset: str, **changes: object) -> Settings:
-    return settings_file.load(
-        changes={"preset": preset, **WIDE, **{k.replace("__", "."): v for k, v in changes.items()}}
-    )
+    return config.load(changes={"preset": preset, **WIDE, **{k.replace("__", "."): v for k, v in changes.items()}})
 
 
 def real_data() -> Path | None:

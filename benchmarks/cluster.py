@@ -13,19 +13,18 @@ import msgspec
 import polars as pl
 
 from cities import city, wide
-from prirec.cluster.apart import opened
-from prirec.cluster.connecting import connected, library
-from prirec.cluster.training import Run
-from prirec.data.city import CityPlan
+from prirec.cluster.pool import connected, library
+from prirec.cluster.train import Run, opened
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
-from prirec.data.partition_file import MANIFEST, ROW, Partition, read_partition
-from prirec.data.writing import write_folder
-from prirec.engines.codes import codes_for
-from prirec.engines.conducting import Conductor
+from prirec.data.partitioned import MANIFEST, ROW, Partition, read_partition
+from prirec.data.synthetic import CityPlan
+from prirec.data.write_folder import write_folder
+from prirec.engines.shards import Conductor
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import set_up
+from prirec.engines.train import make_engine
+from prirec.protocols.terms import codes_for
+from prirec.simulate.setup import set_up
 from processes import cpu_of, peak_of
 from scaling import fit
 

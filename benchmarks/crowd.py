@@ -1,5 +1,5 @@
 """A whole round with many devices over HTTPS: prirec.rehearsal's recommender and devices, in processes of their own on
-one machine, against the same sums over the in-memory wire of engines/wire.py.   python crowd.py DEVICES
+one machine, against the same sums over the in-memory wire of engines/protocol.py.   python crowd.py DEVICES
 
 What is compared is CPU, of the server and of all devices, and bytes: the wire carries the same messages and checks the
 same signatures, in one process and without HTTP, TLS, files, learning or anybody who has to be waited for.
@@ -18,15 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from prirec.engines.wire import MemoryJournal, Wire
-from prirec.protocols import convener
+from prirec.engines.protocol import MemoryJournal, Wire
+from prirec.protocols import meeting
+from prirec.protocols.collector import Collector
 from prirec.protocols.meeting import Task
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import ENTROPY, Member
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import begin
-from prirec.recommender.course import Course
-from prirec.recommender.progress import Progress
+from prirec.protocols.member import ENTROPY, Member
+from prirec.recommender import campaign as rules
+from prirec.recommender.campaign import Course, Progress
+from prirec.recommender.operator import begin
 from prirec.rehearsal.crew import Crew, Traffic
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.stage import stage
@@ -84,7 +83,7 @@ class Show:
     def _progress(self) -> Progress:
         held = self.station.store.progress()
         assert held is not None
-        return rules.read(held)
+        return rules.read_progress(held)
 
     def _sums(self, progress: Progress) -> list[tuple[Task, int]]:
         def fetch(name: bytes) -> bytes:
@@ -122,7 +121,7 @@ def over_the_wire(task: Task, size: int) -> tuple[float, int]:
     began = time.process_time()
     for one in devices:
         wire.attach(Member(task, identity=one, value=value, entropy=rng.bytes(ENTROPY)), MemoryJournal())
-    collector = Collector(task, identity=host, entropy=rng.bytes(convener.ENTROPY))
+    collector = Collector(task, identity=host, entropy=rng.bytes(meeting.COLLECTOR_ENTROPY))
     wire.attach(collector, MemoryJournal())
     wire.do(collector, collector.invite([one.public for one in devices]))
     wire.run(collector)

@@ -5,11 +5,11 @@ import tempfile
 from pathlib import Path
 
 from cities import real_data
-from prirec import settings_file
+from prirec import config
 from prirec.data.dataset import Dataset
 from prirec.data.published import import_published
-from prirec.evaluate.experiment import run, set_up
-from prirec.evaluate.metrics import auc
+from prirec.metrics import auc
+from prirec.simulate.setup import run, set_up
 
 SEEDS = (0, 1, 2)
 RANDOM = {"neighbours.kind": "random"}
@@ -40,7 +40,7 @@ ROWS: dict[str, dict[str, dict[str, object]]] = {
 
 def popularity_alone(dataset: Dataset, seed: int) -> float:
     """The control row: places ranked by how many people visited them in training."""
-    setup = set_up(dataset, settings_file.load(changes={**ROUNDS, "seed": seed}))
+    setup = set_up(dataset, config.load(changes={**ROUNDS, "seed": seed}))
     test = setup.samples.test
     return auc(test.label, setup.popularity.released["visitors"][test.place])
 
@@ -55,8 +55,7 @@ def measure() -> dict[str, object]:
             dataset = import_published(name, folder / name.replace("-", "_"), Path(target) / "data").dataset
         found: dict[str, list[dict[str, float]]] = {
             label: [
-                run(set_up(dataset, settings_file.load(changes={**changes, "seed": seed}))).quality.as_dict()
-                for seed in SEEDS
+                run(set_up(dataset, config.load(changes={**changes, "seed": seed}))).quality.as_dict() for seed in SEEDS
             ]
             for label, changes in rows.items()
         }

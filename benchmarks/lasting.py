@@ -18,20 +18,19 @@ from scipy import stats
 
 import low_floor
 from certified import IN_MEMORY, Certified, certified
-from prirec.data.city import CityPlan, make_city
+from prirec.config import PRIVATE, Settings
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.agent import Agent, Patience
-from prirec.device.api import Device
-from prirec.device.client import Client, carrier, trusting
-from prirec.device.joining import cell_of, join
-from prirec.features.planning import plan
+from prirec.device.client import Client, carrier, cell_of, join, trusting
+from prirec.device.device import Device
+from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import begin, found, publish
-from prirec.recommender.progress import Progress
-from prirec.recommender.publishing import Source
+from prirec.recommender import campaign as rules
+from prirec.recommender.campaign import Progress
+from prirec.recommender.operator import begin, found, publish
+from prirec.recommender.release import Source
 from prirec.recommender.store import Store
-from prirec.settings import PRIVATE, Settings
 from prirec.sharing.keys import SigningKey
 from processes import Server, resident_of, serving
 
@@ -64,7 +63,7 @@ class Watch:
 
     def look(self) -> Progress | None:
         held = self.store.progress()
-        progress = None if held is None else rules.read(held)
+        progress = None if held is None else rules.read_progress(held)
         if progress is not None and (progress.charter, progress.iteration) != self._at:
             self._at = (progress.charter, progress.iteration)
             if progress.iteration:

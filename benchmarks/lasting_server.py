@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import low_floor
-from prirec.recommender.conducting import conduct
-from prirec.recommender.gathering import Pace
-from prirec.recommender.serving import Worker, serve
+from prirec.recommender.conductor import Pace, conduct
+from prirec.recommender.server import Worker, serve
 from prirec.rehearsal import lifeline
 from prirec.sharing.keys import AgreementKey
 from relay_server import OPEN

@@ -21,8 +21,8 @@ PLANS = {
 
 def one(people: int, places: int, records: int, iterations: int) -> None:
     from cities import city, wide
-    from prirec.data.city import CityPlan
-    from prirec.evaluate.experiment import run, set_up
+    from prirec.data.synthetic import CityPlan
+    from prirec.simulate.setup import run, set_up
 
     plan = CityPlan(people=people, places=places, records=records, districts=16, categories=40, span_km=60.0)
     outcome = run(set_up(city(plan), wide("rounds", iterations=iterations)))

@@ -5,20 +5,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.data.filters import drop_unused
-from prirec.engines.plain import Rounds
-from prirec.engines.sums import InTheClear
+from prirec.data.prepare import drop_unused
+from prirec.engines.plain import InTheClear, Rounds
 from prirec.errors import UsageError
-from prirec.evaluate.experiment import Setup, run, set_up
-from prirec.evaluate.metrics import auc
-from prirec.evaluate.saved_run import set_up_later, to_run
-from prirec.keyed import person_keys
-from prirec.model.models import Models
-from prirec.model.round_steps import mix_model
-from prirec.model.scoring import scores
-from prirec.settings import Settings
+from prirec.metrics import auc
+from prirec.model.block_steps import mix_model
+from prirec.model.scoring import Models, scores
+from prirec.simulate.saved_runs import set_up_later, to_run
+from prirec.simulate.setup import Setup, run, set_up
 from prirec.types import BoolArray
+from prirec.util.keyed_random import person_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,17 @@ import numpy as np
 import popularity_page
 from cities import real_data
 from figures import SEEDS
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
+from prirec.data.prepare import prepare
 from prirec.data.published import import_published
-from prirec.data.recipe import prepare
-from prirec.engines.randomness import generator
-from prirec.evaluate.collecting_sums import planned_release
-from prirec.evaluate.collection import Collection, Price, gather
-from prirec.evaluate.experiment import recipe
-from prirec.evaluate.mechanisms import plain, popularity_auc
-from prirec.experiments.unary import COMPARED
 from prirec.features.popularity import OwnCounts
+from prirec.privacy.exact_random import Stream
 from prirec.privacy.randomized_response import RandomizedResponse, perturb
-from prirec.privacy.randomness import Stream
-from prirec.settings import Settings
+from prirec.simulate.popularity import Collection, Price, gather, plain, planned_release, popularity_auc
+from prirec.simulate.setup import recipe
+from prirec.util.keyed_random import generator
+from prirec_experiments.unary import COMPARED
 
 CITIES = ("foursquare-tokyo", "yelp")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 import marked
 import popularity_plot
-from prirec.experiments.unary import COMPARED
+from prirec_experiments.unary import COMPARED
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, PICTURE = DOCS / "mechanisms.md", DOCS / "pictures" / "mechanisms.svg"

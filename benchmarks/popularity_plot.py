@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prirec.evaluate.reporting.drawing import FAINT, INK, alone, draw, marker, series
-from prirec.experiments.unary import COMPARED
+from prirec.evaluate.plots import FAINT, INK, alone, draw, marker, series
+from prirec_experiments.unary import COMPARED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,10 +14,10 @@ from scipy.stats import t
 
 from cities import real_data
 from newcomers import newcomers
-from prirec import settings_file
+from prirec import config
 from prirec.data.dataset import Dataset
 from prirec.data.published import import_published
-from prirec.evaluate.experiment import run, set_up
+from prirec.simulate.setup import run, set_up
 
 CITIES = ("yelp", "foursquare-tokyo", "trivago")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -26,7 +26,7 @@ TEN, THREE = range(10), range(3)
 
 def auc(dataset: Dataset, seed: int, **changes: object) -> float:
     given = {name.replace("__", "."): value for name, value in changes.items()}
-    return run(set_up(dataset, settings_file.load(changes={**given, "seed": seed}))).quality.auc
+    return run(set_up(dataset, config.load(changes={**given, "seed": seed}))).quality.auc
 
 
 def paired(ours: list[float], theirs: list[float]) -> dict[str, float]:
@@ -63,7 +63,7 @@ def measure() -> dict[str, Any]:
             dataset = import_published(name, Path(str(folder)) / name.replace("-", "_"), Path(target) / "d").dataset
         found[name] = one_city(dataset, many=name == "yelp")
         if dataset.places.location is not None:
-            new = [newcomers(dataset, settings_file.load(changes={"seed": seed})) for seed in THREE]
+            new = [newcomers(dataset, config.load(changes={"seed": seed})) for seed in THREE]
             found[name]["newcomers"] = {start: [asdict(one[start]) for one in new] for start in new[0]}
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import private
 from marked import filled
-from prirec.evaluate.reporting.drawing import FAINT, INK, alone, draw, marker, series
+from prirec.evaluate.plots import FAINT, INK, alone, draw, marker, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,16 +11,15 @@ from time import process_time
 
 import numpy as np
 
-from prirec.engines.wire import MemoryJournal, Traffic, Wire
+from prirec.engines.protocol import MemoryJournal, Traffic, Wire
 from prirec.protocols import mask_graph
 from prirec.protocols.actions import Action, Persist, Send
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.meeting import Meeting, Task
+from prirec.protocols.collector import Collector
+from prirec.protocols.meeting import Meeting, Party, Task
+from prirec.protocols.member import ENTROPY, Member
 from prirec.protocols.messages import Agreement, AnyMessage, Masked, Reveal, Round, Terms, step
 from prirec.protocols.moves import State
-from prirec.protocols.party import Party
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import ENTROPY, Member
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
 

@@ -21,7 +21,7 @@ import uvloop
 from certified import Certified, certified
 from lines import Line
 from prirec.protocols.codec import encode
-from prirec.recommender.progress import Progress
+from prirec.recommender.campaign import Progress
 from prirec.recommender.store import Store
 from prirec.rehearsal.database import postgres
 from prirec.sharing.keys import SigningKey, verify

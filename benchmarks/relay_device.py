@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 
 from lines import Line, request
-from prirec.contract import wire
-from prirec.contract.wire import BEARER, Mail, Post
 from prirec.protocols.actions import Send
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.member import ENTROPY, Member
 from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Part, Roster
-from prirec.protocols.secure_sum.member import ENTROPY, Member
 from prirec.recommender.store import Founding
 from prirec.sharing.keys import SigningKey
+from prirec.wire import http
+from prirec.wire.http import BEARER, Mail, Post
 from relay_server import TERMS, task_of
 
 FOUNDING = Founding(b"benchmark relay.", sha256(b"recommender").digest(), sha256(b"sessions").digest(), "a relay")
@@ -39,13 +39,13 @@ class Device:
 
     async def join(self) -> None:
         """Enrols and opens a session, as device/client.py does."""
-        mine = wire.Enrolment(FOUNDING.deployment, self.identity.public, 0, "")
-        signed = wire.SignedEnrolment(mine, self.identity.sign(encode(mine)))
-        await self._post("/v1/devices", signed, wire.Done)
-        challenge = (await self._post("/v1/challenges", None, wire.Challenge)).challenge
-        claim = wire.Claim(FOUNDING.deployment, self.identity.public, challenge)
-        said = wire.SignedClaim(claim, self.identity.sign(encode(claim)))
-        self.token = (await self._post("/v1/sessions", said, wire.Session)).token
+        mine = http.Enrolment(FOUNDING.deployment, self.identity.public, 0, "")
+        signed = http.SignedEnrolment(mine, self.identity.sign(encode(mine)))
+        await self._post("/v1/devices", signed, http.Done)
+        challenge = (await self._post("/v1/challenges", None, http.Challenge)).challenge
+        claim = http.Claim(FOUNDING.deployment, self.identity.public, challenge)
+        said = http.SignedClaim(claim, self.identity.sign(encode(claim)))
+        self.token = (await self._post("/v1/sessions", said, http.Session)).token
 
     async def come(self) -> bytes:
         """Through invitation and roster to its boxes: the body of the request that hands them in."""
@@ -69,7 +69,7 @@ class Device:
         return delivery
 
     def _mail(self, *messages: bytes) -> bytes:
-        return encode(Mail(messages, self.after, wire.MOST_SECONDS))
+        return encode(Mail(messages, self.after, http.MOST_SECONDS))
 
     def _said(self, heard: AnyMessage) -> list[bytes]:
         return [encode(action.message) for action in self.member.receive(heard) if isinstance(action, Send)]

@@ -1,6 +1,6 @@
 """The service, for relaying boxes and nothing else: python relay_server.py '{"store": ..., "cohort": ...}'
 
-recommender/serving.py with one worker, and a conductor whose collectors are real: they check who signed, sort boxes by
+recommender/server.py with one worker, and a conductor whose collectors are real: they check who signed, sort boxes by
 receiver and deliver them. Its rounds end there. Devices open sessions, and all that is relayed is on disk before it is
 answered.
 """
@@ -18,13 +18,10 @@ from typing import Any
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
-from prirec.recommender.conducting import BUSY, HEARING, stopped
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
+from prirec.recommender.campaign import Progress
+from prirec.recommender.conductor import BUSY, HEARING, Conductor, Pace, Wake, stopped
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.outbox import Wake
-from prirec.recommender.progress import Progress
-from prirec.recommender.serving import Worker, serve
+from prirec.recommender.server import Worker, serve
 from prirec.recommender.store import OvertakenError, Store
 from prirec.rehearsal import lifeline
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from cities import city, wide
-from prirec.data.city import CityPlan
+from prirec.data.synthetic import CityPlan
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import set_up
+from prirec.engines.train import make_engine
+from prirec.simulate.setup import set_up
 from speed import best
 
 RECORDS = (400_000, 800_000, 1_200_000, 1_600_000, 2_000_000)

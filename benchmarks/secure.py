@@ -26,11 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from prirec.protocols import mask_graph
+from prirec.protocols import mask_graph, masking
 from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import Terms
-from prirec.protocols.secure_sum import masking
-from prirec.sharing import shamir
+from prirec.sharing import secret_sharing
 from prirec.sharing.masks import stretch
 from recorded import Recording, collector_work, forget_plans, member_work, met, record
 
@@ -68,7 +67,7 @@ def seconds(task: Callable[[], object], goes: int = 1) -> float:
 def our_tasks(round_of_100: Recording, meeting: Meeting) -> dict[str, Callable[[], float]]:
     seed, points, threshold = bytes(range(32)), np.arange(1, DEVICES + 1), meeting.graph.threshold
     pad = partial(masking.pairwise_pad, seed, meeting, sharing=bytes(13), low=bytes(32), high=bytes(32))
-    split = partial(shamir.split, seed, threshold=threshold, points=points, seed=seed)
+    split = partial(secret_sharing.shamir_split, seed, threshold=threshold, points=points, seed=seed)
     return {
         "mask from a seed": lambda: seconds(lambda: stretch(seed, LENGTH), MANY),
         "mask from an agreement": lambda: seconds(pad, MANY),

@@ -12,10 +12,10 @@ import numpy as np
 
 from baseline import NumpyPass
 from cities import koubei, wide
+from prirec.config import Settings
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import Setup
-from prirec.settings import Settings
+from prirec.engines.train import make_engine
+from prirec.simulate.setup import Setup
 
 HERE = Path(__file__).parent
 REPEATS = 15  # spread over a second or more: a neighbour on the machine is seldom there for all of it

@@ -47,8 +47,8 @@ def _cpu(command: list[str]) -> float:
 def city() -> dict[str, float]:
     """Made, and then made ready for training with Koubei's 89 features; the peak is of both, with the imports."""
     from cities import city, wide
-    from prirec.data.city import koubei_size
-    from prirec.evaluate.experiment import set_up
+    from prirec.data.synthetic import koubei_size
+    from prirec.simulate.setup import set_up
 
     began, cpu = time.monotonic(), time.process_time()
     made = city(koubei_size())

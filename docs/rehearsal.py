@@ -9,16 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from prirec.engines.wire import MemoryJournal, Wire
-from prirec.protocols import sdgd
+from prirec.engines.protocol import MemoryJournal, Wire
+from prirec.protocols import collector, member, sdgd
 from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
-from prirec.protocols.convener import Convener
-from prirec.protocols.guest import Guest
-from prirec.protocols.meeting import Task
+from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
 from prirec.protocols.messages import AnyMessage, Delivery, Roster, Round, Terms, step
 from prirec.protocols.moves import State
-from prirec.protocols.party import Party
-from prirec.protocols.secure_sum import collector, member
 from prirec.sharing.keys import SigningKey
 from prirec.sharing.masks import stretch
 from who_learns_what import Role
@@ -115,12 +111,12 @@ def play(way: str, *, late: int = 0) -> Played:
     return played
 
 
-def _collector(task: Task, identity: SigningKey) -> Convener:
+def _collector(task: Task, identity: SigningKey) -> CollectorBase:
     kind = sdgd.Receiver if task.terms.method == "shares" else collector.Collector
     return kind(task, identity=identity, entropy=_entropy("collector"))
 
 
-def _device(task: Task, identity: SigningKey, at: int) -> Guest:
+def _device(task: Task, identity: SigningKey, at: int) -> MemberBase:
     value, random = np.full(LENGTH, at, dtype=np.uint64), _entropy(f"device {at}", member.ENTROPY)
     if task.terms.method != "shares":
         return member.Member(task, identity=identity, value=value, entropy=random)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from prirec.cli.progress import bar, bars
-from prirec.engines.state import Passed
+from prirec.cli.output import bar, bars
+from prirec.engines.state import IterationReport
 from support.shell import call, flat, told, write_city
 
 
@@ -93,7 +93,7 @@ def test_a_folder_is_partitioned_and_read_as_before(city, tmp_path):
 
 
 def test_progress_tells_pace_bytes_and_time_to_finish():
-    passed = Passed(iteration=4, loss=0.5, took_part=1_000_000, in_sum=1, seconds=2.0, moved=3_500_000)
+    passed = IterationReport(iteration=4, loss=0.5, took_part=1_000_000, in_sum=1, seconds=2.0, moved=3_500_000)
     with bars() as shown:
         row = bar(shown, "training", iterations=10)
         row.tell(passed)

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
+from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.engines.run_folder import load_run
-from prirec.evaluate.experiment import set_up
-from prirec.privacy.budget import size_asked
-from prirec.settings import PRIVATE
-from prirec.settings_file import load
+from prirec.privacy.plan import size_asked
+from prirec.simulate.saved_runs import load_run
+from prirec.simulate.setup import set_up
 from support.cities import change
 from support.shell import call, flat, told
 
@@ -99,7 +98,7 @@ def test_a_run_that_was_cut_short_goes_on_with_the_size_it_had(city, tmp_path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("prirec.cli.training.save_run", stopped)
+        patched.setattr("prirec.cli.train_work.save_run", stopped)
         assert call(*words).exit_code == 130
     again = call(*words)
     assert "note: resuming after iteration 2 of 2" in again.stderr

@@ -6,10 +6,10 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from prirec.cli import reproduce, tune
 from prirec.cli.main import app
-from prirec.experiments.catalogue import EXPERIMENTS
-from prirec.experiments.cities import CITIES
+from prirec_experiments import cli
+from prirec_experiments.catalogue import EXPERIMENTS
+from prirec_experiments.cities import CITIES
 from support.terminal import PROGRAM
 
 
@@ -68,5 +68,5 @@ def test_bash_completes_with_the_script_that_the_program_hands_out():
 
 
 def test_the_names_that_are_offered_are_those_that_are_known():
-    assert (*EXPERIMENTS, "all") == reproduce.NAMES
-    assert set(tune.CITIES) <= set(CITIES)
+    assert (*EXPERIMENTS, "all") == cli.NAMES
+    assert set(cli.TUNED_CITIES) <= set(CITIES)

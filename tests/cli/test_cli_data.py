@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from prirec.cli.data_make import make
-from prirec.data.city import CityPlan
-from prirec.data.city.plan import TOKYO
+from prirec.cli.data import make
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
+from prirec.data.synthetic import TOKYO, CityPlan
 from support.shell import call, make_city_by_command
 
 

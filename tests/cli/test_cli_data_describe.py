@@ -4,10 +4,9 @@ import json
 
 import pytest
 
+from prirec.config import Settings, apply
 from prirec.data.folder import read_folder
-from prirec.evaluate.experiment import set_up
-from prirec.settings import Settings
-from prirec.settings_file import apply
+from prirec.simulate.setup import set_up
 from support.shell import call, make_city_by_command
 
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from prirec.cli.output import SIMULATION
+from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.engines.run_folder import load_run
-from prirec.evaluate.saved_run import set_up_again
-from prirec.settings import PRIVATE
+from prirec.simulate.saved_runs import load_run, set_up_again
 from support import shell
 from support.cities import change
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from prirec.cli.contenders import CHOSEN, contenders
+from prirec.cli.demo_work import CHOSEN, contenders
 from support.shell import told
 from support.terminal import watch
 

@@ -17,7 +17,7 @@ from time import monotonic
 import pytest
 
 from prirec.data.dataset import Dataset
-from prirec.device.api import Device
+from prirec.device.device import Device
 from support import shell
 from support.running_town import PRIREC, Others, Running, running, serving, write_town
 from support.shell import call, told

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.api import Device
+from prirec.device.device import Device
 from support import shell
 
 call, told = partial(shell.call, "device"), partial(shell.told, "device")

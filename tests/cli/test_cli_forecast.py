@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from prirec.data.folder import read_folder
-from prirec.evaluate.mechanisms import FIXED, MECHANISMS
+from prirec.simulate.popularity import FIXED, MECHANISMS
 from support import shell
 
 SMALL = ("--people", 200, "--places", 20, "--visits-per-person", 4)

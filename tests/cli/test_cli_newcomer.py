@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from prirec.cli import advice
+from prirec.cli.evaluate_work import KNOWING_NOTHING
 from prirec.cli.output import program
-from prirec.cli.quality import KNOWING_NOTHING
 from prirec.data.folder import read_folder
 from prirec.evaluate.report import AdviceLine
-from prirec.geography import haversine_km
-from prirec.protocols.reasons import Reason
+from prirec.protocols.prediction import Reason
+from prirec.util.geography import haversine_km
 from support import shell
 
 SCRIPT = Path(sys.executable).with_name("prirec")
@@ -172,13 +172,13 @@ def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, ci
     assert "no difference" not in call("evaluate", run, city).stderr
 
 
-@pytest.mark.parametrize("where", ["prirec.cli.choosing.choose", "prirec.cli.training.read_folder"])
+@pytest.mark.parametrize("where", ["prirec.cli.options.choose", "prirec.cli.train_work.read_folder"])
 def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(city, tmp_path, monkeypatch, where):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    import prirec.cli.choosing
-    import prirec.cli.training  # noqa: F401  # the names that are replaced must be there
+    import prirec.cli.options
+    import prirec.cli.train_work  # noqa: F401  # the names that are replaced must be there
 
     monkeypatch.setattr(where, stopped)
     found = call("train", city, "--out", tmp_path / "r")

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from prirec.privacy.budget import planned
+from prirec.config import PRIVATE
+from prirec.privacy.plan import planned
 from prirec.privacy.units import Adjacency
-from prirec.settings import PRIVATE
 from support import shell
 from support.shell import flat
 
@@ -101,7 +101,7 @@ def test_a_training_is_saved_though_too_few_are_left_for_its_quality_figures(cit
         assert of == "quality"
         return np.arange(len(keys)) < len(keys) // 2
 
-    monkeypatch.setattr("prirec.cli.price.left_in_collection", half)
+    monkeypatch.setattr("prirec.cli.privacy_figures.left_in_collection", half)
     flags = ("--iterations", 1, "--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
     done = call("train", city, "--out", tmp_path / "run", *flags)
     assert "quality figures are not opened: 176 of 353 devices are left" in flat(done.stderr)
@@ -112,7 +112,7 @@ def test_that_quality_figures_will_drown_is_said_before_training(city, tmp_path,
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prirec.cli.training.run", stopped)
+    monkeypatch.setattr("prirec.cli.train_work.run", stopped)
     done = shell.call("train", city, "--out", tmp_path / "run", *DROWNING)
     assert done.exit_code == 130
     assert "too much to read any of them, and their part of the budget would be spent for nothing" in done.stderr

@@ -6,16 +6,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec import settings_file
-from prirec.cli.outlook import features_of
-from prirec.data.city import CityPlan, make_city
+from prirec import config
+from prirec.cli.privacy_figures import features_of
+from prirec.config import PRIVATE
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
-from prirec.evaluate.experiment import set_up
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.privacy.accountant import epsilon_by_pld
-from prirec.privacy.budget import planned
+from prirec.privacy.plan import planned
 from prirec.privacy.units import Adjacency
-from prirec.settings import PRIVATE
+from prirec.simulate.setup import set_up
 from support import shell
 from support.shell import flat
 
@@ -97,7 +97,7 @@ def test_counts_come_from_the_folder_and_flags_go_before_them(city):
     dataset = read_folder(city).dataset
     found = told("plan", city)
     assert (found["people"], found["places"]) == (len(dataset.people), len(dataset.places)) == (150, 40)
-    assert found["features"] == set_up(dataset, settings_file.load()).samples.features
+    assert found["features"] == set_up(dataset, config.load()).samples.features
     more = told("plan", city, "--people", 5000)
     assert (more["people"], more["places"]) == (5000, 40)
     assert [line["devices"] for line in found["sums"]] == [150, 150, 150]
@@ -148,7 +148,7 @@ def elsewhere():
     ],
 )
 def test_features_are_counted_as_training_has_them_and_without_a_look_at_records(made, changes):
-    settings = settings_file.load(changes=changes)
+    settings = config.load(changes=changes)
     found = features_of(made, settings)
     assert found == set_up(made, settings).samples.features
     nobody = made.with_visits(made.visits.take(np.arange(0)))

@@ -5,8 +5,8 @@ import re
 import pytest
 from rich.progress import Progress
 
-from prirec.cli.progress import bar
-from prirec.engines.state import Passed
+from prirec.cli.output import bar
+from prirec.engines.state import IterationReport
 from support.shell import call, write_city
 from support.terminal import watch
 
@@ -79,7 +79,7 @@ def test_without_a_terminal_there_is_no_progress_at_all(city, tmp_path):
 
 
 def passed(iteration):
-    return Passed(iteration=iteration, loss=0.5, took_part=1, in_sum=1)
+    return IterationReport(iteration=iteration, loss=0.5, took_part=1, in_sum=1)
 
 
 @pytest.mark.parametrize(("told", "full"), [((20,), 20), ((11, 12), 12), ((), 20)])

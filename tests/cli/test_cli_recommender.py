@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from prirec.data.writing import write_folder
+from prirec.data.write_folder import write_folder
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
-from prirec.recommender.certificates import Certificates
 from prirec.recommender.store import Incoming, Store
+from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey
 from support import shell
 from support.cities import small_city
@@ -268,7 +268,7 @@ def test_the_service_speaks_tls_1_3_only_and_ends_in_good_order(store, folder, w
 
 
 def test_what_would_keep_the_service_from_starting_is_told_in_one_line(store, folder, monkeypatch):
-    monkeypatch.setattr("prirec.recommender.serving.Server", None)  # one that starts all the same would not end
+    monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
     other = folder / "other"
     other.mkdir()
     Certificates(other).make(title="x", hosts=[], now=datetime.now(UTC))

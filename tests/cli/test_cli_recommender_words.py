@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from prirec.data.writing import write_folder
+from prirec.data.write_folder import write_folder
 from prirec.protocols.codec import encode
-from prirec.recommender import progress as rules
-from prirec.recommender.certificates import Certificates
-from prirec.recommender.progress import Past
+from prirec.recommender import campaign as rules
+from prirec.recommender.campaign import Past
 from prirec.recommender.store import Store
+from prirec.recommender.tls import Certificates
 from support import shell
 from support.cities import small_city
 from support.founded import folder, store
@@ -28,7 +28,7 @@ CODE = "PRIREC_ENROLMENT_CODE"
 
 
 def test_a_code_that_is_set_and_empty_opens_nothing(store, monkeypatch):
-    monkeypatch.setattr("prirec.recommender.serving.Server", None)  # one that starts all the same would not end
+    monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
     monkeypatch.setenv(CODE, "")
     done = call("serve", store, "--port", 0)
     assert (done.exit_code, done.stdout) == (2, "")
@@ -99,7 +99,7 @@ def test_status_says_why_a_campaign_failed(store, tmp_path, end):
         for at in range(60):
             opened.enrol(bytes([at]) * 32, 0, day=0)
         assert call("rounds", "begin", store, "--set", "floor=50", "--set", "iterations=3").exit_code == 0
-        progress = msgspec.structs.replace(rules.read(opened.progress() or b""), **changes)
+        progress = msgspec.structs.replace(rules.read_progress(opened.progress() or b""), **changes)
         opened.advance(progress=encode(rules.failed(progress)))
     assert f"failed: {why}" in call("status", store, columns=200).stdout
 

@@ -9,16 +9,15 @@ from time import monotonic, sleep
 
 import pytest
 
-from prirec.beside import room_beside
-from prirec.cli.resuming import kept_on_cluster, tell_stopped
-from prirec.cluster.keeping import read_manifest
+from prirec.cli.train_work import kept_on_cluster, tell_stopped
+from prirec.cluster.checkpoints import read_manifest
+from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.engines.run_folder import FILES, load_run
-from prirec.engines.training import Keeping, train
+from prirec.engines.train import Keeping, train
 from prirec.errors import StateError, UsageError
-from prirec.evaluate.experiment import set_up
-from prirec.settings import PRIVATE
-from prirec.settings_file import load
+from prirec.simulate.saved_runs import FILES, load_run
+from prirec.simulate.setup import set_up
+from prirec.util.files import room_beside
 from support.cities import change
 from support.shell import call, write_city
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from prirec.cli.output import SIMULATION
+from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.engines.run_folder import FILES, load_run
-from prirec.evaluate.experiment import quality
-from prirec.evaluate.saved_run import set_up_again
-from prirec.settings import PRIVATE
+from prirec.simulate.saved_runs import FILES, load_run, set_up_again
+from prirec.simulate.setup import quality
 from support.cities import change
 from support.shell import call, flat, write_city
 

@@ -4,10 +4,10 @@ import tomllib
 
 import pytest
 
-from prirec import settings_file
-from prirec.cli.choosing import assignment, choose
+from prirec import config
+from prirec.cli.options import assignment, choose
+from prirec.config import preset
 from prirec.errors import UsageError
-from prirec.settings import preset
 from support.shell import call
 
 
@@ -17,7 +17,7 @@ def test_the_printed_settings_of_a_preset_read_back_as_that_preset(name, tmp_pat
     file = tmp_path / "mine.toml"
     file.write_text(printed.stdout)
     assert printed.exit_code == 0
-    assert settings_file.load(file) == preset(name)
+    assert config.load(file) == preset(name)
 
 
 def test_without_a_preset_the_printed_settings_are_the_private_ones():

@@ -11,9 +11,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from prirec import __version__
-from prirec.cli.group import Commands
 from prirec.cli.main import app
-from prirec.cli.output import finite, printable
+from prirec.cli.output import Commands, finite, printable
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 
 PATHS = [

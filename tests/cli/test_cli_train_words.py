@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from prirec.cli.idle import READ_BY
-from prirec.engines.run_folder import load_run
-from prirec.settings import ROUNDS
+from prirec.cli.train_work import READ_BY
+from prirec.config import ROUNDS
+from prirec.simulate.saved_runs import load_run
 from support.shell import call, flat, write_city
 
 

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from prirec.cluster.connecting import LOOPBACK, QUIET, library
+from prirec.cluster.pool import LOOPBACK, QUIET, library
 
 DEAD_SOON = {  # a node that was killed is given up after two seconds, not after a quarter of a minute
     "health_check_initial_delay_ms": 200,

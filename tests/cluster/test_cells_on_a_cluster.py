@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from prirec.experiments import tuning
-from prirec.experiments.cabinet import Cabinet
-from prirec.experiments.catalogue import EXPERIMENTS
-from prirec.experiments.elsewhere import look_ahead, work_elsewhere
-from prirec.experiments.experiment import Workshop
-from prirec.experiments.runner import missing, work
+from prirec_experiments import tuning
+from prirec_experiments.catalogue import EXPERIMENTS
+from prirec_experiments.experiment import Workshop, missing, work
+from prirec_experiments.on_cluster import look_ahead, work_elsewhere
+from prirec_experiments.results_store import Cabinet
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]
 MODELS = ("popularity alone", "MF", "PriRec, rounds")

@@ -8,15 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.cluster import crew, gathered
-from prirec.cluster.connecting import LOOPBACK, library
-from prirec.cluster.gathered import train
+from prirec.cluster import pool
+from prirec.cluster import train as gathered
+from prirec.cluster.pool import LOOPBACK, library
+from prirec.cluster.train import train
 from prirec.cluster.worker import Given
-from prirec.engines import training
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.cutting import Cut
-from prirec.engines.training import Keeping
+from prirec.engines import train as training
+from prirec.engines.shards import Cut
+from prirec.engines.train import Keeping
 from prirec.errors import StateError, UsageError
+from prirec.graph.neighbourhoods import cohort_numbers
 from recorded.runs import HASHES, SIMULATED, of_state, processor
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of
 from support.doomed_shards import Doomed
@@ -36,7 +37,7 @@ def uninterrupted(settings, samples):
 
 @pytest.mark.long
 def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_high_tree(monkeypatch):
-    monkeypatch.setattr(crew, "FAN_IN", 2)
+    monkeypatch.setattr(pool, "FAN_IN", 2)
     settings = change(SMALL_ROUNDS, participation=LOSSY)
     samples = samples_of(city(), settings)
     rows = [np.flatnonzero(np.arange(len(samples.ids)) % 5 == shard) for shard in range(5)]
@@ -66,7 +67,7 @@ def test_every_variant_of_the_conformance_suite(settings, three_actors):
 
 
 def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(three_actors, monkeypatch):
-    monkeypatch.setattr(crew, "FAN_IN", 2)
+    monkeypatch.setattr(pool, "FAN_IN", 2)
     settings = change(SMALL_ROUNDS, participation=LOSSY)
     samples = samples_of(city(), settings)
     rows = [np.flatnonzero(np.arange(len(samples.ids)) % 3 == shard) for shard in range(3)]
@@ -210,9 +211,9 @@ def test_what_a_shard_refuses_reaches_the_driver_as_it_is():
 
 
 def test_nodes_with_another_program_are_refused():
-    told = [crew.made_with(), {**crew.made_with(), "numpy": "1.0"}]
+    told = [pool.made_with(), {**pool.made_with(), "numpy": "1.0"}]
     with pytest.raises(UsageError, match=r"a node of the cluster has numpy 1\.0"):
-        crew._refuse_other_programs(told)
+        pool._refuse_other_programs(told)
 
 
 @pytest.mark.long
@@ -221,8 +222,8 @@ def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatc
     made = in_actors([Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
     try:
         library().kill(made.actors[0])
-        here = crew.made_with()
-        monkeypatch.setattr(crew, "made_with", lambda: {**here, "numba": "0.1"})
+        here = pool.made_with()
+        monkeypatch.setattr(pool, "made_with", lambda: {**here, "numba": "0.1"})
         with pytest.raises(UsageError, match=f"has numba {here['numba']}, and this machine 0.1"):
             made.mend()
     finally:
@@ -233,7 +234,7 @@ def test_an_actor_that_ran_out_of_memory_is_one_that_was_lost(three_actors):
     def too_much() -> None:
         raise library().exceptions.OutOfMemoryError("the node ran low on memory")
 
-    with pytest.raises(crew.LostError):
+    with pytest.raises(pool.LostError):
         three_actors._got([library().remote(max_retries=0)(too_much).remote()])
 
 
@@ -246,7 +247,7 @@ def test_ray_tells_its_makers_nothing():
 
 @pytest.mark.long
 def test_an_actor_that_dies_in_the_same_round_again_and_again_ends_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("prirec.cluster.training.LOST_IN_A_ROW", 1)
+    monkeypatch.setattr("prirec.cluster.train.LOST_IN_A_ROW", 1)
     samples = samples_of(city(), LONGER)
     never = tmp_path / "nowhere" / "mark"  # cannot be made: the shard kills itself each time
     with pytest.raises(StateError, match="lost again and again"):
@@ -263,7 +264,7 @@ class Dying(Doomed):
 @pytest.mark.long
 def test_processors_that_others_have_taken_meanwhile_are_done_without(monkeypatch):
     """Two actors ask for a processor each, and somebody else has both: they are placed all the same."""
-    monkeypatch.setattr(crew, "PLACED", 2.0)
+    monkeypatch.setattr(pool, "PLACED", 2.0)
     ray = library()
     others = [ray.remote(num_cpus=1)(Idle).remote() for _ in range(2)]
     ray.get([other.here.remote() for other in others])

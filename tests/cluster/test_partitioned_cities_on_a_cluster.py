@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
-from prirec.cluster import apart
-from prirec.cluster.apart import opened
-from prirec.cluster.crew import RayCrew
-from prirec.engines.run_folder import FILES, load_run
-from prirec.engines.training import Keeping
+from prirec.cluster import train
+from prirec.cluster.pool import RayCrew
+from prirec.cluster.train import opened
+from prirec.engines.train import Keeping
+from prirec.simulate.saved_runs import FILES, load_run
 from support.apart import partitioned
 from support.cities import SMALL_ROUNDS, small_city
 from support.shell import call
@@ -100,14 +100,14 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
 def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tmp_path, monkeypatch):
     settings, begun = load_run(local[0]).settings, []
 
-    class Unlucky(apart.Preparing):
+    class Unlucky(train.Preparing):
         def _count(self, people):
             begun.append(people)
             if len(begun) == 1:
                 os.kill(self.crew.one(0, "process"), signal.SIGKILL)
             return super()._count(people)
 
-    monkeypatch.setattr(apart, "Preparing", Unlucky)
+    monkeypatch.setattr(train, "Preparing", Unlucky)
     with opened(city, settings, actors=2) as away:
         away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
     assert begun == [300, 300]
@@ -115,12 +115,12 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
 
 
 def test_a_checkpoint_of_other_places_or_another_schema_is_of_another_run(city, tmp_path):
-    before = apart._whose(city, SMALL_ROUNDS)
+    before = train._whose(city, SMALL_ROUNDS)
     for name in ("pois.parquet", "schema.toml"):
         other = tmp_path / name.partition(".")[0]
         shutil.copytree(city, other)
-        assert apart._whose(other, SMALL_ROUNDS) == before
+        assert train._whose(other, SMALL_ROUNDS) == before
         content = bytearray((other / name).read_bytes())
         content[len(content) // 2] ^= 1
         (other / name).write_bytes(content)
-        assert apart._whose(other, SMALL_ROUNDS) != before
+        assert train._whose(other, SMALL_ROUNDS) != before

@@ -1,4 +1,4 @@
-"""Popularity taken by real members over a wire is what evaluate/counting.py simulates, exactly in whole numbers, with
+"""Popularity taken by real members over a wire is what simulate/popularity.py simulates, exactly in whole numbers, with
 the members' own shares of noise in the place of the simulated ones."""
 
 from collections.abc import Sequence
@@ -6,20 +6,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from prirec.data.recipe import Prepared
-from prirec.engines.wire import Wire
-from prirec.evaluate import counting
-from prirec.evaluate.experiment import set_up
+from prirec.config import Settings
+from prirec.data.prepare import Prepared
+from prirec.engines.protocol import Wire
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.budget import planned
 from prirec.privacy.norm import clipped
-from prirec.privacy.plan import Kind, Release
+from prirec.privacy.plan import Kind, Release, planned
 from prirec.privacy.weighted_popularity import NoisySums, weighted
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms
 from prirec.protocols.noise import drawn
 from prirec.protocols.terms import double_masks
-from prirec.settings import Settings
 from prirec.sharing.fixed_point import FixedPoint
+from prirec.simulate import popularity
+from prirec.simulate.setup import set_up
 from support.cities import SMALL_PRIVATE, change, small_city
 from support.rounds import DEPLOYMENT, Gathering, gather
 
@@ -35,8 +34,8 @@ def counted(prepared: Prepared, settings: Settings, added: np.ndarray, monkeypat
         told.append(survivors)
         return added.copy()
 
-    monkeypatch.setattr(counting, "simulated_noise", given)
-    return counting.noisy_sums(prepared, settings), told[0]
+    monkeypatch.setattr(popularity, "simulated_noise", given)
+    return popularity.noisy_sums(prepared, settings), told[0]
 
 
 def survivors_of(found: NoisySums, many: int, values: np.ndarray) -> list[int]:

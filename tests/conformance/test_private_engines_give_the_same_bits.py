@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.noise import simulated_noise
-from prirec.engines.training import train
+from prirec.engines.participation import simulated_noise
+from prirec.engines.train import train
 from support.cities import (
     SMALL_PRIVATE,
     after,

@@ -10,15 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.engines import protocol
-from prirec.engines.participation import standing
+from prirec.engines.participation import participation
 from prirec.engines.protocol import Carried
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.protocols import noise
-from prirec.protocols.secure_sum import member
+from prirec.engines.train import make_engine
+from prirec.protocols import member, noise
 from prirec.protocols.terms import model_hash
-from prirec.settings import Settings
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
 from support.floors import low_floor
 
@@ -47,7 +46,7 @@ def assert_equal_runs(
     carried, others = Carried(samples, settings), [make_engine(name, samples, settings) for name in ("plain", "local")]
     seen = set()
     for _ in range(iterations):
-        there = standing(samples.keys, states[0].iteration, settings)
+        there = participation(samples.keys, states[0].iteration, settings)
         passed = carried.advance(states[0])
         said = msgspec.structs.replace(passed, octets=None)
         assert [said, said] == [engine.advance(state) for engine, state in zip(others, states[1:], strict=True)]

@@ -4,14 +4,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.engines.protocol import Carried
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
 from prirec.protocols.terms import model_hash
-from prirec.settings import Settings
 from support.cities import (
     SMALL_PAPER,
     SMALL_ROUNDS,

@@ -12,8 +12,8 @@ from support.cities import (
     samples_of,
     small_city,
     with_idle_people,
-    without_coordinates,
-)  # fmt: skip
+    without_coordinates,  # fmt: skip
+)
 
 CITIES = {
     "coordinates": lambda: with_idle_people(small_city()),

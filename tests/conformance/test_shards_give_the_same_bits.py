@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.engines import conducting, shard
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.noise import simulated_noise
+from prirec.engines import shards
+from prirec.engines.participation import simulated_noise
 from prirec.errors import UsageError
+from prirec.graph.neighbourhoods import cohort_numbers
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.shards import assert_shards_equal_the_oracle, cut
 from support.twins import UNUSUAL_CITIES, city, different_models
@@ -90,7 +90,7 @@ def test_no_shards_at_all_are_refused():
 def test_a_cohort_that_shards_open_by_themselves_is_noticed(monkeypatch):
     samples = samples_of(city(), SMALL_ROUNDS)
     where = np.arange(len(samples.ids)) % 2
-    monkeypatch.setattr(shard.np, "isin", lambda numbers, split: np.zeros(len(numbers), dtype=bool))
+    monkeypatch.setattr(shards.np, "isin", lambda numbers, split: np.zeros(len(numbers), dtype=bool))
     with pytest.raises(AssertionError, match=r"say|differ"):
         assert_shards_equal_the_oracle(samples, SMALL_ROUNDS, [np.flatnonzero(where == side) for side in (0, 1)])
 
@@ -103,7 +103,7 @@ def test_noise_that_the_conductor_forgets_is_noticed(kind, monkeypatch):
     def forgetful(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
         return simulated_noise(0 if where[0] == kind else wanted, count, where=where, **rest)
 
-    monkeypatch.setattr(conducting, "simulated_noise", forgetful)
+    monkeypatch.setattr(shards, "simulated_noise", forgetful)
     run = partial(assert_shards_equal_the_oracle, samples, SMALL_PRIVATE)
     with pytest.raises(AssertionError, match=r"say|differ"):
         run([np.flatnonzero(where == side) for side in (0, 1)])

@@ -5,9 +5,9 @@ import pytest
 
 from prirec.engines import local
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.errors import UsageError
-from prirec.model.table import narrow, table
+from prirec.model.sample_pass import narrow, table
 from prirec.sharing.fixed_point import FixedPoint
 from support.cities import SMALL_PAPER, change, same_state, samples_of, small_city
 

@@ -4,12 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
-from prirec.contract.documents import address
+from prirec.config import PRIVATE, ROUNDS, dump
 from prirec.errors import PolicyError, UsageError
 from prirec.protocols.codec import encode
-from prirec.settings import PRIVATE, ROUNDS
-from prirec.settings_file import dump
+from prirec.wire.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
+from prirec.wire.documents import address
 from support.cities import change
 from support.device_city import town
 

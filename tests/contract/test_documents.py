@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prirec.contract.documents import Line, Manifest, Mean, People, RegionLine, address, array, octets, read, written
 from prirec.errors import Fault, PeerError
+from prirec.wire.documents import Line, Manifest, Mean, People, RegionLine, address, array, octets, read, written
 
 MEAN = Mean(3, octets(np.array([1.5, -2.0]), np.float64))
 

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from prirec.contract.log import Head, SignedEntry
 from prirec.errors import Fault, PeerError
-from prirec.protocols.statements import digest
+from prirec.protocols.codec import digest
 from prirec.sharing.keys import SigningKey
+from prirec.wire.log import Head, SignedEntry
 
 DEPLOYMENT, IDENTITY = bytes(range(16)), SigningKey(b"r" * 32)
 

@@ -6,16 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from prirec.contract.documents import Charter, Edition
-from prirec.contract.sound import MOST_CAMPAIGNS, refuse_unsound
-from prirec.contract.wire import MOST_OCTETS, Mail
+from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.blocks import AnyBlock, Clock, Distance, Hashed, Log, Words
 from prirec.features.encoding import Encoding, from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Masked, Round
 from prirec.recommender.limits import Limits
-from prirec.settings_file import loads
+from prirec.wire.documents import Charter, Edition
+from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_unsound
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest import ENCODING
 

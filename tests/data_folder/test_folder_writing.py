@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.data.folder import read_folder
-from prirec.data.writing import write_folder
+from prirec.data.write_folder import write_folder
 from prirec.errors import UsageError
 
 FORMATS = ("csv", "parquet")

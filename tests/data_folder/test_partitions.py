@@ -7,17 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Category, Numbers, Tags
-from prirec.data.each import each
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
-from prirec.data.partition_file import read_partition
-from prirec.data.partitioned import read_parts
-from prirec.data.recipe import Recipe
-from prirec.data.writing import write_folder
-from prirec.engines.randomness import run_key
+from prirec.data.partitioned import read_partition, read_parts
+from prirec.data.prepare import Recipe, each
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, UsageError
+from prirec.util.keyed_random import run_key
 from support.cities import small_city, with_idle_people, with_moods, without_coordinates
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from prirec.data.city import CityPlan, make_city
-from prirec.data.folder import read_folder
+from prirec.data.folder import FEWEST, read_folder
 from prirec.data.partition import partition_folder
-from prirec.data.swapped import FEWEST
-from prirec.data.writing import write_folder
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
 
 CITIES = {"Paris": (48.86, 2.35), "Oslo": (59.91, 10.75), "Nairobi": (-1.29, 36.82), "Lima": (-12.05, -77.04)}

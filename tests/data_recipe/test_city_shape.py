@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prirec.data.city import CityPlan, koubei_size, make_city
-from prirec.data.city.clock import MOST_DAYS
-from prirec.data.city.words import category_words, district_words
 from prirec.data.dataset import Category, Dataset, Numbers, Tags
+from prirec.data.synthetic import MOST_DAYS, CityPlan, category_words, district_words, koubei_size, make_city
 from prirec.errors import UsageError
 
 

@@ -6,10 +6,8 @@ from scipy.spatial import cKDTree
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from prirec.data.city import CityPlan
-from prirec.data.city.build import city_and_truth
-from prirec.data.city.clicks import district_tastes, intercept_for
 from prirec.data.dataset import Dataset
+from prirec.data.synthetic import CityPlan, city_and_truth, district_tastes, intercept_for
 
 
 def one_hot(codes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.data.dataset import Category, Dataset, Numbers, People, Places, Tags, Visits
-from prirec.data.filters import (
+from prirec.data.prepare import (
     distinct_visitors,
     drop_unused,
     people_and_places_with_records,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.data.dataset import Places, Visits
-from prirec.data.negatives import NOWHERE, blind_anchor, draw_negatives, nearby, someone_known, uniform
+from prirec.data.prepare import NOWHERE, blind_anchor, draw_negatives, nearby, someone_known, uniform
 from prirec.errors import UsageError
 
 

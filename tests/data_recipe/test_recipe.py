@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Dataset, Numbers, People, Places, Visits
-from prirec.data.recipe import Prepared, Recipe, prepare
+from prirec.data.prepare import Prepared, Recipe, prepare
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import DataError, UsageError
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.describe import describe
-from prirec.data.filters import places_with_visitors
-from prirec.data.recipe import Recipe, prepare
+from prirec.data.prepare import Recipe, places_with_visitors, prepare
 
 FOLDER = os.environ.get("PRIREC_DATA")
 

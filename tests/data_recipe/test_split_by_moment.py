@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.data.recipe import Recipe, prepare
-from prirec.data.splits import by_moment
+from prirec.data.prepare import Recipe, by_moment, prepare
 from prirec.errors import UsageError
 from support.cities import small_city
 

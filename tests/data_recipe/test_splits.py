@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.data.dataset import Visits
-from prirec.data.splits import by_record, by_time
+from prirec.data.prepare import by_record, by_time
 from prirec.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.api import Device
+from prirec.device.device import Device
 from prirec.device.ledger import PaidStore
 from prirec.errors import PolicyError
 from prirec.privacy.ledger import Budget

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.contract.documents import Mean, octets, written
-from prirec.protocols.secure_sum import masking
-from prirec.recommender import logs
-from prirec.recommender import progress as rules
+from prirec.protocols import masking
+from prirec.recommender import campaign as rules
+from prirec.recommender import observability
+from prirec.wire.documents import Mean, octets, written
 from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.chaos import FEW, few_people
 from support.floors import low_floor
@@ -37,7 +37,7 @@ async def a_campaign(town: TappedTown, *, code: str = "", enough: Callable[[], b
 def test_no_private_value_leaves_a_device_in_a_whole_campaign(town: TappedTown):
     asyncio.run(a_campaign(town))
     assert not town.tap.leaks
-    progress = rules.read(town.store.progress())
+    progress = rules.read_progress(town.store.progress())
     assert progress.phase == "over"
     assert all(past.opened == past.gathered for past in progress.past)  # everything was summed
     assert set(town.tap.everywhere.patterns.values()) == KINDS
@@ -74,7 +74,7 @@ def test_a_vector_without_masks_is_found(town: TappedTown, noise_is_on, monkeypa
 def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: TappedTown):
     asyncio.run(a_campaign(town, enough=lambda: bool(town.models)))
     person = next(iter(town.town.people.values()))
-    kept = person.model(rules.read(town.store.progress()).charter)
+    kept = person.model(rules.read_progress(town.store.progress()).charter)
     town.store.put([written(Mean(0, octets(kept.linear, np.float64)))])
     asyncio.run(_logged(town, f"somebody at {person.home()[0]!r}"))
     town.look(thoroughly=True)
@@ -83,7 +83,7 @@ def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: Tap
 
 async def _logged(town: TappedTown, words: str) -> None:
     async with town.online():
-        logs.note("an event", told=words)
+        observability.note("an event", told=words)
         logging.getLogger("a library").debug(words)
 
 

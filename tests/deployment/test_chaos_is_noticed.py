@@ -7,15 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from prirec.device import taking_part
-from prirec.device.contributing import contribution
+from prirec.device import rounds
+from prirec.device.rounds import contribution
+from prirec.protocols import masking, member
 from prirec.protocols.actions import Stage
 from prirec.protocols.codec import encode
+from prirec.protocols.collector import Collector
 from prirec.protocols.messages import Masked, Round
-from prirec.protocols.secure_sum import masking, member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.outbox import Outbox
+from prirec.recommender.conductor import Conductor, Outbox
 from support.chaos import Chaos, Plan, few_people
 from support.mishaps import STORM, KilledError, MortalDeviceStore
 from support.witness import ViolationError, Witness
@@ -78,7 +77,7 @@ def test_a_sum_that_counts_as_opened_before_anything_follows(folder: Path, monke
 
 
 def test_a_model_that_is_kept_before_its_round_is_paid_for(folder: Path, monkeypatch):
-    monkeypatch.setattr(taking_part, "contribution", learnt_too_early)
+    monkeypatch.setattr(rounds, "contribution", learnt_too_early)
     assert "did not pay for" in noticed(folder, monkeypatch, seed=2)
 
 

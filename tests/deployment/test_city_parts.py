@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prirec.cli.city_words import as_dict, cells
-from prirec.contract.campaign import deployable
+from prirec.cli.city_view import as_dict, cells
 from prirec.data.folder import Loaded
-from prirec.device.api import Device
-from prirec.device.recommending import Suggestion
+from prirec.device.device import Device
+from prirec.device.recommend import Suggestion
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.protocols.reasons import Reason
-from prirec.recommender.progress import Past, Progress
+from prirec.protocols.prediction import Reason
+from prirec.recommender.campaign import Past, Progress
 from prirec.rehearsal.caretaker import remove
 from prirec.rehearsal.chaos import Chaos, doomed
 from prirec.rehearsal.city import Asked, Outcome
@@ -24,6 +23,7 @@ from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.stage import stage
 from prirec.rehearsal.town import people_of, settle
 from prirec.rehearsal.watching import Row, Watch, rounds_opened
+from prirec.wire.campaign import deployable
 from support.shell import call, write_city
 
 SMALL = Plan(devices=60)

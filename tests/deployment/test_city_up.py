@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.api import Device
+from prirec.device.device import Device
 from prirec.rehearsal import stage
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan

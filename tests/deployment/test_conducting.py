@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.features.planning import plan
+from prirec.config import Features
+from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
 from prirec.protocols.moves import State
-from prirec.recommender import conducting, conductor
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import publish
-from prirec.recommender.conducting import conduct
-from prirec.recommender.conductor import Told
-from prirec.recommender.gathering import Pace
-from prirec.recommender.lease import Lease
-from prirec.recommender.publishing import Source
+from prirec.recommender import campaign as rules
+from prirec.recommender import conductor
+from prirec.recommender import conductor as conducting
+from prirec.recommender.conductor import Lease, Pace, Told, conduct
+from prirec.recommender.operator import publish
+from prirec.recommender.release import Source
 from prirec.recommender.store import Store
-from prirec.settings import Features
 from support.chaos import Chaos, Plan, few_people, until
 from support.cities import small_city
 from support.mishaps import CALM, Luck, Weather
@@ -43,7 +41,7 @@ def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Chaos]:
 
 
 def progress_of(chaos: Chaos) -> rules.Progress:
-    return rules.read(chaos.store.progress() or b"")
+    return rules.read_progress(chaos.store.progress() or b"")
 
 
 def states(chaos: Chaos) -> set[State]:

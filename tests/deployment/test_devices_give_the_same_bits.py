@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.recommender import progress as rules
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
+from prirec.recommender import campaign as rules
+from prirec.recommender.conductor import Conductor, Pace
 from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import Direct, agents_of, deployed, run_campaign
@@ -27,7 +26,7 @@ def test_v_and_every_linear_model_of_two_cohorts_are_those_of_the_simulation(peo
     assert campaign.edition.cohorts == 2
     samples = samples_of(deployment, campaign)
     state = simulated(samples, campaign, {name: entropy for name, (_, entropy) in agents.items()}, monkeypatch)
-    progress = rules.read(deployment.store.progress())
+    progress = rules.read_progress(deployment.store.progress())
     assert same_bits(progress.V, state.interaction)
     assert same_bits(progress.centres, state.means)
     assert same_bits(models_of(deployment, samples, campaign), state.linear)

@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from prirec.contract.documents import Model, read, written
-from prirec.contract.wire import MOST_LETTERS, Letter
-from prirec.device.following import catch_up
+from prirec.device.sync import catch_up
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, Delivery, Masked, Round, Survivors
 from prirec.protocols.moves import State
-from prirec.recommender import progress as rules
+from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
+from prirec.wire.documents import Model, read, written
+from prirec.wire.http import MOST_LETTERS, Letter
 from support.chaos import Chaos, Plan, few_people, until
 from support.mishaps import CALM, KilledError
 
@@ -60,7 +60,7 @@ def run(chaos: Chaos, *, rounds: int) -> None:
 
 
 def progress_of(chaos: Chaos) -> rules.Progress:
-    return rules.read(chaos.store.progress())
+    return rules.read_progress(chaos.store.progress())
 
 
 # the recommender

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.view import View
-from prirec.recommender import progress as rules
-from prirec.recommender.gathering import Pace
+from prirec.device.sync import View
+from prirec.recommender import campaign as rules
+from prirec.recommender.conductor import Pace
 from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import deployed
@@ -23,7 +23,7 @@ def test_five_rounds_over_https_give_the_bits_of_the_simulation(people: int, flo
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
-    progress = rules.read(deployment.store.progress())
+    progress = rules.read_progress(deployment.store.progress())
     assert [past.survivors for past in progress.past] == [people] * 10
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import PRIVATE, Settings
 from prirec.device.ledger import PaidStore, Price, pay
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import GRAINS, Spent, total
-from prirec.privacy.budget import planned
 from prirec.privacy.ledger import Budget, Charge, Verdict
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Plan, Release
+from prirec.privacy.plan import Kind, Plan, Release, planned
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.noise import cost, share_for
 from prirec.protocols.terms import double_masks
-from prirec.settings import PRIVATE, Settings
 from prirec.sharing.fixed_point import FixedPoint
 from support.cities import change
 from support.patience import FEW

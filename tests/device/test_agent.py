@@ -8,24 +8,22 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract import wire
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Places, RegionLine, octets
-from prirec.device.agent import MOST_REFUSALS, Agent, Patience
-from prirec.device.api import Device
-from prirec.device.membership import Membership
+from prirec.device.agent import MOST_REFUSALS, Agent, Patience, Watch
+from prirec.device.device import Device, status
 from prirec.device.person import Person
-from prirec.device.status import status
-from prirec.device.view import save_region
-from prirec.device.watching import Watch
+from prirec.device.store import Membership
+from prirec.device.sync import save_region
 from prirec.errors import Fault, PeerError, StateError
-from prirec.protocols import convener
+from prirec.protocols import meeting
 from prirec.protocols.actions import Send, Stage
 from prirec.protocols.codec import encode
+from prirec.protocols.collector import Collector
 from prirec.protocols.meeting import Task
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import ENTROPY, Member
+from prirec.protocols.member import ENTROPY, Member
 from prirec.sharing.keys import SigningKey
+from prirec.wire import http
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Places, RegionLine, octets
 from support.chaos import FEW
 from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
 from support.floors import low_floor
@@ -45,7 +43,7 @@ async def until_masked(target: Target, task: Task) -> None:
         )
         for one in OTHERS
     }
-    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * convener.ENTROPY)
+    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * meeting.COLLECTOR_ENTROPY)
     me = target.agent.view.member.name
     actions = collector.invite([me, *others])
     while not target.person.store.pending():
@@ -104,7 +102,7 @@ class Refusing(Wire):
 
     first, asked = 0, 0
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.asked += 1
         if self.asked < self.first:
             raise PeerError(Fault.AUTH, "not you")
@@ -183,7 +181,7 @@ def test_news_is_answered_without_a_pause(tmp_path: Path) -> None:
 
         await target.agent.follow()
         target.agent._sleep = noted
-        collector = Collector(task, identity=recommender.identity, entropy=b"\3" * convener.ENTROPY)
+        collector = Collector(task, identity=recommender.identity, entropy=b"\3" * meeting.COLLECTOR_ENTROPY)
         for one in collector.invite([target.agent.view.member.name]):
             if isinstance(one, Send):
                 target.line.send(encode(one.message))

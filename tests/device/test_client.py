@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from prirec.contract import wire
 from prirec.device import client as clients
 from prirec.device.client import AwayError, Client, carrier, trusting
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
+from prirec.wire import http
 
 DOCUMENT = b"a public document"
 COOKIE = "set-cookie: who=you; Path=/; Max-Age=99999\r\n"
@@ -44,8 +44,8 @@ class Watcher:
 
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         path = head.split(b" ")[1]
-        answers = {b"/v1/challenges": wire.Challenge(b"sign this"), b"/v1/sessions": wire.Session("token", 900)}
-        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, wire.Post((), 0)))
+        answers = {b"/v1/challenges": http.Challenge(b"sign this"), b"/v1/sessions": http.Session("token", 900)}
+        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, http.Post((), 0)))
         writer.write(f"HTTP/1.1 200 OK\r\n{COOKIE}content-length: {len(body)}\r\n\r\n".encode())
         for at in range(len(body)):
             writer.write(body[at : at + 1])
@@ -61,9 +61,9 @@ class Watcher:
 @asynccontextmanager
 async def listening(watcher: Watcher, folder: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
     now = datetime.now(UTC)
-    authority = tls.authority("a town", now=now)
+    authority = tls.new_authority("a town", now=now)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    tls.server(authority, hosts=["localhost"], now=now).write(certificate, key)
+    tls.server_certificate(authority, hosts=["localhost"], now=now).write(certificate, key)
     server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.context(certificate, key))
     async with server:
         yield f"https://localhost:{server.sockets[0].getsockname()[1]}", trusting(authority.certificate)

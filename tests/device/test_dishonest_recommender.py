@@ -11,20 +11,19 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Places, RegionLine, octets
-from prirec.contract.sound import MOST_ATTEMPTS
 from prirec.device.agent import Agent, Patience
 from prirec.device.client import AwayError
-from prirec.device.contributing import Contribution, contribution
-from prirec.device.following import catch_up
-from prirec.device.view import save_region
+from prirec.device.rounds import Contribution, contribution
+from prirec.device.sync import catch_up, save_region
 from prirec.errors import PeerError, PolicyError, PrirecError
 from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
 from prirec.privacy.ledger import Budget
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Keys
 from prirec.sharing.keys import SigningKey
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Places, RegionLine, octets
+from prirec.wire.http import MOST_ATTEMPTS
 from support.chaos import FEW
 from support.cities import change, same_bits
 from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price, held_budget
-from prirec.device.looking import ledger_in
+from prirec.device.ledger import PaidStore, Price, held_budget, ledger_in
 from prirec.device.person import Person
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Places, RegionLine, octets
 from prirec.device.client import AwayError
-from prirec.device.following import catch_up, fetch_asked
 from prirec.device.person import Person
 from prirec.device.store import Store
-from prirec.device.view import View, save_region
+from prirec.device.sync import View, catch_up, fetch_asked, save_region
 from prirec.errors import Fault, PeerError
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Places, RegionLine, octets
 from support.chaos import FEW
 from support.dishonest import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
 from support.floors import low_floor

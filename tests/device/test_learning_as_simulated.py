@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
-from prirec.device.learning import Learnt, learn, mixing_vector, start, visited_places, visits_vector
-from prirec.device.models import Kept, save_given, save_model
 from prirec.device.records import Records, records_of
+from prirec.device.rounds import Learnt, learn, mixing_vector, start, visited_places, visits_vector
+from prirec.device.store import Kept, save_given, save_model
 from prirec.engines import state as states
-from prirec.engines.plain import Rounds
-from prirec.engines.sums import InTheClear
+from prirec.engines.plain import InTheClear, Rounds
 from prirec.types import RealArray, RingArray
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_idle_people, without_coordinates
 from support.device_city import Town, town

@@ -9,15 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import Campaign
-from prirec.device.learning import learn, learn_alone, mixing_vector, start, visited_places, visits_vector
-from prirec.device.models import Visited, drop_given, save_given
 from prirec.device.person import Person
 from prirec.device.records import home_of, records_of
-from prirec.device.store import Store
+from prirec.device.rounds import learn, learn_alone, mixing_vector, start, visited_places, visits_vector
+from prirec.device.store import Store, Visited, drop_given, save_given
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.blocks import Log
 from prirec.privacy.norm import within
+from prirec.wire.campaign import Campaign
 from support.cities import same_bits
 from support.device_city import SEED, Town, membership, town
 

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.device.person import Person
-from prirec.device.records import records_of
+from prirec.device.records import records_of, unvisited
 from prirec.device.store import Store
-from prirec.device.unvisited import unvisited
 from support.cities import SMALL_PRIVATE, change, same_bits
 from support.device_city import town
 

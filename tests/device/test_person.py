@@ -15,13 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.device.ledger import PaidStore, Price, save_budget
-from prirec.device.models import Kept, Visited, save_given, save_model
-from prirec.device.person import Person
-from prirec.device.shelf import save_documents
-from prirec.device.store import MIGRATIONS, Store
-from prirec.device.tables import OF_DEPLOYMENT, OF_PERSON
+from prirec.device.person import Person, Visit
+from prirec.device.store import (
+    MIGRATIONS,
+    OF_DEPLOYMENT,
+    OF_PERSON,
+    Kept,
+    Store,
+    Visited,
+    save_documents,
+    save_given,
+    save_model,
+)
 from prirec.device.values import Given, context_from, to_json
-from prirec.device.visits import Visit
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget

@@ -7,18 +7,29 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.documents import address
-from prirec.contract.log import Head
 from prirec.device.ledger import PaidStore, Price
-from prirec.device.membership import Membership, save_enrolled, save_head
-from prirec.device.models import Kept, Visited, drop_given, drop_models, save_given, save_model
 from prirec.device.person import Person
-from prirec.device.shelf import held_names, prune_documents, save_documents
-from prirec.device.store import Store
+from prirec.device.store import (
+    Kept,
+    Membership,
+    Store,
+    Visited,
+    drop_given,
+    drop_models,
+    held_names,
+    prune_documents,
+    save_documents,
+    save_enrolled,
+    save_given,
+    save_head,
+    save_model,
+)
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Persist, Stage
+from prirec.wire.documents import address
+from prirec.wire.log import Head
 from support.cities import same_bits
 from support.device_city import DEPLOYMENT, RECOMMENDER, membership, secret_of
 from support.journals import ONE, OTHER, of

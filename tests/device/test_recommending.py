@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.documents import Publication, Start, address, octets
-from prirec.device.learning import learn_alone
-from prirec.device.models import Kept, save_model
 from prirec.device.person import Person
-from prirec.device.recommending import PASSES, Published, Suggestion, asker, model_for, published, recommend
+from prirec.device.recommend import PASSES, Published, Suggestion, asker, model_for, published, recommend
 from prirec.device.records import records_of
-from prirec.device.store import Store
+from prirec.device.rounds import learn_alone
+from prirec.device.store import Kept, Store, save_model
 from prirec.errors import PeerError, StateError, UsageError
-from prirec.evaluate.person import Advisor, Moment
-from prirec.model.models import Models
+from prirec.model.scoring import Models
 from prirec.protocols.codec import encode
-from prirec.protocols.prediction import PlacePart, Recommendation
+from prirec.protocols.prediction import Moment, PlacePart, Recommendation
+from prirec.simulate.recommend import Advisor
 from prirec.types import RealArray
+from prirec.wire.documents import Publication, Start, address, octets
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, without_coordinates
 from support.device_city import Town, membership, town
 

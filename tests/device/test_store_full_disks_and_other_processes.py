@@ -9,7 +9,7 @@ from prirec.device import database
 from prirec.device.store import Store, settle
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.journal import Entry
+from prirec.protocols.journal import JournalEntry
 from support.journals import ONE, after, holds, life, of
 from support.processes import finish, start
 
@@ -94,7 +94,9 @@ with Store.open(folder / "journal") as store:
     assert not won[0] & won[1]
     with Store.open(tmp_path / "journal") as store:
         for own, number in ((own, number) for own in "ab" for number in range(12)):
-            assert store.entry(of(number, kind=own)) == Entry(of(number, kind=own), Stage.MASKED, ONE, b"", masked=True)
+            assert store.entry(of(number, kind=own)) == JournalEntry(
+                of(number, kind=own), Stage.MASKED, ONE, b"", masked=True
+            )
             kept = store.resend(of(number, kind="shared"))
             assert kept in (None, b"a" * 32 if number in won[0] else b"b" * 32)  # none: the other one burnt it
 

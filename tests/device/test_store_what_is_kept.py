@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from prirec.device.store import Store, settle
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.journal import LIFE, ConflictError, Entry, Verdict, admit, entry
+from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from support.journals import LEDGER, ONE, OTHER, VECTOR, after, charges, holds, life, of
 
 
@@ -21,7 +21,7 @@ def test_what_was_written_is_there_after_opening_again(path: Path) -> None:
             store.write(one)
     with Store.open(path) as store:
         held = store.entry(of(1))
-    assert held == Entry(of(1), Stage.MASKED, OTHER, VECTOR * 500, masked=True)
+    assert held == JournalEntry(of(1), Stage.MASKED, OTHER, VECTOR * 500, masked=True)
 
 
 def test_a_write_answers_with_what_is_then_held(store: Store) -> None:
@@ -89,7 +89,7 @@ def test_a_conflict_burns_the_round_for_good(path: Path) -> None:
         with pytest.raises(ConflictError, match="given up"):
             store.write(Persist(of(1), Stage.MASKED, ONE, b"another vector"))
     with Store.open(path) as store:
-        assert store.entry(of(1)) == Entry(of(1), Stage.BURNT, bytes(32), b"", masked=True)
+        assert store.entry(of(1)) == JournalEntry(of(1), Stage.BURNT, bytes(32), b"", masked=True)
         assert store.resend(of(1)) is None
 
 
@@ -115,7 +115,7 @@ class TwinJournals(RuleBasedStateMachine):
         super().__init__()
         self.folder = TemporaryDirectory()
         self.store = Store.open(Path(self.folder.name) / "journal")
-        self.held: dict[int, Entry] = {}
+        self.held: dict[int, JournalEntry] = {}
 
     @rule()
     def restart(self) -> None:
@@ -158,7 +158,7 @@ TestTwinJournals = TwinJournals.TestCase
 # One transaction for the journal and whatever joins it
 
 
-def charge(store: Store, wanted: Persist, *, amount: int | None = 1) -> Entry:
+def charge(store: Store, wanted: Persist, *, amount: int | None = 1) -> JournalEntry:
     """As a ledger will: the charge and the entry together."""
     with store.transaction() as rows:
         rows.execute("INSERT INTO charges VALUES (?)", (amount,))

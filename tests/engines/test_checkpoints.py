@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from prirec.engines.checkpoint import Checkpoint, identity, is_checkpoint, load, save
-from prirec.engines.state import Passed, State
+from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.model.adam import Moments
 from prirec.model.latent import Latent
@@ -32,7 +32,7 @@ def a_state(seed: int, iteration: int = 4, *, latent: bool = False) -> State:
 
 
 def a_run(seed: int = 0, *, best: bool = True, latent: bool = False) -> Checkpoint:
-    history = [Passed(iteration=1, loss=0.1 + 0.2, took_part=3, in_sum=2, held_out_loss=1 / 3, seconds=0.25)]
+    history = [IterationReport(iteration=1, loss=0.1 + 0.2, took_part=3, in_sum=2, held_out_loss=1 / 3, seconds=0.25)]
     return Checkpoint(a_state(seed, latent=latent), history, a_state(seed + 100, 2, latent=latent) if best else None)
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from prirec.engines.circles import circle
 from prirec.errors import UsageError
-from prirec.graph.random_draw import draw
-from prirec.model.sample_pass import Circle
+from prirec.graph.neighbourhoods import neighbourhoods_of
+from prirec.graph.neighbours import NeighbourSets, draw
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 
 SAMPLES = samples_of(small_city(), SMALL_PAPER)
@@ -17,12 +16,12 @@ WEIGHTS = ["metropolis", "exponential", "gaussian", "inverse", "ones-diverges"]
 EACH_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-def circle_of(online: np.ndarray, *, iteration: int = 0, seed: int = 0, **neighbours) -> Circle:
+def circle_of(online: np.ndarray, *, iteration: int = 0, seed: int = 0, **neighbours) -> NeighbourSets:
     settings = change(SMALL_PAPER, seed=seed, neighbours={"count": 6} | neighbours)
-    return circle(SAMPLES, settings, iteration=iteration, online=online)
+    return neighbourhoods_of(SAMPLES, settings, iteration=iteration, online=online)
 
 
-def owners(around: Circle) -> np.ndarray:
+def owners(around: NeighbourSets) -> np.ndarray:
     return np.repeat(np.arange(PEOPLE), np.diff(around.offsets))
 
 

@@ -9,16 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from prirec.engines.codes import Code, codes
 from prirec.errors import PolicyError, UsageError
-from prirec.model.kernels import shrink
-from prirec.model.round_steps import add_contribution, contribute_models
-from prirec.privacy.budget import crowd, planned
+from prirec.model.block_steps import add_contribution, contribute_models
+from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.plan import Kind
+from prirec.privacy.plan import Kind, crowd, planned
 from prirec.protocols.meeting import acceptable, graph_for
 from prirec.protocols.noise import share_for
-from prirec.protocols.terms import double_masks
+from prirec.protocols.terms import Code, codes, double_masks
 from prirec.sharing.fixed_point import FixedPoint
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.patience import PATIENT

@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.engines.participation import standing
+from prirec.config import Settings
+from prirec.engines.participation import participation
 from prirec.engines.state import State, fits, start
-from prirec.engines.training import make_engine, train
-from prirec.evaluate.metrics import auc
+from prirec.engines.train import make_engine, train
 from prirec.features.samples import Samples
+from prirec.metrics import auc
 from prirec.model import adam, as_printed
 from prirec.model.latent import Latent
-from prirec.model.models import Models
-from prirec.model.scoring import scores
-from prirec.settings import Settings
+from prirec.model.scoring import Models, scores
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
@@ -125,7 +124,7 @@ def test_below_the_floor_vectors_are_learnt_and_factors_stay(engine):
 def test_who_is_offline_keeps_the_vector_and_who_is_lost_late_has_learnt(engine):
     settings = change(SETTINGS, participation=LOSSES)
     samples, state = begun(settings)
-    there, records = standing(samples.keys, 0, settings), samples.train.counts() > 0
+    there, records = participation(samples.keys, 0, settings), samples.train.counts() > 0
     late = there.present & ~there.counted & records
     assert late.any()
     moved = advanced(engine, samples, state, settings)

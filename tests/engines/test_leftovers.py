@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from prirec.beside import room_beside
-from prirec.data.writing import new_folder
-from prirec.engines.durable import move_in, put_back, replacing
-from prirec.engines.run_card import read_card, settle
+from prirec.data.write_folder import new_folder
 from prirec.errors import StateError
+from prirec.simulate.saved_runs import read_card, settle
+from prirec.util.files import move_in, put_back, replacing, room_beside
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from prirec.engines.durable import move_in, replacing
+from prirec.util.files import move_in, replacing
 path, step = Path(sys.argv[2]), sys.argv[1]
 die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 if step == "file":
@@ -27,8 +26,8 @@ if step == "file":
 beside = Path(sys.argv[3])
 os.rename(beside, beside := path.with_name(f".{path.name}." + sys.argv[4] + f"-{os.getpid()}.partial"))
 if step == "moved":
-    from prirec.engines import durable
-    durable.clear = die
+    from prirec.util import files
+    files.clear = die
 else:
     rename = Path.rename
     Path.rename = lambda one, other: die() if other == path else rename(one, other)

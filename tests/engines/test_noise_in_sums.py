@@ -6,11 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prirec.engines.noise import simulated_noise
-from prirec.engines.sums import InTheClear
+from prirec.engines.participation import simulated_noise
+from prirec.engines.plain import InTheClear
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.budget import crowd
-from prirec.privacy.noise_share import NoiseShare
+from prirec.privacy.noise import NoiseShare
+from prirec.privacy.plan import crowd
 from prirec.protocols.noise import drawn
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.exact import chi_square_p, skellam_law

@@ -5,8 +5,8 @@ from math import erfc, sqrt
 import numpy as np
 import pytest
 
-from prirec.engines.participation import standing
-from prirec.keyed import person_keys
+from prirec.engines.participation import participation
+from prirec.util.keyed_random import person_keys
 from support.cities import SMALL_ROUNDS, change
 
 KEYS = person_keys([f"person {n}" for n in range(100_000)])
@@ -14,7 +14,7 @@ KEYS = person_keys([f"person {n}" for n in range(100_000)])
 
 def standing_of(online: float, dropout: float, *, iteration: int = 0, seed: int = 0, keys=KEYS):
     settings = change(SMALL_ROUNDS, seed=seed, participation={"online": online, "dropout": dropout})
-    return standing(keys, iteration, settings)
+    return participation(keys, iteration, settings)
 
 
 def chance_of(seen: np.ndarray, share: float) -> float:

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.engines import local, plain, sums
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.codes import codes
-from prirec.engines.noise import simulated_noise
-from prirec.engines.participation import opens, standing
+from prirec.engines import local, plain
+from prirec.engines import plain as sums
+from prirec.engines.participation import opens, participation, simulated_noise
 from prirec.engines.state import State, centres, start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.errors import StateError
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.protocols.terms import codes
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
 
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
@@ -47,7 +47,7 @@ def advanced(engine: str, state: State, settings=SETTINGS) -> State:
 
 def opened_in(state: State, settings) -> dict[int, tuple[np.ndarray, int]]:
     """The survivors of each cohort that opens, and how many were on its roster."""
-    there, found = standing(SAMPLES.keys, state.iteration, settings), {}
+    there, found = participation(SAMPLES.keys, state.iteration, settings), {}
     for cohort in range(COHORT.max() + 1):
         members = np.flatnonzero(there.present & (cohort == COHORT))
         rostered = int((there.online & (cohort == COHORT)).sum())
@@ -74,7 +74,7 @@ def assert_as_defined(engine: str, state: State, settings=SETTINGS) -> None:
     moved, means = advanced(engine, state, settings), reference(state, settings)
     close = 1.5 / CODE.ring.scale  # rounding, and at most a unit for the norm
     np.testing.assert_allclose(moved.means, means, rtol=0, atol=close)
-    there, opened = standing(SAMPLES.keys, state.iteration, settings).present, opened_in(state, settings)
+    there, opened = participation(SAMPLES.keys, state.iteration, settings).present, opened_in(state, settings)
     mixing = there & np.isin(COHORT, list(opened))
     expected = np.where(mixing[:, None], 0.75 * state.linear + 0.25 * means[COHORT], state.linear)
     np.testing.assert_allclose(moved.linear, expected, rtol=0, atol=close)

@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from prirec.engines.circles import cohort_numbers, shares_of_mean
-from prirec.engines.participation import standing
+from prirec.config import Settings
+from prirec.engines.participation import participation
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
-from prirec.settings import Settings
+from prirec.engines.train import make_engine
+from prirec.graph.neighbourhoods import cohort_numbers, shares_of_mean
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
@@ -55,7 +55,7 @@ def test_below_the_floor_nothing_opens_and_everyone_learns_alone(engine):
 def test_a_sum_opens_at_the_floor_exactly(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
-    there = standing(samples.keys, 0, settings)
+    there = participation(samples.keys, 0, settings)
     counted, present = int(there.counted.sum()), int(there.present.sum())
     assert counted < present
     for floor, cohorts, steps in ((counted, 1, 1), (counted + 1, 1, 0), (present, 1, 0), (present + 1, 0, 0)):
@@ -68,7 +68,7 @@ def test_a_sum_opens_at_the_floor_exactly(engine):
 def test_a_sum_that_lost_more_of_its_roster_than_is_tolerated_stays_closed(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
-    there = standing(samples.keys, 0, settings)
+    there = participation(samples.keys, 0, settings)
     online, present, counted = (int(who.sum()) for who in there)
     assert settings.floor < counted < present < online
     outcomes = set()
@@ -84,7 +84,7 @@ def test_a_sum_that_lost_more_of_its_roster_than_is_tolerated_stays_closed(engin
 def test_who_is_lost_before_the_mixing_keeps_the_model(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
-    there = standing(samples.keys, 0, settings)
+    there = participation(samples.keys, 0, settings)
     moved, passed = advanced(engine, samples, state, settings)
     assert same_bits(moved.linear[~there.present], state.linear[~there.present])
     assert (moved.linear[there.present] != state.linear[there.present]).any(axis=1).all()
@@ -95,7 +95,7 @@ def test_who_is_lost_before_the_mixing_keeps_the_model(engine):
 def test_who_is_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
-    there = standing(samples.keys, 0, settings)
+    there = participation(samples.keys, 0, settings)
     late = np.flatnonzero(there.present & ~there.counted & (samples.train.counts() > 0))
     assert len(late)
     moved, _ = advanced(engine, samples, state, settings)
@@ -110,7 +110,7 @@ def test_who_is_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
 def test_without_records_a_person_takes_the_cohorts_mean_which_includes_the_person(engine, long):
     settings = change(SMALL_ROUNDS, floor=5, neighbours={"size": 15}, participation=LOSSES, sums=ANY_LOSS)
     samples, state = begun(settings, long=long)
-    there, cohort = standing(samples.keys, 0, settings), cohort_numbers(samples, settings)
+    there, cohort = participation(samples.keys, 0, settings), cohort_numbers(samples, settings)
     moved, passed = advanced(engine, samples, state, settings)
     assert passed.cohorts_opened >= 2
     checked = 0

@@ -11,14 +11,25 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.beside import room_beside
 from prirec.data.dataset import Dataset, take
-from prirec.engines.run_card import hash_of, read_card
-from prirec.engines.run_folder import FILES, Run, _contents, load_run, rows_of, save_run, write_files
-from prirec.engines.starts import Starts
+from prirec.engines.newcomers import Starts
 from prirec.errors import StateError, UsageError
-from prirec.evaluate.experiment import Outcome, quality, run, set_up
-from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run
+from prirec.simulate.saved_runs import (
+    FILES,
+    Run,
+    _contents,
+    hash_of,
+    load_run,
+    read_card,
+    rows_of,
+    save_run,
+    set_up_again,
+    set_up_later,
+    to_run,
+    write_files,
+)
+from prirec.simulate.setup import Outcome, quality, run, set_up
+from prirec.util.files import room_beside
 from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
 from support.newcomers import in_parts
 
@@ -268,7 +279,7 @@ def fail(*args, **kwargs):
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("step", ["prirec.engines.run_folder.write_file", "pathlib.Path.rename"])
+@pytest.mark.parametrize("step", ["prirec.simulate.saved_runs.write_file", "pathlib.Path.rename"])
 def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step):
     monkeypatch.setattr(step, fail)
     with pytest.raises(StateError, match="No space left on device"):
@@ -276,7 +287,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("step", ["prirec.engines.run_folder.write_file", "pathlib.Path.rename"])
+@pytest.mark.parametrize("step", ["prirec.simulate.saved_runs.write_file", "pathlib.Path.rename"])
 def test_a_failure_while_overwriting_leaves_the_earlier_run(folder, monkeypatch, step):
     monkeypatch.setattr(step, fail)
     with pytest.raises(StateError, match="No space left on device"):

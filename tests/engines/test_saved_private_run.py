@@ -7,11 +7,10 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.data.dataset import Dataset, take
-from prirec.engines.circles import cells_of, cohort_numbers
-from prirec.engines.run_folder import Released, Run, load_run, save_run
 from prirec.errors import StateError
-from prirec.evaluate.experiment import Outcome, quality, run, set_up
-from prirec.evaluate.saved_run import set_up_again, set_up_later, to_run
+from prirec.graph.neighbourhoods import cells_of, cohort_numbers
+from prirec.simulate.saved_runs import Released, Run, load_run, save_run, set_up_again, set_up_later, to_run
+from prirec.simulate.setup import Outcome, quality, run, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, small_city
 from support.newcomers import in_parts
 
@@ -38,7 +37,7 @@ def no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise CountedAgainError
 
-    monkeypatch.setattr("prirec.evaluate.experiment.count", refuse)
+    monkeypatch.setattr("prirec.simulate.setup.count", refuse)
 
 
 def grown(city: Dataset = CITY, *, home_of: int = 0) -> Dataset:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.engines.circles import cells_of, cohort_numbers
-from prirec.engines.starts import MOST, Starts, starts, starts_of
+from prirec.engines.newcomers import MOST, Starts, starts, starts_of
 from prirec.engines.state import start
 from prirec.graph.cohorts import NO_CELL
+from prirec.graph.neighbourhoods import cells_of, cohort_numbers
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from prirec.engines.checkpoint import Checkpoint, identity, save
-from prirec.engines.state import Passed, start
-from prirec.engines.training import Keeping, Trained, hold_out, make_engine, train
+from prirec.engines.state import IterationReport, start
+from prirec.engines.train import Keeping, Trained, hold_out, make_engine, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
-from prirec.model.models import Models
-from prirec.model.scoring import mean_loss, scores
+from prirec.model.scoring import Models, mean_loss, scores
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -46,7 +45,7 @@ class InterruptionError(Exception):
     """Something outside ends the run."""
 
 
-def without_seconds(history: tuple[Passed, ...]) -> list[Passed]:
+def without_seconds(history: tuple[IterationReport, ...]) -> list[IterationReport]:
     return [msgspec.structs.replace(passed, seconds=None) for passed in history]
 
 
@@ -56,7 +55,7 @@ def assert_same(a: Trained, b: Trained) -> None:
 
 
 def interrupted(samples, settings, keeping: Keeping, *, at: int) -> None:
-    def tell(passed: Passed) -> None:
+    def tell(passed: IterationReport) -> None:
         if passed.iteration == at:
             raise InterruptionError
 
@@ -82,7 +81,7 @@ def test_a_run_continues_from_its_checkpoint_and_not_from_the_start(tmp_path, mo
     def begun_anew(*args):
         raise InterruptionError
 
-    monkeypatch.setattr("prirec.engines.training.start", begun_anew)
+    monkeypatch.setattr("prirec.engines.train.start", begun_anew)
     train(samples, settings, keeping=keeping)
 
 
@@ -142,7 +141,7 @@ def test_checkpoints_are_kept_as_often_as_asked(tmp_path):
 
 @ALL
 def test_every_iteration_is_told_once_and_in_order(settings):
-    told: list[Passed] = []
+    told: list[IterationReport] = []
     trained = train(samples_of(CITY, settings), settings, tell=told.append)
     assert tuple(told) == trained.history
     assert [passed.iteration for passed in told] == list(range(1, len(told) + 1))
@@ -152,7 +151,7 @@ def test_every_iteration_is_told_once_and_in_order(settings):
 def test_after_an_interruption_earlier_iterations_are_told_again(tmp_path):
     samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
     interrupted(samples, SMALL_ROUNDS, keeping, at=2)
-    told: list[Passed] = []
+    told: list[IterationReport] = []
     train(samples, SMALL_ROUNDS, keeping=keeping, tell=told.append)
     assert [passed.iteration for passed in told] == [1, 2, 3]
 
@@ -201,7 +200,7 @@ def test_patience_is_spent_after_so_many_iterations_without_a_lower_loss():
     run = Checkpoint(start(samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS))
     for iteration, loss in enumerate([0.9, 0.8, 0.85, 0.81], start=1):
         run.state.iteration = iteration
-        run.note(Passed(iteration=iteration, loss=0.0, took_part=1, in_sum=1, held_out_loss=loss))
+        run.note(IterationReport(iteration=iteration, loss=0.0, took_part=1, in_sum=1, held_out_loss=loss))
     assert run.best.iteration == 2
     assert run.exhausted(2)
     assert not run.exhausted(3)

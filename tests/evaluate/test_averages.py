@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prirec import settings_file
-from prirec.contract.campaign import deployable
-from prirec.data.city import CityPlan, make_city
+from prirec import config
 from prirec.data.dataset import Declared, Numbers
-from prirec.data.writing import write_folder
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.evaluate.counting import count, noisy_sums
-from prirec.evaluate.experiment import set_up
-from prirec.features.averages import Scale, own_means, plain_average
-from prirec.features.popularity import OwnCounts
-from prirec.privacy.average import average, average_of_answers
+from prirec.features.popularity import OwnCounts, Scale, own_means, plain_average
 from prirec.privacy.one_bit_mean import OneBitMean
+from prirec.privacy.popularity_estimate import average, average_of_answers
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
+from prirec.simulate.popularity import count, noisy_sums
+from prirec.simulate.setup import set_up
+from prirec.wire.campaign import deployable
 from support import shell
 
 CENTS = Scale(0.0, 100.0)
@@ -42,7 +41,7 @@ CITY, PRICE = spending_city()
 
 def averaged(**changes: object):
     given = {name.replace("__", "."): value for name, value in changes.items()}
-    setup = set_up(CITY, settings_file.load(changes={"features.averages": ["spend"], **given}))
+    setup = set_up(CITY, config.load(changes={"features.averages": ["spend"], **given}))
     price = PRICE[[CITY.places.ids.index(place) for place in setup.prepared.dataset.places.ids]]
     return setup, np.corrcoef(setup.popularity.released["average spend"], price)[0, 1]
 
@@ -79,7 +78,7 @@ def test_statistics_stand_one_after_the_other_in_one_vector_and_come_back():
 
 
 def test_averages_share_the_norm_of_the_visits():
-    settings = settings_file.load(changes={"features.averages": ["spend"]})
+    settings = config.load(changes={"features.averages": ["spend"]})
     release = noisy_sums(set_up(CITY, settings).prepared, settings)
     assert len(release.sums) == 2 * len(set_up(CITY, settings).prepared.dataset.places)
     people = release.own.pairs // release.own.places
@@ -144,7 +143,7 @@ def test_the_two_sums_behind_an_average_of_bits_are_unbiased_and_have_the_stated
 
 def test_averages_of_bits_leave_visitors_as_they_were_and_follow_from_the_seed():
     without, one, again, other = (
-        set_up(CITY, settings_file.load(changes=changes)).popularity.released
+        set_up(CITY, config.load(changes=changes)).popularity.released
         for changes in (
             {"preset": "rounds", "popularity.mechanism": "randomized-response"},
             *({"preset": "rounds", "popularity.mechanism": "randomized-response",
@@ -184,9 +183,9 @@ def test_a_training_on_averages_of_bits_runs_to_the_end_and_recommends(tmp_path)
 def test_averages_of_bits_are_for_simulation_alone():
     bits = {"popularity.mechanism": "randomized-response", "features.averages": ["spend"]}
     with pytest.raises(PolicyError, match="'randomized-response' is not within that budget"):
-        settings_file.load(changes={"preset": "private", "privacy.epsilon_per_user": 1.0, **bits})
+        config.load(changes={"preset": "private", "privacy.epsilon_per_user": 1.0, **bits})
     with pytest.raises(PolicyError, match="for a simulation, not for a deployment"):
-        deployable(settings_file.load(changes={"preset": "rounds", **bits}))
+        deployable(config.load(changes={"preset": "rounds", **bits}))
 
 
 def test_without_noise_the_average_is_that_of_the_visitors_weights():
@@ -219,7 +218,7 @@ def test_a_column_that_is_not_there_is_refused(name):
 
 def test_a_range_is_declared_and_never_taken_from_the_visits():
     undeclared = replace(CITY, declared={})
-    settings = settings_file.load(changes={"features.averages": ["spend"]})
+    settings = config.load(changes={"features.averages": ["spend"]})
     with pytest.raises(DataError, match=r"declare low and high for it in schema\.toml"):
         set_up(undeclared, settings)
 
@@ -233,14 +232,14 @@ def test_a_range_is_declared_and_never_taken_from_the_visits():
 )
 def test_averages_that_no_mechanism_gives_are_refused(changes):
     with pytest.raises(UsageError, match="averages"):
-        settings_file.load(changes={"features.averages": ["spend"], **changes})
+        config.load(changes={"features.averages": ["spend"], **changes})
 
 
 def test_settings_with_averages_are_read_back_as_they_were_written(tmp_path):
-    settings = settings_file.load(changes={"features.averages": ["spend", 'with "quotes"']})
-    assert settings_file.loads(settings_file.dump(settings)) == settings
+    settings = config.load(changes={"features.averages": ["spend", 'with "quotes"']})
+    assert config.loads(config.dump(settings)) == settings
 
 
 def test_without_dynamic_features_nothing_is_averaged():
-    settings = settings_file.load(changes={"features.averages": ["spend"], "features.dynamic": False})
+    settings = config.load(changes={"features.averages": ["spend"], "features.dynamic": False})
     assert count(set_up(CITY, settings).prepared, settings).released == {}

@@ -11,6 +11,7 @@ from scipy.stats import binom, norm, t
 
 from prirec.errors import UsageError
 from prirec.evaluate.bootstrap import (
+    LANES,
     Interval,
     Resampled,
     Resampling,
@@ -19,9 +20,7 @@ from prirec.evaluate.bootstrap import (
     resample_ranks,
     resample_scores,
 )
-from prirec.evaluate.bootstrap_kernels import LANES
-from prirec.evaluate.metrics import auc, gauc, log_loss
-from prirec.evaluate.ranking import RankFigures
+from prirec.metrics import RankFigures, auc, gauc, log_loss
 
 few_levels = st.integers(-2, 2).map(float)  # heavy ties
 records = st.lists(

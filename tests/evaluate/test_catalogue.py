@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset, Places, Tags, take
-from prirec.engines.run_folder import Run
 from prirec.errors import StateError
-from prirec.evaluate.catalogue import place_keys, refuse_another_city
-from prirec.evaluate.experiment import run, set_up
-from prirec.evaluate.saved_run import set_up_later, to_run
+from prirec.simulate.saved_runs import Run, place_keys, refuse_another_city, set_up_later, to_run
+from prirec.simulate.setup import run, set_up
 from support.cities import SMALL_ROUNDS, change, small_city, without_coordinates
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})

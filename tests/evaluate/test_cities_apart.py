@@ -7,17 +7,15 @@ import pytest
 
 from prirec.data.folder import read_folder
 from prirec.engines.checkpoint import Checkpoint
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.codes import codes
-from prirec.engines.conducting import Conductor, Together
+from prirec.engines.shards import Conductor, Together
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.evaluate.apart_conducting import Preparing, dealt
-from prirec.evaluate.apart_results import Finished
-from prirec.evaluate.apart_saving import quality_apart, save_apart
-from prirec.evaluate.experiment import set_up
-from prirec.zorder import morton
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.protocols.terms import codes
+from prirec.simulate.partitioned import Finished, Preparing, dealt, quality_apart, save_apart
+from prirec.simulate.setup import set_up
+from prirec.util.geography import morton
 from support.apart import made_ready, partitioned
 from support.cities import (
     SMALL_PRIVATE,

@@ -6,21 +6,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.data.dataset import Declared, Numbers
-from prirec.data.recipe import Prepared
-from prirec.engines.noise import simulated_noise
+from prirec.data.prepare import Prepared
+from prirec.engines.participation import simulated_noise
 from prirec.errors import PolicyError
-from prirec.evaluate import counting
-from prirec.evaluate.counting import count, noisy_sums
-from prirec.evaluate.experiment import set_up
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
-from prirec.privacy.budget import crowd, planned
 from prirec.privacy.norm import clipped
-from prirec.privacy.plan import Kind, Release
-from prirec.privacy.post_processing import POPULARITY, popularity
+from prirec.privacy.plan import Kind, Release, crowd, planned
+from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
-from prirec.settings import Settings
+from prirec.simulate import popularity as counting
+from prirec.simulate.popularity import count, noisy_sums
+from prirec.simulate.setup import set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
 
 CITY = small_city(people=150, places=15, records=700)

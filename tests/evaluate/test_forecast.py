@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from prirec import settings_file
+from prirec import config
 from prirec.errors import PolicyError, UsageError
-from prirec.evaluate.collection import Price, gather
-from prirec.evaluate.forecast import CLEAR, Forecast, Row, forecast, made_up, runs, without_a_budget
-from prirec.evaluate.mechanisms import FIXED, MECHANISMS, plain, popularity_auc
-from prirec.experiments.unary import UNARY
 from prirec.privacy.accountant import affordable
 from prirec.privacy.units import Adjacency
+from prirec.simulate.forecast import CLEAR, Forecast, Row, forecast, made_up, runs, without_a_budget
+from prirec.simulate.popularity import FIXED, MECHANISMS, Price, gather, plain, popularity_auc
+from prirec_experiments.unary import UNARY
 
 PRICES = [1.0, 8.0]
 
@@ -74,7 +73,7 @@ def test_without_a_budget_nothing_is_forecast_as_planned(found: Forecast) -> Non
 def planned_row(**changes: object) -> tuple[Row, Row]:
     """As planned, and the secure sum with posterior that has the whole budget."""
     given = {name.replace("__", "."): value for name, value in changes.items()}
-    settings = settings_file.load(changes=given)
+    settings = config.load(changes=given)
     city = made_up(people=600, places=50, visits_per_person=6)
     told = forecast(city, epsilons_per_user=[1.0], settings=settings)
     assert told.as_planned is not None
@@ -99,7 +98,7 @@ def test_as_planned_counts_those_who_drop_out() -> None:
 
 def test_the_twin_without_a_budget_has_the_same_records_features_and_devices() -> None:
     changes = {"seed": 3, "data.split": "time", "features.words": 5, "model.dimension": 7, "floor": 300}
-    settings = settings_file.load(changes={**changes, "participation.dropout": 0.1, "privacy.epsilon_per_user": 2.0})
+    settings = config.load(changes={**changes, "participation.dropout": 0.1, "privacy.epsilon_per_user": 2.0})
     twin = without_a_budget(settings)
     for name in ("seed", "floor", "data", "features", "model", "participation", "sums"):
         assert getattr(twin, name) == getattr(settings, name)

@@ -6,14 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.data.dataset import Declared, Numbers
-from prirec.evaluate.counting import count
-from prirec.evaluate.experiment import Setup, set_up
+from prirec.evaluate.leak_evidence import FAR, Evidence, both, weigh
 from prirec.evaluate.leaks import check
-from prirec.evaluate.leaks.evidence import Evidence, both, weigh
-from prirec.evaluate.leaks.findings import FAR
 from prirec.features.popularity import Popularity, plain_counts
-from prirec.settings import Settings
+from prirec.simulate.popularity import count
+from prirec.simulate.setup import Setup, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 from support.leaky import again, visited_city, with_all_learnt
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import rankdata
 
-from prirec.evaluate.leaks.people import _ranks
+from prirec.evaluate.leaks import _ranks
 
 
 def test_equal_values_share_the_mean_of_their_ranks() -> None:

@@ -5,17 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.data.dataset import Category, Numbers
 from prirec.errors import PolicyError, UsageError
-from prirec.evaluate.counting import count
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.evaluate.leaks import Finding, check, refuse
-from prirec.evaluate.leaks.evidence import both
-from prirec.evaluate.leaks.negatives import at_most, hits_and_chance
-from prirec.evaluate.metrics import auc
-from prirec.features.home import homes
+from prirec.evaluate.leak_evidence import Finding, both
+from prirec.evaluate.leaks import at_most, check, hits_and_chance, refuse
+from prirec.features.location import homes
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
-from prirec.settings import Settings
+from prirec.metrics import auc
+from prirec.simulate.popularity import count
+from prirec.simulate.setup import Setup, set_up
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -27,15 +26,7 @@ from support.cities import (
     with_one_place,
     without_coordinates,
 )
-from support.leaky import (
-    again,
-    avoiding,
-    copied,
-    set_up_with_people,
-    timed_by_the_test,
-    visited_city,
-    with_all_learnt,
-)
+from support.leaky import again, avoiding, copied, set_up_with_people, timed_by_the_test, visited_city, with_all_learnt
 
 CITY = visited_city()
 TINY = visited_city(people=12, places=30, each=5)

@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
-from prirec import settings_file
-from prirec.evaluate.counting import count
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.evaluate.leaks import Finding, check
+from prirec import config
+from prirec.evaluate.leak_evidence import Finding
+from prirec.evaluate.leaks import check
 from prirec.features.popularity import Popularity
+from prirec.simulate.popularity import count
+from prirec.simulate.setup import Setup, set_up
 from support.cities import change
 from support.leaky import again, with_all_learnt
 from support.real_data import ON_REAL_DATA, real_city
@@ -19,9 +20,7 @@ BY_PEOPLE, BY_MOMENTS = "labels anti-correlated by the split", "moments cut in t
 
 
 def prepared(name: str, **changes: object) -> Setup:
-    return set_up(
-        real_city(name), settings_file.load(changes={key.replace("__", "."): v for key, v in changes.items()})
-    )
+    return set_up(real_city(name), config.load(changes={key.replace("__", "."): v for key, v in changes.items()}))
 
 
 def told(setup: Setup) -> dict[str, Finding]:

@@ -5,24 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from prirec.config import PRIVATE, Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
-from prirec.data.recipe import Prepared, Recipe, prepare
+from prirec.data.prepare import Prepared, Recipe, prepare
 from prirec.errors import PolicyError
-from prirec.evaluate.collecting_sums import planned_release
-from prirec.evaluate.collection import Collection, Estimate, Price, gather, released
-from prirec.evaluate.mechanisms import (
-    FIXED,
-    MECHANISMS,
-    PAPER_EPSILON_PER_BIT,
-    Mechanism,
-    plain,
-    popularity_auc,
-)
-from prirec.experiments.unary import COMPARED, UNARY
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.accountant import affordable, noise_multiplier
 from prirec.privacy.randomized_response import RandomizedResponse
-from prirec.settings import PRIVATE, Settings
+from prirec.simulate.popularity import (
+    FIXED,
+    MECHANISMS,
+    PAPER_EPSILON_PER_BIT,
+    Collection,
+    Estimate,
+    Mechanism,
+    Price,
+    gather,
+    plain,
+    planned_release,
+    popularity_auc,
+    released,
+)
+from prirec_experiments.unary import COMPARED, UNARY
 from support.cities import change, small_city, some_visits
 
 SUMS = ("secure sum, posterior", "secure sum", "secure sum, 20 places")

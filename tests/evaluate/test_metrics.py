@@ -7,16 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as peer
 
 from prirec.errors import UsageError
-from prirec.evaluate.metrics import (
-    Quality,
-    auc,
-    auc_of_few,
-    auc_within_people,
-    gauc,
-    log_loss,
-    measure,
-    with_fewest_records,
-)
+from prirec.metrics import Quality, auc, auc_of_few, auc_within_people, gauc, log_loss, measure, with_fewest_records
 
 
 def labels(*values: int) -> np.ndarray:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from prirec import settings_file
-from prirec.data.city import CityPlan, make_city
+from prirec import config
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
 from support.pages import page_writer
 
 CITY = make_city(CityPlan(people=600, places=150, records=24_000), np.random.default_rng(4))
-SETTINGS = settings_file.load(changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05})
+SETTINGS = config.load(changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05})
 
 
 @pytest.fixture
@@ -25,9 +25,7 @@ def test_the_mean_of_others_serves_newcomers_better_than_nothing(newcomers):
 
 
 def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one(newcomers):
-    settings = settings_file.load(
-        changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05, "latent.dimension": 4}
-    )
+    settings = config.load(changes={"preset": "rounds", "iterations": 8, "linear.alpha": 0.05, "latent.dimension": 4})
     plain, found = newcomers(CITY, SETTINGS, share=0.2), newcomers(CITY, settings, share=0.2)
     own = "the mean of the own cell's cohorts"
     assert found[own].at_once == pytest.approx(plain[own].at_once, abs=0.02)

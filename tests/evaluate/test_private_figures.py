@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from prirec.engines.randomness import generator
+from prirec.config import PRIVATE, Settings
 from prirec.errors import PolicyError, UsageError
-from prirec.evaluate import private_figures as simulated
-from prirec.evaluate.private_figures import private_figures, quality_release, true_figures
 from prirec.features.samples import Records
-from prirec.privacy.noise_share import Crowd
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.quality_figures import USUAL, QualityTerms
-from prirec.privacy.randomness import Stream
-from prirec.settings import PRIVATE, Settings
+from prirec.simulate import private_figures as simulated
+from prirec.simulate.private_figures import private_figures, quality_release, true_figures
+from prirec.util.keyed_random import generator
 from support.cities import SMALL_ROUNDS, change, samples_of, small_city
 
 

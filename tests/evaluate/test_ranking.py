@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from prirec.errors import UsageError
-from prirec.evaluate.ranking import PlaceLists, RankQuality, hits, rank_figures, rank_quality
+from prirec.metrics import PlaceLists, RankQuality, hits, rank_figures, rank_quality
 
 CATALOGUE = np.arange(6, dtype=np.int32)
 

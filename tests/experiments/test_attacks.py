@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from prirec.engines.state import State
-from prirec.engines.training import train
+from prirec.engines.train import train
 from prirec.errors import PolicyError
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.evaluate.ranking import positives
-from prirec.experiments import attacks
-from prirec.experiments.attacks import Scene
-from prirec.experiments.questions import Questions
-from prirec.experiments.read_gradient import likeness, read, switches
-from prirec.experiments.rivals.dmf import DmfSettings
+from prirec.metrics import positives
 from prirec.model.as_printed import interaction_gradient
+from prirec.simulate.setup import Setup, set_up
+from prirec_experiments import attacks
+from prirec_experiments.attacks import Questions, Scene, likeness, read, switches
+from prirec_experiments.rivals.dmf import DmfSettings
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
 CITY = small_city(people=200, places=300, records=4000)

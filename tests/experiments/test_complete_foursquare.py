@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.experiments.cabinet import Cabinet
-from prirec.experiments.catalogue import EXPERIMENTS
-from prirec.experiments.cells import Cell
-from prirec.experiments.experiment import Workshop
+from prirec_experiments.catalogue import EXPERIMENTS
+from prirec_experiments.experiment import Workshop
+from prirec_experiments.results_store import Cabinet, Cell
 from support.shell import call, flat
 
 PEOPLE, PLACES, VISITS = 240, 40, 12

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import StateError
-from prirec.experiments.cabinet import Cabinet
-from prirec.experiments.cells import Cell
-from prirec.experiments.evidence import Evidence
+from prirec_experiments.results_store import Cabinet, Cell, Evidence
 
 CELL = Cell.of("a city", "a model")
 

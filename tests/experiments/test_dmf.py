@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.experiments.rivals.dmf import WORD, Dmf, DmfSettings, fit, start, user_graph
 from prirec.features.samples import Samples
-from prirec.graph.nearest import Neighbours
+from prirec.graph.neighbours import Neighbours
+from prirec_experiments.rivals.dmf import WORD, Dmf, DmfSettings, fit, start, user_graph
 from support.cities import without_coordinates
 from support.rivals import PlainDmf, hamlet, orders, ready, residual, with_repeated_records, without_records_of
 

@@ -7,10 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.experiments.rivals.fm_ids import FmIdsSettings, fit
 from prirec.features.samples import Samples
-from prirec.model.models import Models
-from prirec.model.scoring import scores
+from prirec.model.scoring import Models, scores
+from prirec_experiments.rivals.fm_ids import FmIdsSettings, fit
 from support.rivals import PlainFmIds, ready, without_records_of
 
 SETTINGS = FmIdsSettings(

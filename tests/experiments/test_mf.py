@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.experiments.rivals.mf import MfSettings, fit, start
 from prirec.features.samples import Samples
+from prirec_experiments.rivals.mf import MfSettings, fit, start
 from support.rivals import plain_mf, ready, without_records_of
 
 SETTINGS = MfSettings(dimension=3, passes=4, alpha=0.2, lambda_w=0.05, lambda_v=0.02, spread=0.4)

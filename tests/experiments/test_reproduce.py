@@ -7,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.experiments.cabinet import Cabinet
-from prirec.experiments.catalogue import EXPERIMENTS
-from prirec.experiments.cells import Cell
-from prirec.experiments.cities import CITIES
-from prirec.experiments.entrants import ENTRANTS
-from prirec.experiments.experiment import Workshop
-from prirec.experiments.paper_figures import TABLE_4
-from prirec.experiments.runner import missing, work
+from prirec_experiments.catalogue import EXPERIMENTS
+from prirec_experiments.cities import CITIES
+from prirec_experiments.experiment import Workshop, missing, work
+from prirec_experiments.models import ENTRANTS
+from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.tables import TABLE_4
 from support.pages import EXPERIMENTS as PAGE
 from support.pages import commands, run
 from support.shell import call, flat

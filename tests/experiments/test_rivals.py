@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.evaluate.experiment import Setup
-from prirec.experiments.rivals.passes import Descent, refuse_infinite
+from prirec.simulate.setup import Setup
+from prirec_experiments.rivals.descent import Descent, refuse_infinite
 from support.rivals import RIVALS, ready, without_records_of
 
 each_rival = pytest.mark.parametrize(("rival", "settings"), RIVALS, ids=["mf", "dmf", "fm_ids"])

@@ -5,11 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from prirec import settings_file
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.evaluate.metrics import auc
-from prirec.experiments.rivals import dmf, fm_ids, mf
-from prirec.experiments.rivals.passes import Descent
+from prirec import config
+from prirec.metrics import auc
+from prirec.simulate.setup import Setup, set_up
+from prirec_experiments.rivals import dmf, fm_ids, mf
+from prirec_experiments.rivals.descent import Descent
 from support.real_data import ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA
@@ -18,7 +18,7 @@ pytestmark = ON_REAL_DATA
 @cache
 def city(name: str) -> Setup:
     dataset = real_city(name)
-    return set_up(dataset, settings_file.load(changes={"preset": "rounds"}))
+    return set_up(dataset, config.load(changes={"preset": "rounds"}))
 
 
 def auc_of(rival: ModuleType, settings: Descent, name: str) -> float:

@@ -6,12 +6,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from prirec.engines.training import train
-from prirec.evaluate.experiment import Setup, quality
-from prirec.evaluate.metrics import auc
-from prirec.experiments.rivals.passes import Descent
-from prirec.experiments.scorer import FactorisationScorer, PairScorer, PopularityModel, Scorer
-from prirec.settings import Settings
+from prirec.config import Settings
+from prirec.engines.train import train
+from prirec.metrics import auc
+from prirec.simulate.setup import Setup, quality
+from prirec_experiments.rivals.descent import Descent
+from prirec_experiments.scorer import FactorisationScorer, PairScorer, PopularityModel, Scorer
 from support.cities import SMALL_FM, SMALL_PAPER, change
 from support.rivals import RIVALS, hamlet, ready
 

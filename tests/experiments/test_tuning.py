@@ -7,13 +7,14 @@ from tomllib import loads
 import numpy as np
 import pytest
 
+from prirec.config import load
 from prirec.data.dataset import Visits
-from prirec.evaluate.experiment import set_up, validation
-from prirec.experiments import by_optuna, tuning
-from prirec.experiments.cabinet import Cabinet
-from prirec.experiments.cities import CITIES
-from prirec.experiments.experiment import Workshop
-from prirec.settings_file import load
+from prirec.simulate.setup import set_up, validation
+from prirec_experiments import tuning
+from prirec_experiments import tuning as by_optuna
+from prirec_experiments.cities import CITIES
+from prirec_experiments.experiment import Workshop
+from prirec_experiments.results_store import Cabinet
 from support.shell import call, flat
 
 SMALL = {"floor": 50, "neighbours.size": 100}
@@ -87,7 +88,7 @@ def test_settings_that_diverge_are_worse_than_all_others(tmp_path: Path) -> None
 
 def test_optuna_searches_between_the_settings_of_the_grid(tmp_path: Path) -> None:
     tried = []
-    best = by_optuna.search(
+    best = by_optuna.search_by_optuna(
         "small", "MF", Workshop(), Cabinet(tmp_path, "t"), trials=6, done=lambda one: tried.append(one)
     )  # fmt: skip
     assert len(tried) == 1 + 6  # and the model as it is

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, ks_2samp
 
 from prirec.errors import UsageError
-from prirec.experiments.unary import NOTHING, UnaryEncoding, chances, draw_places
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.units import Adjacency, Unit
+from prirec_experiments.unary import NOTHING, UnaryEncoding, chances, draw_places
 from support.exact import fresh
 from support.patience import FEW
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from prirec.config import Settings, load
 from prirec.data.dataset import Category, Dataset, Numbers, People, Places, Visits
-from prirec.engines.circles import circle
 from prirec.errors import DataError, UsageError
-from prirec.evaluate.experiment import run, set_up
 from prirec.evaluate.leaks import check
-from prirec.features.area import areas
-from prirec.settings import Settings
-from prirec.settings_file import load
+from prirec.features.location import areas
+from prirec.graph.neighbourhoods import neighbourhoods_of
+from prirec.simulate.setup import run, set_up
 
 TOWNS = ("Paris, France", "Rome, Italy", "Nice, France", "Oslo, Norway")
 PEOPLE, PLACES = 120, 40
@@ -69,7 +68,7 @@ def test_areas_come_from_training_records_alone() -> None:
 def test_neighbours_are_of_the_same_town_while_there_are_enough_online() -> None:
     setup = set_up(_city(), _settings())
     samples, everyone = setup.samples, np.ones(PEOPLE, dtype=np.bool_)
-    found = circle(samples, setup.settings, iteration=1, online=everyone)
+    found = neighbourhoods_of(samples, setup.settings, iteration=1, online=everyone)
     assert samples.area is not None
     owners = np.repeat(np.arange(PEOPLE), np.diff(found.offsets))
     assert len(owners) == 10 * PEOPLE
@@ -80,7 +79,7 @@ def test_neighbours_are_of_the_same_town_while_there_are_enough_online() -> None
 def test_where_a_town_has_too_few_the_same_country_comes_next() -> None:
     setup = set_up(_city(), _settings(**{"neighbours.count": 40}))  # thirty people a town
     samples = setup.samples
-    found = circle(samples, setup.settings, iteration=1, online=np.ones(PEOPLE, dtype=np.bool_))
+    found = neighbourhoods_of(samples, setup.settings, iteration=1, online=np.ones(PEOPLE, dtype=np.bool_))
     assert samples.area is not None
     nice = int(np.flatnonzero(samples.area == 0)[0])
     near = samples.area[found.people[found.offsets[nice] : found.offsets[nice + 1]]]
@@ -90,7 +89,7 @@ def test_where_a_town_has_too_few_the_same_country_comes_next() -> None:
 def test_those_offline_are_nobodys_neighbours() -> None:
     setup = set_up(_city(), _settings())
     online = np.arange(PEOPLE) % 3 > 0
-    found = circle(setup.samples, setup.settings, iteration=1, online=online)
+    found = neighbourhoods_of(setup.samples, setup.settings, iteration=1, online=online)
     assert online[found.people].all()
     assert not np.diff(found.offsets)[~online].any()
 

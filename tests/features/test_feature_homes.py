@@ -3,7 +3,7 @@
 import numpy as np
 
 from prirec.data.dataset import Dataset, People, Places
-from prirec.features.home import homes
+from prirec.features.location import homes
 from support.cities import some_visits
 
 NAN = float("nan")

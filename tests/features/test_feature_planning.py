@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from prirec.config import Features
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.data.schema import Schema
 from prirec.errors import DataError
 from prirec.features.blocks import MOST_WORDS, Clock, Distance, Hashed, Log, Nearest, Range, Words
-from prirec.features.encoding import from_json
-from prirec.features.planning import PRIVATE_SCALE, plan, plan_declared
+from prirec.features.encoding import PRIVATE_SCALE, from_json, plan, plan_declared
 from prirec.features.popularity import Popularity
-from prirec.settings import Features
 from support.cities import small_city, some_visits
 
 

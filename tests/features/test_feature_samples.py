@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset
-from prirec.data.recipe import prepare
-from prirec.engines.randomness import generator
-from prirec.evaluate.experiment import recipe, set_up
+from prirec.data.prepare import prepare
 from prirec.features.encoding import encode_columns, encode_popularity
-from prirec.features.home import homes
+from prirec.features.location import homes
 from prirec.features.samples import Samples, assemble
+from prirec.simulate.setup import recipe, set_up
+from prirec.util.keyed_random import generator
 from support.cities import SMALL_ROUNDS, change, small_city, with_idle_people, with_moods, without_coordinates
 
 CITY: Dataset = with_moods(with_idle_people(small_city()), np.random.default_rng(0))

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset, Visits
-from prirec.evaluate.experiment import Setup, set_up
 from prirec.evaluate.leaks import check
-from prirec.evaluate.person import Advisor, Moment
-from prirec.features.own_visits import OwnVisits, nearest_km
+from prirec.features.location import OwnVisits, nearest_km
 from prirec.features.samples import assemble
-from prirec.geography import haversine_km
-from prirec.model.models import Models
+from prirec.model.scoring import Models
+from prirec.protocols.prediction import Moment
+from prirec.simulate.recommend import Advisor
+from prirec.simulate.setup import Setup, set_up
+from prirec.util.geography import haversine_km
 from support.cities import SMALL_ROUNDS, change, same_bits, small_city, without_coordinates
 
 SETTINGS = change(SMALL_ROUNDS, features={"own_visits": True})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prirec import settings_file
-from prirec.evaluate.experiment import run, set_up
+from prirec import config
+from prirec.simulate.setup import run, set_up
 from support.real_data import ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA
@@ -12,7 +12,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
 
 def auc(name: str, **changes: object) -> float:
     chosen = {key.replace("__", "."): value for key, value in changes.items()}
-    return run(set_up(real_city(name), settings_file.load(changes=chosen))).quality.auc
+    return run(set_up(real_city(name), config.load(changes=chosen))).quality.auc
 
 
 def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:
@@ -42,7 +42,7 @@ def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:
     """Within a hundredth of the centralised FM, which sees everything."""
-    assert settings_file.load().privacy.epsilon_per_user == 1.0
+    assert config.load().privacy.epsilon_per_user == 1.0
     assert auc("yelp", seed=seed, participation__dropout=dropout) >= 0.893
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from prirec.config import Settings
+from prirec.data.prepare import Prepared, prepare
 from prirec.data.published import FORMATS
-from prirec.data.recipe import Prepared, prepare
-from prirec.engines.randomness import generator
-from prirec.evaluate.collection import Price, gather
-from prirec.evaluate.experiment import recipe
-from prirec.evaluate.mechanisms import plain, popularity_auc
-from prirec.experiments.unary import COMPARED
-from prirec.settings import Settings
+from prirec.simulate.popularity import Price, gather, plain, popularity_auc
+from prirec.simulate.setup import recipe
+from prirec.util.keyed_random import generator
+from prirec_experiments.unary import COMPARED
 
 DATA = os.environ.get("PRIREC_DATA")
 pytestmark = [

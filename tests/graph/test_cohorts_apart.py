@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.graph import cohorts_apart
-from prirec.graph.cohorts import NO_CELL, coarse_cells, cohorts
-from prirec.graph.cohorts_apart import HALVINGS, Cells, Roster, Search, groups, in_order
+from prirec.graph import cohorts as cohorts_apart
+from prirec.graph.cohorts import HALVINGS, NO_CELL, Cells, Roster, Search, coarse_cells, cohorts, groups, in_order
 
 BEACON = 12345
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.graph.cohorts import NO_CELL, coarse_cells, cohorts
-from prirec.keyed import person_keys
+from prirec.util.keyed_random import person_keys
 
 PHOENIX, TOKYO, LIMA = (h3.latlng_to_cell(*at, 6) for at in ((33.45, -112.07), (35.68, 139.65), (-12.05, -77.04)))
 CELLS = [int(NO_CELL), *h3.grid_disk(PHOENIX, 1), *h3.grid_disk(TOKYO, 1), LIMA, h3.cell_to_parent(LIMA, 4)]

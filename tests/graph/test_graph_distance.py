@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.geography import EARTH_RADIUS_KM, haversine_km, located, unit_vectors
+from prirec.util.geography import EARTH_RADIUS_KM, haversine_km, located, unit_vectors
 
 points = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 

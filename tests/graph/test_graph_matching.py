@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.geography import EARTH_RADIUS_KM, haversine_km
 from prirec.graph.matching import RegionIndex, cells_near, match
+from prirec.util.geography import EARTH_RADIUS_KM, haversine_km
 
 # one place every 0.01 degrees along the equator: 1.112 km apart
 STREET = np.column_stack([np.zeros(10), np.arange(10) * 0.01])

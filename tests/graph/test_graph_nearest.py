@@ -6,8 +6,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.geography import haversine_km
-from prirec.graph.nearest import Neighbours, nearest
+from prirec.graph.neighbours import Neighbours, nearest
+from prirec.util.geography import haversine_km
 
 LINE = np.column_stack([np.zeros(6), [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]])  # each gap twice the last
 MILLIMETRE_KM = 1e-6
@@ -67,14 +67,14 @@ def test_a_crowd_in_one_place_has_neighbours_but_never_oneself():
 
 
 def test_people_at_exactly_one_point_may_crowd_someone_out_of_the_own_search(monkeypatch):
-    monkeypatch.setattr("prirec.graph.nearest._JITTER", 0.0)
+    monkeypatch.setattr("prirec.graph.neighbours._JITTER", 0.0)
     found = nearest(np.zeros((500, 2)), count=5)
     assert (found.counts() == 5).all()
     assert (found.people != found.owners()).all()
 
 
 def test_more_people_than_one_block_are_all_answered(monkeypatch):
-    monkeypatch.setattr("prirec.graph.nearest._BLOCK", 4)
+    monkeypatch.setattr("prirec.graph.neighbours._BLOCK", 4)
     assert nearest(LINE, count=2).of(5).tolist() == [4, 3]
 
 

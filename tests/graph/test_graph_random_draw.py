@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.graph.random_draw import draw, draw_neighbours, random_neighbours
+from prirec.graph.neighbours import draw, draw_neighbours, random_neighbours
 
 
 def evenness_p(seen) -> float:
@@ -52,7 +52,7 @@ def test_every_sequence_of_fixed_neighbours_is_equally_likely(count):
 
 
 def test_fixed_neighbours_over_several_blocks_are_still_distinct(monkeypatch):
-    monkeypatch.setattr("prirec.graph.random_draw._BLOCK_CELLS", 64)
+    monkeypatch.setattr("prirec.graph.neighbours._BLOCK_CELLS", 64)
     found = random_neighbours(100, count=20, rng=np.random.default_rng(0))
     assert all(len(set(found.of(i).tolist()) - {i}) == 20 for i in range(100))
 

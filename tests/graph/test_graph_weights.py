@@ -4,9 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.graph.nearest import Neighbours, nearest
-from prirec.graph.random_draw import random_neighbours
-from prirec.graph.weights import by_distance, metropolis_hastings, ones, uniform
+from prirec.graph.neighbours import (
+    Neighbours,
+    by_distance,
+    metropolis_hastings,
+    nearest,
+    ones,
+    random_neighbours,
+    uniform,
+)
 
 
 def graph(*lists: list[int]) -> Neighbours:

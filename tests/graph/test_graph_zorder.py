@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.zorder import NOWHERE, morton
+from prirec.util.geography import NOWHERE, morton
 
 
 def test_the_corners_of_the_world_have_the_first_and_last_codes():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from prirec.keyed import below, mix, mix_each, person_keys, shuffle, splitmix64, uniform, word
+from prirec.util.keyed_random import below, mix, mix_each, person_keys, shuffle, splitmix64, uniform, word
 
 ALL = (1 << 64) - 1
 words = st.integers(0, ALL)

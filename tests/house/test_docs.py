@@ -9,15 +9,14 @@ import pytest
 
 import make
 import rehearsal
-from prirec.cli.outlook import terms
+from prirec.cli.privacy_figures import terms
+from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
-from prirec.privacy.budget import planned, size_asked
-from prirec.privacy.plan import Kind
+from prirec.privacy.plan import Kind, planned, size_asked
 from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
-from prirec.settings import PRIVATE, Section, preset
 from protocol_parts import TABLES
 from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
 from who_learns_what import MESSAGES

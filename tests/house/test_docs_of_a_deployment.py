@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from prirec.data.folder import read_folder
-from prirec.recommender.metrics import Metrics
+from prirec.recommender.observability import Metrics
 from support import shell
 from support.pages import CITY_UP, HERE, ON_STAGE, commands
 from support.postgres import GROUP, postgres

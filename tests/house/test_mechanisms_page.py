@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from prirec.experiments.unary import COMPARED
+from prirec_experiments.unary import COMPARED
 from support.pages import measured, page_writer
 
 MEASURED = measured("popularity")["auc"]

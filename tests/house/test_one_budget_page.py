@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from prirec.settings import PRIVATE
+from prirec.config import PRIVATE
 from support.pages import ROOT, measured, page_writer
 
 MEASURED = measured("private")

@@ -7,15 +7,14 @@ ring rounds away below the tolerance.
 import numpy as np
 import pytest
 
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.participation import standing
-from prirec.engines.randomness import iteration_key
+from prirec.config import Settings
+from prirec.engines.participation import participation
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
-from prirec.keyed import mix, shuffle
+from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.model import as_printed
-from prirec.settings import Settings
+from prirec.util.keyed_random import iteration_key, mix, shuffle
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city, with_idle_people
 
 FINE = {"fraction_bits": 40}
@@ -80,7 +79,7 @@ def local_pass(samples: Samples, s: Settings, state: State, i: int) -> np.ndarra
 
 
 def one_round(samples: Samples, s: Settings, state: State, moments: list[np.ndarray]) -> None:
-    there, cohort = standing(samples.keys, state.iteration, s), cohort_numbers(samples, s)
+    there, cohort = participation(samples.keys, state.iteration, s), cohort_numbers(samples, s)
     before, counts, total, in_sum = state.linear.copy(), samples.train.counts(), np.zeros(state.interaction.shape), 0
     for i in np.flatnonzero(there.present):
         mates = cohort == cohort[i]

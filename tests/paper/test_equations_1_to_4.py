@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.model import as_printed, kernels
+from prirec.model import as_printed, equations
 from prirec.model.public_half import place_rows, public
 from support.patience import PATIENT
 
@@ -26,15 +26,15 @@ def transposed(V: np.ndarray) -> np.ndarray:
 
 
 def fast_score(w: np.ndarray, V: np.ndarray, x: np.ndarray) -> float:
-    return kernels.score(w, transposed(V), x, np.empty(V.shape[1]))
+    return equations.score(w, transposed(V), x, np.empty(V.shape[1]))
 
 
 def fast_gradients(w: np.ndarray, V: np.ndarray, x: np.ndarray, y: int) -> tuple[np.ndarray, np.ndarray]:
     T, pull = transposed(V), np.empty(V.shape[1])
-    r = kernels.residual(float(y), kernels.score(w, T, x, pull))
+    r = equations.residual(float(y), equations.score(w, T, x, pull))
     linear, interaction = np.empty(len(w)), np.empty_like(T)
-    kernels.linear_gradient(w, x, r, LAMBDA_W, linear)
-    kernels.interaction_gradient(T, x, pull, r, LAMBDA_V, interaction)
+    equations.linear_gradient(w, x, r, LAMBDA_W, linear)
+    equations.interaction_gradient(T, x, pull, r, LAMBDA_V, interaction)
     return linear, interaction.T
 
 
@@ -66,9 +66,9 @@ def test_eq1_kernel_equals_its_twin(features, dimension):
 def test_eq1_in_parts_equals_eq1_whole():
     w, V, x = drawn(3)
     T, pull = transposed(V), np.zeros(3)
-    square = kernels.add_pull(T, 0, x[:2], pull)
-    square += kernels.add_pull(T, 2, x[2:6], pull) + kernels.add_pull(T, 6, x[6:], pull)
-    whole = kernels.linear_score(w, x) + kernels.pair_score(pull, square)
+    square = equations.add_pull(T, 0, x[:2], pull)
+    square += equations.add_pull(T, 2, x[2:6], pull) + equations.add_pull(T, 6, x[6:], pull)
+    whole = equations.linear_score(w, x) + equations.pair_score(pull, square)
     assert whole == pytest.approx(as_printed.predict(w, V, x), rel=1e-12)
 
 
@@ -86,7 +86,7 @@ def test_places_half_of_eq1_is_what_each_place_would_add():
 def test_a_sample_is_person_then_place_then_context():
     x = np.empty(6)
     person, place, context = (np.array(part, dtype=np.float32) for part in ([1], [2, 3], [4, 5, 6]))
-    kernels.load(person, place, context, x)
+    equations.load(person, place, context, x)
     assert x.tolist() == [1, 2, 3, 4, 5, 6]
 
 
@@ -134,14 +134,14 @@ def test_over_n_samples_eq3_counts_the_regulariser_n_times_and_eq2_once():
 @PATIENT
 @given(margin=st.floats(-30, 30), y=st.sampled_from([1.0, -1.0]))
 def test_loss_and_residual_are_those_of_the_logistic_function(margin, y):
-    assert kernels.loss(y, margin) == pytest.approx(-np.log(as_printed.sigma(y * margin)), rel=1e-9, abs=1e-12)
-    assert kernels.residual(y, margin) == pytest.approx(y * (as_printed.sigma(y * margin) - 1), rel=1e-9, abs=1e-12)
+    assert equations.loss(y, margin) == pytest.approx(-np.log(as_printed.sigma(y * margin)), rel=1e-9, abs=1e-12)
+    assert equations.residual(y, margin) == pytest.approx(y * (as_printed.sigma(y * margin) - 1), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])
 @pytest.mark.parametrize("score", [1e4, -1e4, 1e308, -1e308])
 def test_extreme_scores_give_finite_loss_and_residual(score, y):
-    lost, r = kernels.loss(y, score), kernels.residual(y, score)
+    lost, r = equations.loss(y, score), equations.residual(y, score)
     assert lost == (0.0 if y * score > 0 else abs(score))
     assert r == (0.0 if y * score > 0 else -y)
 
@@ -150,7 +150,7 @@ def test_extreme_scores_give_finite_loss_and_residual(score, y):
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), clip=st.floats(1e-3, 1e3))
 def test_shrink_keeps_direction_and_never_exceeds_the_clip(values, clip):
     given_values, out = np.array(values), np.empty(len(values))
-    kernels.shrink(given_values, clip, out)
+    equations.shrink(given_values, clip, out)
     length = np.linalg.norm(given_values)
     if length <= clip * (1 - 1e-12):
         assert out.tolist() == values
@@ -163,6 +163,6 @@ def test_a_step_in_one_walk_is_eq3_times_alpha():
     w, _, x = drawn(9)
     r, alpha, lambda_w = -0.37, 0.21, 0.03
     gradient, moved = np.empty_like(w), w.copy()
-    kernels.linear_gradient(w, x, r, lambda_w, gradient)
-    kernels.linear_step(moved, x, r, lambda_w, alpha)
+    equations.linear_gradient(w, x, r, lambda_w, gradient)
+    equations.linear_step(moved, x, r, lambda_w, alpha)
     np.testing.assert_allclose(moved, w - alpha * gradient, rtol=1e-13)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from prirec.keyed import mix, shuffle
+from prirec.config import FM
+from prirec.engines.train import centralised_pass
 from prirec.model import adam, as_printed
-from prirec.model.centralised import centralised_pass
+from prirec.model.block_steps import Everyone, mix_model
 from prirec.model.public_half import place_rows
-from prirec.model.round_steps import Everyone, mix_model
 from prirec.model.sample_pass import decentralised_step, move_interaction
-from prirec.settings import FM
 from prirec.sharing.fixed_point import FixedPoint
+from prirec.util.keyed_random import mix, shuffle
 from support.cities import change
 
 

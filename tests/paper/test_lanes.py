@@ -10,12 +10,13 @@ import pytest
 from numba import jit, njit
 from numba.core.errors import TypingError
 
-from prirec.compiled import kernel
-from prirec.engines import local, local_samples
+from prirec.engines import local
+from prirec.engines import local as local_samples
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
-from prirec.model import entries, lanes, public_half, pull_lanes, row_lanes
-from prirec.model.kernels import add_loss, add_pull, dot, loss, odds
+from prirec.engines.train import make_engine
+from prirec.model import public_half, simd
+from prirec.model.equations import add_loss, add_pull, dot, loss, odds
+from prirec.util.jit import kernel
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, samples_of, small_city
 
 L, D = 16, 11  # lanes, and rows of V
@@ -71,26 +72,26 @@ def words(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 GIVEN: dict[Callable, Callable[[np.random.Generator, int], tuple]] = {
-    lanes.four_sums: lambda rng, n: (real(rng, 23), 3, real(rng, 15 + n)),
-    lanes.add_times: lambda rng, n: (real(rng, 23), 3, real(rng, 10 + n).astype(np.float32), 0.7),
-    pull_lanes.pull_of_entries: lambda rng, n: (real(rng, D, L), *some_entries(rng, n), real(rng, 4, L), 2, 8),
-    pull_lanes.pairs_lanes: lambda rng, n: (
+    simd.four_sums: lambda rng, n: (real(rng, 23), 3, real(rng, 15 + n)),
+    simd.add_times: lambda rng, n: (real(rng, 23), 3, real(rng, 10 + n).astype(np.float32), 0.7),
+    simd.pull_of_entries: lambda rng, n: (real(rng, D, L), *some_entries(rng, n), real(rng, 4, L), 2, 8),
+    simd.pairs_lanes: lambda rng, n: (
         real(rng, D, L), *context(rng, n), real(rng, 1, L), real(rng, 3, L), 1, real(rng, 1, L), 8
     ),
-    row_lanes.collect_features: lambda rng, n: (
+    simd.collect_features: lambda rng, n: (
         real(rng, D, L), *context(rng, n), 0.7, real(rng, 1, L), real(rng, D, L), 8
     ),
-    row_lanes.collect_entries: lambda rng, n: (
+    simd.collect_entries: lambda rng, n: (
         real(rng, D, L), *some_entries(rng, n), 0.7, real(rng, 1, L), 1.3, real(rng, D, L), 8
     ),
-    row_lanes.add_row: lambda rng, _: (real(rng, 1, L), real(rng, 1, L), 0.7, 8),
-    row_lanes.square_of_rows: lambda rng, n: (real(rng, D, L), touched(rng), n, 8),
-    row_lanes.take_rows: lambda rng, n: (real(rng, D, L), noted(rng), touched(rng), n, 0.7, real(rng, D * L), 8),
-    row_lanes.add_rows_at: lambda rng, n: (words(rng, D, L), touched(rng), n, words(rng, D * L), 8),
-    entries.entries_score: lambda rng, n: (real(rng, 23), *some_entries(rng, n)),
-    entries.add_entries: lambda rng, n: (real(rng, 23), *some_entries(rng, n), 0.7),
-    entries.note_entries: lambda rng, n: (some_entries(rng, n)[1], 1, 1 + n, 3, noted(rng), touched(rng), 3),
-    entries.note_present: lambda rng, _: (half_absent(rng), np.zeros(10, dtype=np.int32), np.zeros(10)),
+    simd.add_row: lambda rng, _: (real(rng, 1, L), real(rng, 1, L), 0.7, 8),
+    simd.square_of_rows: lambda rng, n: (real(rng, D, L), touched(rng), n, 8),
+    simd.take_rows: lambda rng, n: (real(rng, D, L), noted(rng), touched(rng), n, 0.7, real(rng, D * L), 8),
+    simd.add_rows_at: lambda rng, n: (words(rng, D, L), touched(rng), n, words(rng, D * L), 8),
+    simd.entries_score: lambda rng, n: (real(rng, 23), *some_entries(rng, n)),
+    simd.add_entries: lambda rng, n: (real(rng, 23), *some_entries(rng, n), 0.7),
+    simd.note_entries: lambda rng, n: (some_entries(rng, n)[1], 1, 1 + n, 3, noted(rng), touched(rng), 3),
+    simd.note_present: lambda rng, _: (half_absent(rng), np.zeros(10, dtype=np.int32), np.zeros(10)),
 }  # fmt: skip
 
 
@@ -114,13 +115,13 @@ def test_compiled_lanes_are_what_python_says_of_them_to_the_last_bit(meaning):
 @pytest.mark.parametrize("dimension", [1, 5, 8, 11, 16, 19])
 def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
     """Of features that are all there; those that are 0 pull nowhere."""
-    rng, width = random(dimension + many), lanes.whole_lanes(dimension)
+    rng, width = random(dimension + many), simd.whole_lanes(dimension)
     V, x, plain = rng.normal(size=(many + 5, dimension)), rng.normal(size=many).astype(kind), np.zeros(dimension)
     own = one_by_one(np.ascontiguousarray(V.T), 3, x, plain)
     wide, squares = np.full((2, width), np.nan), 0.0
-    for at in range(0, width, lanes.LANES):
+    for at in range(0, width, simd.LANES):
         all_of_them = np.arange(many, dtype=np.int32)
-        squares += compiled(pull_lanes.pull_of_entries)(lanes.in_lanes(V), 3, all_of_them, x, 0, many, wide, 1, at)
+        squares += compiled(simd.pull_of_entries)(simd.in_lanes(V), 3, all_of_them, x, 0, many, wide, 1, at)
     assert wide[1, :dimension].tolist() == plain.tolist()
     assert not wide[1, dimension:].any()
     assert squares == pytest.approx(own, rel=1e-14)
@@ -128,13 +129,13 @@ def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
 
 def test_rows_filled_up_to_lanes_are_emptied_again():
     V = random(3).normal(size=(4, 11))
-    assert lanes.out_of_lanes(lanes.in_lanes(V), 11).tolist() == V.T.ravel().tolist()
+    assert simd.out_of_lanes(simd.in_lanes(V), 11).tolist() == V.T.ravel().tolist()
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (7, 16), (3,), (0, 8)])
 @pytest.mark.parametrize("dtype", [np.float64, np.uint64])
 def test_lines_begin_where_memory_hands_them_over(shape, dtype):
-    made = lanes.in_lines(*shape, dtype=dtype)
+    made = simd.in_lines(*shape, dtype=dtype)
     assert (made.shape, made.dtype, made.any()) == (shape, dtype, False)
     assert made.flags.c_contiguous
     assert not made.size or made.ctypes.data % 64 == 0
@@ -194,15 +195,15 @@ LOCKED.flags.writeable = False
 )
 def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out, reason):
     with pytest.raises(TypingError, match=reason):
-        compiled(lanes.add_times)(out, 0, x, 1.0)
+        compiled(simd.add_times)(out, 0, x, 1.0)
     assert (out == 1).all()
 
 
 def test_numbers_of_features_are_no_reals_and_words_of_the_ring_no_numbers():
     with pytest.raises(TypingError, match="int32"):
-        compiled(entries.entries_score)(np.ones(8), 0, np.ones(3), np.ones(3), 0, 3)
+        compiled(simd.entries_score)(np.ones(8), 0, np.ones(3), np.ones(3), 0, 3)
     with pytest.raises(TypingError, match="uint64"):
-        compiled(row_lanes.add_rows_at)(np.ones((4, 8)), np.zeros(4, dtype=np.int32), 1, np.ones(8, dtype=np.uint64), 0)
+        compiled(simd.add_rows_at)(np.ones((4, 8)), np.zeros(4, dtype=np.int32), 1, np.ones(8, dtype=np.uint64), 0)
 
 
 KERNELS = {

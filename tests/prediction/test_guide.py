@@ -6,7 +6,7 @@ import pytest
 from prirec.errors import UsageError
 from prirec.features.blocks import Log
 from prirec.features.encoding import Encoding
-from prirec.protocols.guide import LATENT, Asker, Guide
+from prirec.protocols.prediction import LATENT, Asker, Guide
 
 FACTORS = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [1.0, 0.5]])
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.protocols import prediction
-from prirec.protocols.prediction import PlacePart, combine, recommend, score_places, top
-from prirec.protocols.reasons import Contrast, Reason
+from prirec.protocols.prediction import Contrast, PlacePart, Reason, combine, recommend, score_places, top
 
 ROWS = np.array([4, 9, 2, 7], dtype=np.int32)
 

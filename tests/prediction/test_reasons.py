@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.protocols.prediction import PlacePart, combine, score_places
-from prirec.protocols.reasons import Contrast, Reason, contributions, in_words
+from prirec.protocols.prediction import Contrast, PlacePart, Reason, combine, contributions, in_words, score_places
 
 NAMES = ("age", "category", "popularity")
 

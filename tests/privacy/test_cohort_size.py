@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec import settings_file
+from prirec import config
+from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
 from prirec.engines.checkpoint import identity
-from prirec.engines.training import make_engine, train
+from prirec.engines.train import make_engine, train
 from prirec.errors import PolicyError
-from prirec.evaluate.comparison import Contender, compare
-from prirec.evaluate.experiment import run, set_up
-from prirec.evaluate.saved_run import set_up_again, to_run
-from prirec.privacy.budget import LONGEST_NOISE, crowd, noise_in_mean, planned, size_asked, sized
-from prirec.privacy.plan import Kind
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
+from prirec.privacy.plan import LONGEST_NOISE, Kind, crowd, noise_in_mean, planned, size_asked, sized
+from prirec.simulate.compare import Contender, compare
+from prirec.simulate.saved_runs import set_up_again, to_run
+from prirec.simulate.setup import run, set_up
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.patience import FEW
 
@@ -139,7 +138,7 @@ def test_a_set_up_knows_the_size(outcome):
 
 def test_a_run_is_saved_and_set_up_again_with_the_size_that_it_had(outcome):
     saved = to_run(outcome, "a small city")
-    assert settings_file.loads(settings_file.dump(saved.settings)) == outcome.setup.settings
+    assert config.loads(config.dump(saved.settings)) == outcome.setup.settings
     assert set_up_again(CITY, saved).settings == outcome.setup.settings
 
 

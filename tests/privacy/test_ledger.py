@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, fits, how_many_more, statement
-from prirec.privacy.noise_share import Crowd
+from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Shape, plan, usual_sums
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 

@@ -11,8 +11,8 @@ from scipy.special import ive, ndtri
 
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS, Spent, gaussian
-from prirec.privacy.noise_share import Crowd, NoiseShare
-from prirec.privacy.randomness import Stream
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Crowd, NoiseShare
 from prirec.protocols.mask_graph import least_survivors
 from support.exact import chi_square_p, fresh, skellam_law
 

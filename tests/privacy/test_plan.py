@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
-from prirec.privacy.noise_share import Crowd
+from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
 from prirec.privacy.units import Adjacency
 from support.exact import fresh

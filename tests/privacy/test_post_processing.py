@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Visits
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.post_processing import NEARBY, POPULARITY, Family, popularity
-from prirec.privacy.posterior import Gamma, Gaussian, Prior
-from prirec.privacy.prediction import predict
-from prirec.privacy.surroundings import nearby_means
+from prirec.privacy.popularity_estimate import (
+    NEARBY,
+    POPULARITY,
+    Family,
+    Gamma,
+    Gaussian,
+    Prior,
+    nearby_means,
+    popularity,
+    predict,
+)
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import RealArray
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prirec.privacy.posterior import Gamma, Gaussian, Shaped, prior_of
+from prirec.privacy.popularity_estimate import Gamma, Gaussian, Shaped, prior_of
 
 RNG = np.random.default_rng(3)
 PREDICTED, SUMS = RNG.uniform(0.1, 9.0, 20_000), RNG.normal(3.0, 4.0, 20_000)

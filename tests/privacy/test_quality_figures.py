@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from prirec.errors import UsageError
 from prirec.privacy import quality_figures
-from prirec.privacy.noise_share import NoiseShare
+from prirec.privacy.noise import NoiseShare
 from prirec.privacy.norm import Norm, clipped, within
 from prirec.privacy.quality_figures import (
     BASE,
@@ -21,11 +21,14 @@ from prirec.privacy.quality_figures import (
     HISTOGRAM,
     LOSS,
     USUAL,
+    QualityFigures,
     QualityTerms,
+    auc_of_bins,
     contribution,
     contributions,
+    foreseen,
+    read,
 )
-from prirec.privacy.read_figures import QualityFigures, auc_of_bins, foreseen, read
 from support.exact import chi_square_p, fresh, skellam_law
 from support.patience import PATIENT
 

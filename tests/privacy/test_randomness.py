@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.privacy.randomness import Stream
+from prirec.privacy.exact_random import Stream
 from support.exact import fresh
 from support.patience import FEW, PATIENT
 

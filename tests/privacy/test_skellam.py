@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
 from prirec.errors import UsageError
-from prirec.privacy.randomness import Stream
-from prirec.privacy.skellam import Poisson, Skellam
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Poisson, Skellam
 from support.exact import Words, chi_square_p, fresh, poisson_law, skellam_law
 from support.patience import FEW
 

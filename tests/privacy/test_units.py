@@ -8,15 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.privacy.units import (
-    Adjacency,
-    PrivacyLoss,
-    Unit,
-    checked_epsilon,
-    exp_below,
-    local_loss,
-    words_at_least,
-)
+from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
 from support.exact import exp_at_most
 
 

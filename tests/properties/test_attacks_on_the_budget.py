@@ -16,23 +16,21 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.data.recipe import Prepared
-from prirec.engines import sums as opening
-from prirec.engines.noise import simulated_noise
-from prirec.engines.plain import Rounds, Samplewise
+from prirec.data.prepare import Prepared
+from prirec.engines import plain as opening
+from prirec.engines.participation import simulated_noise
+from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
 from prirec.engines.state import start
-from prirec.engines.sums import InTheClear, added
-from prirec.evaluate import counting
-from prirec.evaluate.experiment import set_up
-from prirec.features.planning import plan
+from prirec.features.encoding import plan
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
-from prirec.privacy.budget import crowd, planned
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more
-from prirec.privacy.noise_share import NoiseShare
-from prirec.privacy.plan import Kind, Plan
-from prirec.settings import Settings
+from prirec.privacy.noise import NoiseShare
+from prirec.privacy.plan import Kind, Plan, crowd, planned
+from prirec.simulate import popularity
+from prirec.simulate.setup import set_up
 from support.audit import lowest
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, change, small_city
 from support.exact import fresh
@@ -90,8 +88,8 @@ def a_twentieth(wanted: int, count: int, **rest: Any) -> np.ndarray:
 
 def visits_in(prepared: Prepared) -> np.ndarray:
     """The sum of visits without noise, in whole numbers."""
-    with with_noise(counting, nothing):
-        found = counting.noisy_sums(prepared, SMALL_PRIVATE)
+    with with_noise(popularity, nothing):
+        found = popularity.noisy_sums(prepared, SMALL_PRIVATE)
     bits = plan_of(SMALL_PRIVATE).release(Kind.POPULARITY).norm.fraction_bits
     return np.rint(found.sums * 2.0**bits).astype(np.int64)
 
@@ -127,8 +125,8 @@ class Watched(InTheClear):
 def samples_after(prepared: Prepared, opened: np.ndarray, settings: Settings) -> Samples:
     """What devices learn from once this sum of visits was opened, whatever they have visited."""
     rest = opened - visits_in(prepared)
-    with with_noise(counting, lambda wanted, count, **where: rest.view(np.uint64)):
-        counts = counting.count(prepared, settings)
+    with with_noise(popularity, lambda wanted, count, **where: rest.view(np.uint64)):
+        counts = popularity.count(prepared, settings)
     encoding = plan(prepared.dataset, counts, settings.features)
     return assemble(prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts)
 
@@ -249,7 +247,7 @@ def test_who_watches_a_whole_training_can_hardly_tell_whether_somebody_was_in_it
 def right_guesses_of_the_place(trials: int) -> int:
     """From the one entry of the sum where only the target can have been."""
     first, worlds = some_seed(), (THERE, without(TARGET))
-    seen = [counting.noisy_sums(worlds[n % 2], change(SMALL_PRIVATE, seed=first + n)).sums for n in range(trials)]
+    seen = [popularity.noisy_sums(worlds[n % 2], change(SMALL_PRIVATE, seed=first + n)).sums for n in range(trials)]
     return sum((one[ALONE] > 0.5) == (n % 2 == 0) for n, one in enumerate(seen))
 
 
@@ -257,13 +255,13 @@ def right_guesses_of_the_place(trials: int) -> int:
 def test_a_place_that_one_person_alone_visits_does_not_give_them_away():
     trials, release = 1000, plan_of(SMALL_PRIVATE).release(Kind.POPULARITY)
     assert lowest(right_guesses_of_the_place(trials), trials) <= most_often(release.each) < 0.54
-    with with_noise(counting, nothing):
+    with with_noise(popularity, nothing):
         assert right_guesses_of_the_place(20) == 20
 
 
 def test_the_same_collection_again_tells_nothing_new_and_a_new_one_is_not_covered():
     settings = change(SMALL_PRIVATE, seed=some_seed())
-    assert len({counting.noisy_sums(THERE, settings).sums.tobytes() for _ in range(5)}) == 1
+    assert len({popularity.noisy_sums(THERE, settings).sums.tobytes() for _ in range(5)}) == 1
     release = plan_of(settings).release(Kind.POPULARITY)
     once = Ledger((Paid(Charge(bytes(16), "popularity", 0, 0, "visits", release.each), 1),))
     assert admit(once, once.entries[0].charge, budget=Budget(), day=2) is Verdict.KNOWN

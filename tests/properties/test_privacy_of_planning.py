@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import Features
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
-from prirec.features.planning import plan
+from prirec.features.encoding import plan
 from prirec.features.popularity import plain_counts
-from prirec.settings import Features
 from support.cities import small_city, with_moods
 from support.patience import FEW
 

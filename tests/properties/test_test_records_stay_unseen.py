@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.data.splits import by_record
-from prirec.engines.randomness import generator
-from prirec.evaluate.experiment import set_up
+from prirec.data.prepare import by_record
 from prirec.features.samples import Samples, assemble
+from prirec.simulate.setup import set_up
+from prirec.util.keyed_random import generator
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, small_city, with_moods
 from support.patience import FEW
 

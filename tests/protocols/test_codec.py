@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.boxes import OVERHEAD
-from prirec.protocols.codec import LIMIT, bitmap, decode, decode_content, encode, positions
+from prirec.protocols.codec import LIMIT, OVERHEAD, bitmap, decode, decode_content, encode, positions
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 from prirec.protocols.messages import (
     Agreements,

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.journal import LIFE, ConflictError, Entry, Verdict, admit, entry
+from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import Round
 
 OVER = (Stage.OPENED, Stage.BURNT)
@@ -23,15 +23,15 @@ def of(number: int = 5, *, attempt: int = 0, group: int = 0, kind: str = "linear
 FIVE = of()
 
 
-def at(stage: Stage, *, of: Round = FIVE, masked: bool = False) -> Entry:
-    return Entry(of, stage, ONE, b"", masked)
+def at(stage: Stage, *, of: Round = FIVE, masked: bool = False) -> JournalEntry:
+    return JournalEntry(of, stage, ONE, b"", masked)
 
 
 class Journal:
     """A journal in memory, which burns on a conflict as the rules ask of whoever keeps one."""
 
     def __init__(self) -> None:
-        self.held: dict[tuple[bytes, str, int], Entry] = {}
+        self.held: dict[tuple[bytes, str, int], JournalEntry] = {}
         self.written: list[Persist] = []
 
     def write(self, wanted: Persist) -> Verdict:
@@ -158,8 +158,8 @@ def test_a_vector_is_kept_until_the_survivors_are_settled() -> None:
 
 
 def test_a_new_attempt_takes_nothing_over_from_the_one_before() -> None:
-    before = Entry(of(), Stage.ENTERED, ONE, b"of the first attempt")
-    assert entry(Persist(of(attempt=1), Stage.ENTERED, OTHER), held=before) == Entry(
+    before = JournalEntry(of(), Stage.ENTERED, ONE, b"of the first attempt")
+    assert entry(Persist(of(attempt=1), Stage.ENTERED, OTHER), held=before) == JournalEntry(
         of(attempt=1), Stage.ENTERED, OTHER
     )
 
@@ -172,7 +172,9 @@ def test_no_life_in_a_small_world_masks_a_number_twice() -> None:
     """All of them: two numbers, two digests, a second attempt or cohort; what was masked is remembered beside."""
     rounds = [of(n, attempt=a, group=g) for n, (a, g) in product((1, 2), ((0, 0), (1, 0), (0, 1)))]
     wishes = [Persist(round_, stage, digest) for round_, stage, digest in product(rounds, Stage, (ONE, OTHER))]
-    State = tuple[Entry | None, Entry | None, Persist | None, Persist | None]  # held and masked, of each number
+    State = tuple[
+        JournalEntry | None, JournalEntry | None, Persist | None, Persist | None
+    ]  # held and masked, of each number
     start: State = (None, None, None, None)
     seen, new = {start}, [start]
     while new:

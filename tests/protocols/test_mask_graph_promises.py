@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.protocols import mask_graph
-from prirec.protocols.mask_graph import (
-    MOST_NEIGHBOURS,
-    Graph,
-    adequate,
-    all_neighbours,
-    complete,
-    neighbours,
-    plan,
-)
+from prirec.protocols.mask_graph import MOST_NEIGHBOURS, Graph, adequate, all_neighbours, complete, neighbours, plan
 from support.patience import PATIENT
 
 RECORD = Path(__file__).parents[2] / "docs" / "decisions" / "0011-mask-graph.md"

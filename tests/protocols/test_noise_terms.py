@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import HARD_FLOOR, Sums
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS
-from prirec.privacy.noise_share import NoiseShare
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import NoiseShare
 from prirec.privacy.norm import Norm
-from prirec.privacy.randomness import Stream
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete
 from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round, Terms
 from prirec.protocols.noise import cost, drawn, room, share_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
-from prirec.settings import Sums
-from prirec.settings_check import HARD_FLOOR
 from prirec.sharing.fixed_point import FixedPoint
 from support.rounds import task_of, terms_of
 

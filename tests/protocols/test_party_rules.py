@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from prirec.device.store import Store
-from prirec.engines.wire import MemoryJournal
+from prirec.engines.protocol import MemoryJournal
 from prirec.errors import Fault, PeerError, StateError, UsageError
-from prirec.protocols import convener, guest, moves
+from prirec.protocols import meeting, member, moves
 from prirec.protocols.actions import Aborted, Persist, Stage
-from prirec.protocols.boxes import OVERHEAD, seal, unseal
-from prirec.protocols.codec import encode
-from prirec.protocols.convener import Convener
-from prirec.protocols.guest import Guest
+from prirec.protocols.codec import OVERHEAD, BoxHeader, encode, seal, unseal
+from prirec.protocols.collector import Collector
 from prirec.protocols.journal import ConflictError
+from prirec.protocols.meeting import CollectorBase, MemberBase, Party
+from prirec.protocols.member import Member
 from prirec.protocols.messages import (
     Agreement,
     Agreements,
@@ -31,12 +31,7 @@ from prirec.protocols.messages import (
     Vector,
 )
 from prirec.protocols.moves import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, State
-from prirec.protocols.party import Party
 from prirec.protocols.sdgd import Receiver
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
-from prirec.protocols.statements import BoxHeader
 from support.rounds import (
     OUTSIDER,
     RECOMMENDER,
@@ -240,14 +235,14 @@ def test_parties_are_made_for_the_task_that_they_are_given() -> None:
         Collector(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(32))
     with pytest.raises(UsageError, match="a sum under pads or double masks"):
         Member(task_of(terms_of("shares")), identity=who, value=value, entropy=bytes(member.ENTROPY))
-    for short in (guest.ENTROPY, member.ENTROPY - 1, member.ENTROPY + 1):
+    for short in (meeting.MEMBER_ENTROPY, member.ENTROPY - 1, member.ENTROPY + 1):
         with pytest.raises(UsageError, match=f"{member.ENTROPY} bytes of entropy"):
             Member(task_of(TERMS), identity=who, value=value, entropy=bytes(short))
     with pytest.raises(UsageError, match="bytes of entropy for its keys"):
-        Member(task_of(TERMS), identity=who, value=value, entropy=bytes(guest.ENTROPY - 1))
+        Member(task_of(TERMS), identity=who, value=value, entropy=bytes(meeting.MEMBER_ENTROPY - 1))
     with pytest.raises(UsageError, match="32 bytes"):
         Receiver(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(31))
-    assert convener.ENTROPY == 32
+    assert meeting.COLLECTOR_ENTROPY == 32
 
 
 def test_only_double_masks_are_opened_by_members() -> None:
@@ -283,10 +278,10 @@ def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: P
 
 def test_there_is_no_party_of_no_kind() -> None:
     value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(member.ENTROPY)
-    for kind in (Party, Guest, Convener):
+    for kind in (Party, MemberBase, CollectorBase):
         with pytest.raises(TypeError, match="abstract"):
             kind(task_of(TERMS), identity=RECOMMENDER, entropy=entropy)
-    assert isinstance(Member(task_of(TERMS), identity=RECOMMENDER, value=value, entropy=entropy), Guest)
+    assert isinstance(Member(task_of(TERMS), identity=RECOMMENDER, value=value, entropy=entropy), MemberBase)
 
 
 @pytest.mark.parametrize("method", ["double", "pads", "shares"])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import Sums
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
-from prirec.settings import Sums
 from prirec.sharing.fixed_point import FixedPoint
 from support.patience import PATIENT
 from support.rounds import gather, terms_of

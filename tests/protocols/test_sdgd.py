@@ -7,23 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
-from prirec.protocols import guest
+from prirec.protocols import meeting
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.boxes import seal
-from prirec.protocols.codec import encode
-from prirec.protocols.messages import (
-    VERSION,
-    Agreement,
-    Masked,
-    Partial,
-    Revealed,
-    Roster,
-    ShareOf,
-    Vector,
-    step,
-)
+from prirec.protocols.codec import encode, seal
+from prirec.protocols.messages import VERSION, Agreement, Masked, Partial, Revealed, Roster, ShareOf, Vector, step
 from prirec.protocols.moves import State
 from prirec.protocols.sdgd import Neighbour, Receiver
 from support.rounds import (
@@ -77,7 +66,7 @@ def contents(values: tuple[int, ...], pads: np.ndarray) -> Contents:
     collector = Receiver(task, identity=RECOMMENDER, entropy=rng.bytes(32))
     vectors = np.array([one._value for one in members])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guest, "seal", watched)
+        patch.setattr(meeting, "seal", watched)
         wire = Gathering(task, collector, members, vectors).run()
     assert (wire.finished[collector.name].total == vectors.sum(axis=0, dtype=np.uint64)).all()
     return found

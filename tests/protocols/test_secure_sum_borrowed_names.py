@@ -5,17 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault
+from prirec.protocols import masking, member
 from prirec.protocols.actions import Action
-from prirec.protocols.boxes import unseal
-from prirec.protocols.codec import decode_content
-from prirec.protocols.guest import Guest
+from prirec.protocols.codec import decode_content, unseal
+from prirec.protocols.collector import Collector
+from prirec.protocols.meeting import MemberBase
+from prirec.protocols.member import Member
 from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Part, Secrets, Terms
 from prirec.protocols.moves import State
-from prirec.protocols.secure_sum import masking, member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
 from prirec.sharing.keys import AgreementKey, SigningKey
 from support.rounds import RECOMMENDER, Gathering, make_member, people, random_ring, task_of, terms_of
 
@@ -107,7 +106,9 @@ class Uneven(Member):
 def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opened() -> None:
     task, rng = task_of(MEMBERS), np.random.default_rng(1)
     values = random_ring(MEMBERS, rng, rows=9)
-    guests: list[Guest] = [make_member(task, who, value, rng) for who, value in zip(people(9), values, strict=True)]
+    guests: list[MemberBase] = [
+        make_member(task, who, value, rng) for who, value in zip(people(9), values, strict=True)
+    ]
     guests[3] = Uneven(task, identity=people(9)[3], value=values[3], entropy=rng.bytes(member.ENTROPY))
     host = Collector(task, identity=RECOMMENDER, entropy=rng.bytes(32))
     wire = Gathering(task, host, guests, values).run()

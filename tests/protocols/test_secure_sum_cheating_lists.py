@@ -6,12 +6,11 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols.actions import Aborted, Persist, Stage
-from prirec.protocols.codec import bitmap, decode_content, encode
+from prirec.protocols.codec import Delivered, bitmap, decode_content, encode
 from prirec.protocols.meeting import graph_for
+from prirec.protocols.member import Member
 from prirec.protocols.messages import VERSION, Agreements, Delivery, Reveal, Revealed, Signed, Survivors
 from prirec.protocols.moves import State
-from prirec.protocols.secure_sum.member import Member
-from prirec.protocols.statements import Delivered
 from support.cheating import MEMBERS, SPARSE, delivered, without
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, sends, terms_of
 

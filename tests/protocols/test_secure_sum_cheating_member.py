@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault, PeerError
-from prirec.protocols.codec import decode_content, encode
+from prirec.protocols.codec import Delivered, RoundKeys, decode_content, encode
 from prirec.protocols.messages import (
     VERSION,
     Agreement,
@@ -22,7 +22,6 @@ from prirec.protocols.messages import (
     Vector,
 )
 from prirec.protocols.moves import State
-from prirec.protocols.statements import Delivered, RoundKeys
 from prirec.sharing.keys import SigningKey
 from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
 from support.rounds import OUTSIDER, Gathering, altered, fingerprint, gather, held_at, refusal, terms_of

@@ -9,11 +9,11 @@ from prirec.errors import Fault
 from prirec.protocols import mask_graph
 from prirec.protocols.actions import Action
 from prirec.protocols.codec import bitmap, encode
+from prirec.protocols.collector import Collector
 from prirec.protocols.mask_graph import Graph
+from prirec.protocols.member import Member
 from prirec.protocols.messages import VERSION, Box, Delivery, Invitation, Keys, Listed, Masked, Roster, Signed
 from prirec.protocols.moves import State
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
 from support.cheating import MEMBERS, SPARSE, lines_in, roster_to, signed_again

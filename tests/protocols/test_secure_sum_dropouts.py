@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import (
     Agreement,

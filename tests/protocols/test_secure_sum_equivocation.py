@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault
 from prirec.protocols.actions import Action, Send, Stage
-from prirec.protocols.boxes import unseal
-from prirec.protocols.codec import decode_content, encode
+from prirec.protocols.codec import decode_content, digest, encode, unseal
+from prirec.protocols.collector import Collector
+from prirec.protocols.masking import vector
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Roster, Vector
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.masking import vector
-from prirec.protocols.statements import digest
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey
 from support.cheating import signed_again

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.protocols import mask_graph
 from prirec.protocols.actions import Stage
 from prirec.protocols.meeting import graph_for, least

@@ -6,8 +6,7 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
-from prirec.protocols.boxes import seal
-from prirec.protocols.codec import bitmap, encode
+from prirec.protocols.codec import bitmap, encode, seal
 from prirec.protocols.meeting import graph_for
 from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Listed, Roster, Secrets, Signed
 from prirec.protocols.moves import State

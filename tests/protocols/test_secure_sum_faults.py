@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.meeting import Party
 from prirec.protocols.messages import (
     Agreement,
     AnyMessage,
@@ -34,7 +35,6 @@ from prirec.protocols.messages import (
     Terms,
 )
 from prirec.protocols.moves import State
-from prirec.protocols.party import Party
 from support.rounds import DEPLOYMENT, OUTSIDER, Gathering, altered, fingerprint, gather, terms_of
 
 HERE = Round(DEPLOYMENT, "linear", 5)

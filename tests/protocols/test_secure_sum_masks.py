@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols.codec import decode_content
+from prirec.protocols import masking
+from prirec.protocols.codec import Statement, decode_content, digest
+from prirec.protocols.masking import checked, lay_on, nothing, ring, vector
 from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import Masked, Vector
-from prirec.protocols.secure_sum import masking
-from prirec.protocols.secure_sum.masking import checked, lay_on, nothing, ring, vector
-from prirec.protocols.statements import Statement, digest
 from support.patience import PATIENT
 from support.rounds import OTHER_MODEL, altered, gather, held_at, terms_of
 from support.views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart

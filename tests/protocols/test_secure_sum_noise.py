@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
+from prirec.protocols import member
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import decode, decode_content, encode
+from prirec.protocols.member import Member, noise_seed
 from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Reveal, Terms, Vector
 from prirec.protocols.moves import State
 from prirec.protocols.noise import drawn
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.member import Member, noise_seed
 from support.floors import low_floor
 from support.rounds import Gathering, Holding, gather, people, task_of, terms_of
 

@@ -4,17 +4,16 @@ from contextlib import suppress
 
 import pytest
 
+from prirec.config import PRIVATE, Features
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.planning import plan
+from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.protocols.codec import encode
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import begin, end, found, publish, refuse_second, rotate_sessions
+from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
-from prirec.recommender.publishing import Source
-from prirec.recommender.standing import campaign, standing
+from prirec.recommender.operator import begin, campaign, end, found, publish, refuse_second, rotate_sessions, standing
+from prirec.recommender.release import Source
 from prirec.recommender.store import OvertakenError, Store
-from prirec.settings import PRIVATE, Features
 from support.cities import SMALL_PRIVATE, small_city
 from support.stores import name
 
@@ -131,7 +130,7 @@ def test_rounds_of_a_campaign_that_was_ended_when_they_began_are_burnt(store):
     begin(store, SMALL_PRIVATE)
     before = store.progress()
     Conductor(store).tick()
-    store.advance(progress=encode(rules.failed(rules.read(before))))
+    store.advance(progress=encode(rules.failed(rules.read_progress(before))))
     Conductor(store).take_over()
     assert (store.open_rounds(), campaign(store).phase) == ([], "failed")
 
@@ -142,7 +141,7 @@ def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
     whole = store.progress()
     for damaged in (whole[:-1], whole.replace(b"visits", b"visit\xe9"), 100_000 * b"\x91"):
         with pytest.raises(StateError, match="restore the store from a backup"):
-            rules.read(damaged)
+            rules.read_progress(damaged)
 
 
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):

@@ -6,14 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import Campaign
-from prirec.contract.catalogue import Known
-from prirec.contract.documents import Counts, Edition, Manifest, Part, Parts, Places, RegionLine, octets, read, written
-from prirec.contract.regions import read_regions
 from prirec.errors import Fault, PeerError, StateError
 from prirec.features.blocks import Log, Words
 from prirec.features.encoding import from_json
-from prirec.recommender.publishing import publication
+from prirec.protocols.messages import Part
+from prirec.recommender.release import publication
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, octets, read, written
+from prirec.wire.regions import Known, read_regions
 from support.campaigns import staged
 from support.cities import small_city
 

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.catalogue import Known
-from prirec.contract.documents import LIMIT, Manifest, Places, address, read
-from prirec.contract.regions import read_regions, refuse_other_places, wanted
+from prirec.config import Features
 from prirec.data.dataset import Category, Dataset, Numbers
 from prirec.errors import DataError, PeerError, StateError, UsageError
-from prirec.features.planning import plan
+from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
-from prirec.recommender.catalogue import Catalogue, page, regions
-from prirec.settings import Features
+from prirec.recommender.release import Catalogue, page, regions
+from prirec.wire.documents import LIMIT, Manifest, Places, address, read
+from prirec.wire.regions import Known, read_regions, refuse_other_places, wanted
 from support.campaigns import staged
 from support.cities import same_bits, small_city, without_coordinates
 

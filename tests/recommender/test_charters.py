@@ -6,18 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Line, People, read, written
+from prirec.config import PRIVATE, Settings, loads
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.features.encoding import Encoding
-from prirec.features.planning import plan
+from prirec.features.encoding import Encoding, plan
 from prirec.features.popularity import Popularity
-from prirec.privacy.budget import crowd
-from prirec.privacy.plan import Kind
-from prirec.recommender.catalogue import regions
-from prirec.recommender.editions import charter, edition, noisy
-from prirec.settings import PRIVATE, Settings
-from prirec.settings_file import loads
+from prirec.privacy.plan import Kind, crowd
+from prirec.recommender.release import charter, edition, noisy, regions
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Line, People, read, written
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
 

@@ -1,10 +1,9 @@
 """What a conductor reads from its store: all that has come, and nothing that it knows already."""
 
 from prirec.protocols.codec import encode
+from prirec.recommender.campaign import Progress
 from prirec.recommender.conductor import Conductor
-from prirec.recommender.progress import Progress
-from prirec.recommender.schema import MIGRATIONS
-from prirec.recommender.store import Store
+from prirec.recommender.store import MIGRATIONS, Store
 from support.stores import FOUNDING, ONE, OTHER, enter, of, said
 
 

@@ -1,18 +1,18 @@
 """What the recommender publishes when the sum of visits is open is, to the bit, what a simulation of the same sum has:
-evaluate/counting.py, features/planning.py and features/samples.py. What a device leaves out is the same, too."""
+simulate/popularity.py, features/encoding.py and features/samples.py. What a device leaves out is the same, too."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import Campaign
 from prirec.data.dataset import Dataset
-from prirec.engines.circles import cohort_numbers
 from prirec.features.encoding import encode_popularity, from_json
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.post_processing import NEARBY, POPULARITY
-from prirec.recommender.editions import edition
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
+from prirec.recommender.release import edition
+from prirec.wire.campaign import Campaign
 from support.campaigns import Staged, staged
 from support.cities import (
     SMALL_PRIVATE,

@@ -12,8 +12,7 @@ from prirec.protocols import noise
 from prirec.protocols.actions import Persist, Send, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Delivery, Invitation, Terms
-from prirec.recommender.gathering import Gathering, Pace
-from prirec.recommender.outbox import Outbox
+from prirec.recommender.conductor import Gathering, Outbox, Pace
 from prirec.recommender.store import Store
 from support.floors import low_floor
 from support.rounds import gather, terms_of

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.contract.documents import Publication, Start, octets, written
-from prirec.contract.published import read_publication
-from prirec.contract.regions import read_regions, refuse_other_places
-from prirec.engines.starts import starts
+from prirec.engines.newcomers import starts
 from prirec.engines.state import start
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.prediction import PlacePart
-from prirec.recommender.catalogue import Catalogue
-from prirec.recommender.publishing import publication
+from prirec.recommender.release import Catalogue, publication
+from prirec.wire.documents import Publication, Start, octets, written
+from prirec.wire.regions import read_publication, read_regions, refuse_other_places
 from support.campaigns import Staged, staged
 from support.cities import same_bits, small_city, without_coordinates
 

@@ -6,16 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from prirec.config import Features
 from prirec.data.folder import read_folder, read_public
 from prirec.data.schema import Schema, read_schema
-from prirec.data.writing import write_folder
+from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
-from prirec.features.planning import PRIVATE_SCALE, plan, plan_declared
+from prirec.features.encoding import PRIVATE_SCALE, plan, plan_declared
 from prirec.features.popularity import Popularity
-from prirec.recommender.catalogue import regions
-from prirec.recommender.publishing import from_folder
-from prirec.settings import Features
+from prirec.recommender.release import from_folder, regions
 from support.cities import same_bits, small_city
 
 POIS = "poi,lat,lon,price,kind\na,35.1,139.2,10,bar\nb,35.2,139.3,30,café\n"

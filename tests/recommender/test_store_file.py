@@ -11,9 +11,8 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.protocols.actions import Persist, Stage
-from prirec.recommender import database_sqlite
-from prirec.recommender.schema import MIGRATIONS
-from prirec.recommender.store import Store
+from prirec.recommender import database
+from prirec.recommender.store import MIGRATIONS, Store
 from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said
 
 LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
@@ -243,7 +242,7 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
 def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_sqlite, "WAIT", 0.05)
+    monkeypatch.setattr(database, "SQLITE_WAIT", 0.05)
     with Store.open(path) as impatient:
         with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
             enter(impatient, of())

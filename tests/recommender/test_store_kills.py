@@ -8,7 +8,7 @@ from support.processes import finish, start
 from support.stores import everything
 
 HEAD = """
-from prirec.recommender import database_postgres, database_sqlite
+from prirec.recommender import database, postgres
 from prirec.recommender.store import Store
 from support.doomed import die
 from support.stores import enter, everything, follow, prepare
@@ -32,7 +32,7 @@ def doomed(point):
                 die()
             return result
         return call
-    for kind in (database_sqlite.SqliteRows, database_postgres.PostgresRows):
+    for kind in (database.SqliteRows, postgres.PostgresRows):
         for method in ("begin", "one", "all", "change", "change_each", "commit"):
             setattr(kind, method, counted(getattr(kind, method), method != "commit"))
 

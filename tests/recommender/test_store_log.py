@@ -2,10 +2,10 @@
 
 import pytest
 
-from prirec.contract.documents import Mean, written
-from prirec.contract.log import Head, SignedEntry
 from prirec.errors import StateError, UsageError
 from prirec.recommender.store import Store
+from prirec.wire.documents import Mean, written
+from prirec.wire.log import Head, SignedEntry
 from support.stores import DEPLOYMENT, IDENTITY, OTHER, everything, signed
 
 MEANS = [written(Mean(cohort, bytes(8))) for cohort in range(5)]

@@ -2,13 +2,12 @@
 
 import pytest
 
-from prirec.contract.wire import Letter
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
-from prirec.recommender import store_mail
-from prirec.recommender.store import Incoming, Store
-from prirec.recommender.store_mail import MOST_SAID
+from prirec.recommender import store as store_mail
+from prirec.recommender.store import MOST_SAID, Incoming, Store
+from prirec.wire.http import Letter
 from support.stores import ONE, enter, invite, name, of, said
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from prirec.protocols.actions import Persist, Stage
-from prirec.recommender.store import Store
-from prirec.recommender.store_mail import MOST_SAID
+from prirec.recommender.store import MOST_SAID, Store
 from support.processes import finish, start
 from support.stores import ONE, enter, name, of, said
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from prirec.contract.documents import Line
 from prirec.errors import StateError
 from prirec.recommender.store import Store
+from prirec.wire.documents import Line
 from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of, said
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.protocols.actions import Persist, Stage
-from prirec.recommender import database_postgres
-from prirec.recommender.schema import MIGRATIONS
-from prirec.recommender.store import Store
+from prirec.recommender import postgres
+from prirec.recommender.store import MIGRATIONS, Store
 from support.postgres import GROUP, Server
 from support.stores import ONE, enter, everything, of, prepare
 
@@ -127,11 +126,11 @@ def test_a_process_with_thousands_of_open_files_uses_it_as_before(url: str) -> N
 def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_written_stays(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(self: database_postgres.PostgresRows) -> bool:
+    def unknown(self: postgres.PostgresRows) -> bool:
         raise OSError
 
     with Store.open(url) as store:
-        monkeypatch.setattr(database_postgres, "_heard", unknown)
+        monkeypatch.setattr(postgres, "_heard", unknown)
         store._database.close()
         store._database._closed = False
         assert store.lease(b"holder", 60)
@@ -158,7 +157,7 @@ def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(url) as store:
-        monkeypatch.setattr(database_postgres, "WAIT", 0.1)
+        monkeypatch.setattr(postgres, "POSTGRES_WAIT", 0.1)
         with Store.open(url) as impatient:
             with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
                 enter(impatient, of())
@@ -173,7 +172,7 @@ def test_a_writer_that_hangs_is_cut_off_and_the_others_go_on(url: str, monkeypat
             enter(other, of())  # waits until the server has had enough
 
     with Store.open(url) as other:
-        monkeypatch.setattr(database_postgres, "WAIT", 0.2)
+        monkeypatch.setattr(postgres, "POSTGRES_WAIT", 0.2)
         with Store.open(url) as hanging:
             with pytest.raises(StateError, match=r"was lost|could not be used \(25P03\)"):
                 hang(hanging, other)
@@ -216,6 +215,6 @@ def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> No
 
 def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "prirec.recommender.database_postgres")
+    monkeypatch.delitem(sys.modules, "prirec.recommender.postgres")
     with pytest.raises(UsageError, match=r"prirec\[recommender\]"):
         Store.open("postgresql://host/database")

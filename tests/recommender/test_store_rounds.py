@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from prirec.contract.documents import Mean, written
-from prirec.contract.log import Head
 from prirec.errors import StateError, UsageError
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.journal import ConflictError, Entry
+from prirec.protocols.journal import ConflictError, JournalEntry
 from prirec.protocols.messages import Round
 from prirec.recommender.store import Store
+from prirec.wire.documents import Mean, written
+from prirec.wire.log import Head
 from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
 
 MEAN = written(Mean(0, bytes(8)))
@@ -32,9 +32,11 @@ def kept(store: Store) -> tuple[int, int]:
 def test_a_collector_goes_through_its_stages_and_each_is_told(store: Store) -> None:
     stages = [(Stage.ENTERED, False), (Stage.AGREED, True), (Stage.OPENED, True)]
     for stage, masked in stages:
-        assert store.write(Persist(of(), stage, ONE)) == Entry(of(), stage, ONE, b"", masked)
-        assert store.write(Persist(of(), stage, ONE)) == Entry(of(), stage, ONE, b"", masked)  # again is the same
-        assert store.rounds(9) == [Entry(of(), stage, ONE, b"", masked)]
+        assert store.write(Persist(of(), stage, ONE)) == JournalEntry(of(), stage, ONE, b"", masked)
+        assert store.write(Persist(of(), stage, ONE)) == JournalEntry(
+            of(), stage, ONE, b"", masked
+        )  # again is the same
+        assert store.rounds(9) == [JournalEntry(of(), stage, ONE, b"", masked)]
         assert store.open_rounds() == ([] if stage is Stage.OPENED else [of()])
 
 

@@ -23,22 +23,19 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from prirec.data.writing import write_folder
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.codes import codes
-from prirec.engines.conducting import Conductor as ShardConductor
-from prirec.engines.cutting import Cut
-from prirec.engines.run_folder import save_run
+from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings, dump
+from prirec.data.write_folder import write_folder
+from prirec.engines.shards import Conductor as ShardConductor
+from prirec.engines.shards import Cut
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import run, set_up
-from prirec.evaluate.saved_run import to_run
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import found
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
-from prirec.settings_file import dump
+from prirec.engines.train import make_engine
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.protocols.terms import codes
+from prirec.recommender import campaign as rules
+from prirec.recommender.conductor import Conductor, Pace
+from prirec.recommender.operator import found
+from prirec.simulate.saved_runs import save_run, to_run
+from prirec.simulate.setup import run, set_up
 from support import deployment as deployments
 from support.cities import (
     SMALL_FM,
@@ -183,7 +180,7 @@ def deployment(*, https: bool) -> dict[str, str]:
             agents = agents_of(made, lambda person: Direct(made.store, person.membership().name))
             conductor = Conductor(made.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"))
             asyncio.run(run_campaign(made, [agent for agent, _ in agents.values()], conductor))
-        progress = rules.read(made.store.progress())
+        progress = rules.read_progress(made.store.progress())
         entries = [(entry.entry.subject, entry.entry.document) for entry in made.store.entries(0)]
         linear = [person.model(progress.charter) for _, person in sorted(made.people.items())]
         return {

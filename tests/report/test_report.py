@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.data.city import CityPlan, make_city
+from prirec.config import dump, load
 from prirec.data.dataset import Dataset
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
-from prirec.evaluate.comparison import Contender, Entry, compare
-from prirec.evaluate.metrics import Quality
 from prirec.evaluate.report import Advice, AdviceLine, write_report
-from prirec.protocols.reasons import Reason
-from prirec.settings_file import dump, load
+from prirec.metrics import Quality
+from prirec.protocols.prediction import Reason
+from prirec.simulate.compare import Contender, Entry, compare
 
 HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}

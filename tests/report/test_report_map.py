@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.evaluate.reporting.city_map import MOST, WIDTH, City, colours_of, draw_map, frame_of
-from prirec.geography import haversine_km
+from prirec.evaluate.plots import MOST, WIDTH, City, colours_of, draw_map, frame_of
+from prirec.util.geography import haversine_km
 
 
 def city(homes: np.ndarray, *, places: np.ndarray | None = None, cohort: np.ndarray | None = None) -> City:

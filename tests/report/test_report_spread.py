@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.evaluate.metrics import auc, auc_of_few
 from prirec.evaluate.spread import Crowd, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
 from prirec.features.samples import Records, Samples
+from prirec.metrics import auc, auc_of_few
 
 RECORD = st.tuples(st.integers(0, 3), st.sampled_from([-1, 1]), st.integers(-2, 2))
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from prirec.contract.wire import Claim, Enrolment, Session, SignedClaim, SignedEnrolment
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender import auth
+from prirec.recommender import endpoints
 from prirec.recommender.answers import RefusedError
-from prirec.recommender.auth import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Doorkeeper
+from prirec.recommender.endpoints import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Doorkeeper
 from prirec.sharing.keys import SigningKey
+from prirec.wire.http import Claim, Enrolment, Session, SignedClaim, SignedEnrolment
 
 DEPLOYMENT, KEY = bytes(range(16)), b"\5" * 32
 ME, OTHER = SigningKey(b"\1" * 32), SigningKey(b"\2" * 32)
@@ -122,7 +122,7 @@ def test_a_claim_that_is_shown_to_another_worker_gives_no_newer_token(door: Door
 def test_answered_challenges_are_forgotten_when_they_could_not_be_answered_any_more(
     door: Doorkeeper, clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auth, "MOST_ANSWERED", 3)
+    monkeypatch.setattr(endpoints, "MOST_ANSWERED", 3)
     challenges = [door.challenge() for _ in range(4)]
     for challenge in challenges[:3]:
         claimed(door, claim(challenge))
@@ -187,7 +187,7 @@ def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Doorkeepe
 
 
 def test_checked_tokens_do_not_pile_up(door: Doorkeeper, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "MOST_CHECKED", 10)
+    monkeypatch.setattr(endpoints, "MOST_CHECKED", 10)
     tokens = [shown(door.session(bytes([at]) * 32, made=int(clock())).token) for at in range(100)]
     for at, token in enumerate(tokens):
         assert door.name(token) == bytes([at]) * 32

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prirec.contract.wire import Letter
 from prirec.errors import StateError
-from prirec.recommender import desk as desks
+from prirec.recommender import mailbox as desks
 from prirec.recommender.answers import RefusedError
-from prirec.recommender.desk import MOST_AT_ONCE, MOST_PARCELS, Desk
+from prirec.recommender.mailbox import MOST_AT_ONCE, MOST_PARCELS, Mailbox
 from prirec.recommender.store import Store
+from prirec.wire.http import Letter
 from support.desks import Watched, opened
 from support.patience import PATIENT
 from support.services import Site
@@ -28,7 +28,7 @@ def store(site: Site) -> Any:
         yield opened_
 
 
-async def held_up(store: Watched, desk: Desk) -> "asyncio.Future[Any]":
+async def held_up(store: Watched, desk: Mailbox) -> "asyncio.Future[Any]":
     """One errand, in the middle of whose commit the clerk is held up."""
     store.gate.clear()
     store.inside.clear()

@@ -10,10 +10,10 @@ from time import monotonic, sleep
 
 import pytest
 
-from prirec.contract.wire import Mail
 from prirec.protocols.codec import encode
 from prirec.recommender import connections
 from prirec.recommender.limits import Limits, Rate
+from prirec.wire.http import Mail
 from support.services import OPEN, Served, Site, handed_in, refusal, served
 
 FEW = Rate(0.01, 2)

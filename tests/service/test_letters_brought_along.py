@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prirec.contract.wire import MOST_LETTERS, Letter
-from prirec.recommender import desk as desks
-from prirec.recommender.desk import MOST_PARCELS, Desk
-from prirec.recommender.outbox import Wake
+from prirec.recommender import mailbox as desks
+from prirec.recommender.conductor import Wake
+from prirec.recommender.mailbox import MOST_PARCELS, Bundle, Mailbox, Parcel, Poll
 from prirec.recommender.store import Store
-from prirec.recommender.waiting import Bundle, Parcel, Poll
+from prirec.wire.http import MOST_LETTERS, Letter
 from support.desks import Watched, opened
 from support.patience import PATIENT
 from support.services import Site
@@ -39,7 +38,7 @@ def send(
     return sent
 
 
-async def waited(desk: Desk, who: int, *, after: int = 0) -> "asyncio.Task[list[bytes]]":
+async def waited(desk: Mailbox, who: int, *, after: int = 0) -> "asyncio.Task[list[bytes]]":
     """A device that has asked, found nothing, and waits."""
     begun = asyncio.Event()
 
@@ -164,7 +163,7 @@ steps = st.lists(
 def test_everyone_gets_every_letter_once_and_in_order(script: list[tuple[str, list[int]]]) -> None:
     got, sent = {who: list[Letter]() for who in range(3)}, list[tuple[bytes, Letter]]()
 
-    async def follow(desk: Desk, who: int) -> None:
+    async def follow(desk: Mailbox, who: int) -> None:
         after = got[who][-1].number if got[who] else 0
         with desk.waiting(name(who), after=after, seconds=0.02) as poll:
             found = await desk.ask(name(who), [], after=after)

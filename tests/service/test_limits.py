@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.recommender.answers import RefusedError
-from prirec.recommender.kept import Kept
+from prirec.recommender.endpoints import Kept
 from prirec.recommender.limits import Buckets, Hold, Rate, Room, Turns, neighbourhood
 from support.patience import PATIENT
 

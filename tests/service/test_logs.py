@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prirec.errors import StateError
-from prirec.recommender import logs
+from prirec.recommender import observability
 
 CANARY = "canary-7d1f"
 
@@ -18,13 +18,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Any:
     caplog.set_level(logging.DEBUG)
 
     def written() -> list[dict[str, Any]]:
-        return [json.loads(logs.Lines().format(record)) for record in caplog.records]
+        return [json.loads(observability.Lines().format(record)) for record in caplog.records]
 
     return written
 
 
 def test_an_event_is_one_line_with_its_numbers(lines: Any) -> None:
-    logs.note("serving", port=8443, host="0.0.0.0")  # noqa: S104
+    observability.note("serving", port=8443, host="0.0.0.0")  # noqa: S104
     (line,) = lines()
     assert line.pop("time").endswith("+00:00")
     assert line == {"level": "info", "event": "serving", "port": 8443, "host": "0.0.0.0"}  # noqa: S104
@@ -45,7 +45,7 @@ def test_an_error_of_anybody_elses_is_told_without_its_text(lines: Any) -> None:
     try:
         int(CANARY)
     except ValueError as error:
-        logs.failure("an answer failed", error, route="/v1/mail")
+        observability.failure("an answer failed", error, route="/v1/mail")
     (line,) = lines()
     assert (line["error"], line["route"]) == ("ValueError", "/v1/mail")
     assert line["at"][0].endswith("test_an_error_of_anybody_elses_is_told_without_its_text")
@@ -53,7 +53,7 @@ def test_an_error_of_anybody_elses_is_told_without_its_text(lines: Any) -> None:
 
 
 def test_an_error_of_the_programs_own_says_what_to_do(lines: Any) -> None:
-    logs.failure("the store failed", StateError("store does not fit on the disk any more"))
+    observability.failure("the store failed", StateError("store does not fit on the disk any more"))
     assert lines()[0]["problem"] == "store does not fit on the disk any more"
 
 
@@ -65,13 +65,13 @@ def test_what_a_conductor_tells_is_told_without_what_is_empty(lines: Any) -> Non
         refused: int = 0
         problem: str = ""
 
-    logs.told(Told("ended", survivors=99))
+    observability.told(Told("ended", survivors=99))
     (line,) = lines()
     assert {name: line[name] for name in line.keys() - {"time", "level"}} == {"event": "ended", "survivors": 99}
 
 
 def test_whatever_is_logged_goes_through_such_lines() -> None:
-    configuration = logs.configuration()
+    configuration = observability.configuration()
     assert configuration["root"]["handlers"] == ["lines"]
     assert list(configuration["handlers"]) == ["lines"]
     assert configuration["handlers"]["lines"]["formatter"] == "lines"

@@ -6,12 +6,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from prirec.contract.documents import Line, Mean, written
-from prirec.contract.wire import MOST_LETTERS, Done, Mail, Post
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender.store_mail import MOST_SAID
+from prirec.recommender.store import MOST_SAID
+from prirec.wire.documents import Line, Mean, written
+from prirec.wire.http import MOST_LETTERS, Done, Mail, Post
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
 

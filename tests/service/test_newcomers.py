@@ -9,9 +9,8 @@ import pytest
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender.answers import RefusedError
-from prirec.recommender.auth import Doorkeeper
+from prirec.recommender.endpoints import Doorkeeper, Newcomers
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.newcomers import Newcomers
 from support.services import OPEN, Phone, Served, Site, refusal, served
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY
 

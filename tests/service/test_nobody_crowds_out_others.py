@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from prirec.contract.documents import address
-from prirec.contract.wire import Mail
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender import auth, connections
+from prirec.recommender import connections, endpoints
 from prirec.recommender.answers import PIECE, Packed
+from prirec.recommender.endpoints import Sorted, Sorter
 from prirec.recommender.limits import LARGE, Rate
-from prirec.recommender.sorting import Sorted, Sorter
 from prirec.recommender.store import Store
+from prirec.wire.documents import address
+from prirec.wire.http import Mail
 from support.services import OPEN, Phone, Process, Served, Site, handed_in, line, refusal, served
 from support.stores import IDENTITY, of
 
@@ -203,7 +203,7 @@ def test_readers_do_not_wait_behind_those_who_enrol(service: Served) -> None:
 
 
 def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "MOST_ANSWERED", 2)
+    monkeypatch.setattr(endpoints, "MOST_ANSWERED", 2)
     stranger, bob = service.phone(1, enrolled=False), service.phone(2)
     for _ in range(5):
         claim = encode(stranger.claim(stranger.challenge()))

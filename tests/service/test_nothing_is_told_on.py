@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from prirec.contract.wire import Mail
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Box, Boxes
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
+from prirec.wire.http import Mail
 from support.services import Phone, Process, Site, refusal
 from support.stores import IDENTITY, invite, of
 

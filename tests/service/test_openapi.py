@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
-from prirec.contract.wire import MEDIA, Claim, Enrolment, Mail, SignedClaim, SignedEnrolment
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Box, Boxes, Round
 from prirec.recommender.service import ROUTES
+from prirec.wire.http import MEDIA, Claim, Enrolment, Mail, SignedClaim, SignedEnrolment
 from support.services import Served
 from support.stores import DEPLOYMENT, IDENTITY
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prirec.contract.documents import Mean, written
-from prirec.contract.log import Head, Page
-from prirec.contract.wire import Hello
 from prirec.recommender.service import ROUTES
+from prirec.wire.documents import Mean, written
+from prirec.wire.http import Hello
+from prirec.wire.log import Head, Page
 from support.services import Served, good, refusal
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, signed
 

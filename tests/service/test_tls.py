@@ -42,15 +42,15 @@ def test_without_tls_there_is_no_answer(service: Served) -> None:
 def test_a_server_by_another_name_or_of_another_authority_is_not_believed(service: Served, tmp_path: Path) -> None:
     with socket.create_connection(("127.0.0.1", service.port)) as plain, pytest.raises(ssl.SSLCertVerificationError):
         service.site.trust.wrap_socket(plain, server_hostname="other.example")
-    tls.authority("another", now=datetime.now(UTC)).write(tmp_path / "other.pem", tmp_path / "other.key")
+    tls.new_authority("another", now=datetime.now(UTC)).write(tmp_path / "other.pem", tmp_path / "other.key")
     stranger = ssl.create_default_context(cafile=tmp_path / "other.pem")
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(f"https://127.0.0.1:{service.port}/healthz", verify=stranger, trust_env=False)
 
 
 def test_a_server_certificate_signs_no_others() -> None:
-    authority = tls.authority("a city", now=NOW)
-    server = x509.load_pem_x509_certificate(tls.server(authority, hosts=["a.example"], now=NOW).certificate)
+    authority = tls.new_authority("a city", now=NOW)
+    server = x509.load_pem_x509_certificate(tls.server_certificate(authority, hosts=["a.example"], now=NOW).certificate)
     signer = x509.load_pem_x509_certificate(authority.certificate)
     server.verify_directly_issued_by(signer)
     constraints = [one.extensions.get_extension_for_class(x509.BasicConstraints).value for one in (server, signer)]
@@ -60,7 +60,9 @@ def test_a_server_certificate_signs_no_others() -> None:
 
 def test_names_and_addresses_are_what_was_asked_for() -> None:
     hosts = ["a.example", "my_host", "123456789012", "xn--mnster-3ya.example", "192.0.2.7", "2001:db8::7"]
-    made = x509.load_pem_x509_certificate(tls.server(tls.authority("x", now=NOW), hosts=hosts, now=NOW).certificate)
+    made = x509.load_pem_x509_certificate(
+        tls.server_certificate(tls.new_authority("x", now=NOW), hosts=hosts, now=NOW).certificate
+    )
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(name.value) for name in names] == hosts
     assert made.not_valid_before_utc < NOW < made.not_valid_after_utc
@@ -83,24 +85,24 @@ ODD = [
 @pytest.mark.parametrize("hosts", [[], *([one] for one in ODD), ["a.example", "[::1]"], ["x" * 64], ["a." * 127 + "a"]])
 def test_a_server_without_a_name_that_a_certificate_can_hold_is_refused(hosts: list[str]) -> None:
     with pytest.raises(UsageError):
-        tls.server(tls.authority("x", now=NOW), hosts=hosts, now=NOW)
+        tls.server_certificate(tls.new_authority("x", now=NOW), hosts=hosts, now=NOW)
 
 
 def test_keys_are_their_owners_alone_do_not_print_and_are_not_overwritten(tmp_path: Path) -> None:
-    pair = tls.authority("x", now=NOW)
+    pair = tls.new_authority("x", now=NOW)
     pair.write(tmp_path / "one.pem", tmp_path / "one.key")
     assert stat.S_IMODE((tmp_path / "one.key").stat().st_mode) == 0o600
     assert b"PRIVATE KEY" in pair.key
     assert "PRIVATE KEY" not in repr(pair)
     with pytest.raises(UsageError, match=r"one\.key"):
-        tls.authority("y", now=NOW).write(tmp_path / "two.pem", tmp_path / "one.key")
+        tls.new_authority("y", now=NOW).write(tmp_path / "two.pem", tmp_path / "one.key")
     assert (tmp_path / "one.key").read_bytes() == pair.key
 
 
 def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
     authority = tls.Pair((site.folder / "authority.pem").read_bytes(), b"nothing")
     with pytest.raises(StateError):
-        tls.server(authority, hosts=["a.example"], now=NOW)
+        tls.server_certificate(authority, hosts=["a.example"], now=NOW)
     for certificate, key in (
         ("server.pem", "authority.key"),
         ("absent.pem", "server.key"),

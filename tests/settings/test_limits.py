@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from prirec import settings_check, settings_file
-from prirec.engines.codes import codes
+from prirec import config
+from prirec.config import ROUNDS, check
 from prirec.errors import PolicyError, UsageError
-from prirec.settings import ROUNDS
-from prirec.settings_check import check
+from prirec.protocols.terms import codes
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 
 INF, NAN = float("inf"), float("nan")
@@ -97,12 +96,12 @@ NO_PARTS = "the parts of the privacy budget must be between 0 and 1000000, and o
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BEYOND.items() for value in values])
 def test_a_value_beyond_its_limit_is_refused_by_name(name, value):
     with pytest.raises(UsageError, match=f"^{re.escape(name)} "):
-        settings_file.load(changes={name: value})
+        config.load(changes={name: value})
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WITHIN.items() for value in values])
 def test_a_value_at_its_limit_is_accepted(name, value):
-    settings_file.load(changes={name: value})
+    config.load(changes={name: value})
 
 
 @pytest.mark.parametrize("preset", ["private", "rounds"])
@@ -111,19 +110,19 @@ def test_a_value_at_its_limit_is_accepted(name, value):
 )
 def test_parts_that_no_budget_can_have_are_refused(preset, changes):
     with pytest.raises(UsageError, match=f"^{NO_PARTS}$"):
-        settings_file.load(changes={"preset": preset, **changes})
+        config.load(changes={"preset": preset, **changes})
 
 
 def test_without_dynamic_features_the_part_of_popularity_is_no_part():
     without = {"features.dynamic": False, "privacy.mixing": 0.0, "privacy.interaction": 0.0}
     with pytest.raises(PolicyError, match="each need a part"):
-        settings_file.load(changes=without)
+        config.load(changes=without)
     with pytest.raises(UsageError, match=f"^{NO_PARTS}$"):
-        settings_file.load(changes={"features.dynamic": False, "privacy.popularity": -1.0})
+        config.load(changes={"features.dynamic": False, "privacy.popularity": -1.0})
 
 
 def test_no_limit_is_left_untested():
-    limited = {words if words == NO_PARTS else words.split(" ")[0] for _, words in settings_check._limits(ROUNDS)}
+    limited = {words if words == NO_PARTS else words.split(" ")[0] for _, words in config._limits(ROUNDS)}
     assert limited == {*BEYOND, NO_PARTS}
 
 
@@ -137,7 +136,7 @@ def test_no_limit_is_left_untested():
 )  # fmt: skip
 def test_a_value_of_another_type_is_refused_by_name(name, value):
     with pytest.raises(UsageError, match=re.escape(name.rsplit(".", maxsplit=1)[-1])):
-        settings_file.load(changes={name: value})
+        config.load(changes={name: value})
 
 
 @pytest.mark.parametrize(
@@ -152,35 +151,35 @@ def test_a_value_of_another_type_is_refused_by_name(name, value):
 )
 def test_schedule_and_neighbours_must_match(changes):
     with pytest.raises(UsageError, match=r"set schedule and neighbours\.kind to match"):
-        settings_file.load(changes=changes)
+        config.load(changes=changes)
 
 
 @pytest.mark.parametrize("name", ["paper", "fm"])
 def test_only_rounds_survive_a_drop_out(name):
     with pytest.raises(UsageError, match="use rounds"):
-        settings_file.load(changes={"preset": name, "participation.dropout": 0.1})
+        config.load(changes={"preset": name, "participation.dropout": 0.1})
 
 
 @pytest.mark.parametrize("name", ["paper", "fm"])
 def test_only_rounds_learn_latent_vectors(name):
     with pytest.raises(UsageError, match="latent vectors are learnt in rounds only"):
-        settings_file.load(changes={"preset": name, "latent.dimension": 8})
+        config.load(changes={"preset": name, "latent.dimension": 8})
 
 
 def test_the_floor_is_hard():
     with pytest.raises(PolicyError, match=r"^floor must be at least 50"):
-        settings_file.load(changes={"floor": 49})
+        config.load(changes={"floor": 49})
 
 
 @pytest.mark.parametrize("floor", [50, 100, 200])
 def test_cohorts_are_at_least_as_large_as_the_floor(floor):
-    settings_file.load(changes={"floor": floor, "neighbours.size": floor})
+    config.load(changes={"floor": floor, "neighbours.size": floor})
     with pytest.raises(PolicyError, match=rf"^neighbours\.size is below the floor of {floor} "):
-        settings_file.load(changes={"floor": floor, "neighbours.size": floor - 1})
+        config.load(changes={"floor": floor, "neighbours.size": floor - 1})
 
 
 def test_the_papers_schedule_opens_no_sum_to_the_recommender_that_a_floor_would_guard():
-    settings_file.load(changes={"preset": "paper", "floor": 1})
+    config.load(changes={"preset": "paper", "floor": 1})
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_a_ring_that_cannot_hold_its_sums_is_refused_before_anything_is_learnt(r
 def test_what_no_engine_could_honour_is_refused_with_the_settings(changes):
     """Found out only after the data were read, it costs the time that reading took; or it is never found out."""
     with pytest.raises(UsageError):
-        settings_file.load(changes=changes)
+        config.load(changes=changes)
 
 
 def test_checks_hold_for_settings_built_in_code():

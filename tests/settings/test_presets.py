@@ -3,12 +3,10 @@
 import msgspec
 import pytest
 
-from prirec import settings_file
+from prirec import config
+from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, check, preset
 from prirec.errors import UsageError
-from prirec.privacy.budget import planned
-from prirec.privacy.plan import Kind
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, preset
-from prirec.settings_check import check
+from prirec.privacy.plan import Kind, planned
 from support.cities import change
 
 PRESETS = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
@@ -16,17 +14,15 @@ PRESETS = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_loads_passes_every_check_and_knows_its_name(name):
-    assert (
-        preset(name) == settings_file.load(base=name) == settings_file.load(changes={"preset": name}) == PRESETS[name]
-    )
+    assert preset(name) == config.load(base=name) == config.load(changes={"preset": name}) == PRESETS[name]
     assert check(PRESETS[name]) is PRESETS[name]
     assert PRESETS[name].preset == name
 
 
 def test_private_is_where_one_starts(tmp_path):
     (tmp_path / "s.toml").write_text("seed = 3\n")
-    assert settings_file.load() == PRIVATE
-    assert settings_file.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
+    assert config.load() == PRIVATE
+    assert config.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
 
 
 def test_rounds_are_what_sections_say_of_themselves():
@@ -60,7 +56,7 @@ def test_all_that_private_sums_comes_to_its_epsilon_and_not_more(people, changes
 @pytest.mark.parametrize("name", ["Paper", "", "none", 3])
 def test_an_unknown_preset_is_refused_with_the_names_there_are(name):
     with pytest.raises(UsageError, match="there are paper, rounds, private and fm"):
-        settings_file.load(changes={"preset": name})
+        config.load(changes={"preset": name})
 
 
 def test_the_paper_preset_is_the_papers_own_schedule():

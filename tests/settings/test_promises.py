@@ -2,10 +2,9 @@
 
 import pytest
 
-from prirec import settings_file
+from prirec import config
+from prirec.config import FM, PAPER, PRIVATE, ROUNDS, _promises, check
 from prirec.errors import PolicyError
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS
-from prirec.settings_check import _promises, check
 from support.cities import change
 
 BUDGET = {"epsilon_per_user": 1.0}
@@ -74,9 +73,9 @@ def test_no_promise_is_left_untested():
 def test_a_promise_is_held_to_in_a_file_and_in_changes_too(tmp_path):
     (tmp_path / "s.toml").write_text('preset = "private"\n[popularity]\nmechanism = "plain"\n')
     for ask in (
-        lambda: settings_file.load(tmp_path / "s.toml"),
-        lambda: settings_file.load(changes={"popularity.mechanism": "plain"}),
-        lambda: settings_file.loads((tmp_path / "s.toml").read_text()),
+        lambda: config.load(tmp_path / "s.toml"),
+        lambda: config.load(changes={"popularity.mechanism": "plain"}),
+        lambda: config.loads((tmp_path / "s.toml").read_text()),
     ):
         with pytest.raises(PolicyError, match="not within that budget"):
             ask()
@@ -84,6 +83,6 @@ def test_a_promise_is_held_to_in_a_file_and_in_changes_too(tmp_path):
 
 def test_a_preset_of_a_file_that_is_made_private_keeps_privates_promise(tmp_path):
     (tmp_path / "s.toml").write_text('preset = "rounds"\n[stopping]\npatience = 2\n')
-    assert settings_file.load(tmp_path / "s.toml").stopping.patience == 2
+    assert config.load(tmp_path / "s.toml").stopping.patience == 2
     with pytest.raises(PolicyError, match="early stopping"):
-        settings_file.load(tmp_path / "s.toml", changes={"preset": "private"})
+        config.load(tmp_path / "s.toml", changes={"preset": "private"})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.sharing.additive import combine, split
+from prirec.sharing.secret_sharing import additive_combine, additive_split
 from support.patience import PATIENT
 
 QUARTER = 2**62  # {0, 1, 2, 3} · 2^62 is closed under addition in Z_2^64: it is Z_4
@@ -34,7 +34,7 @@ def distances(*, own: int, parties: tuple[int, ...], pads: np.ndarray = EVERY_PA
     """Between what these parties see of one secret in Z_4 and of another, over all pads, for all pairs of secrets."""
     views = []
     for secret in Z4:
-        shares = split(np.full(pads.shape[1], secret), pads=pads, own=own)
+        shares = additive_split(np.full(pads.shape[1], secret), pads=pads, own=own)
         views.append(distribution(shares[list(parties)]))
     return {total_variation(one, other) for one, other in combinations(views, 2)}
 
@@ -49,8 +49,8 @@ def test_two_of_three_see_the_same_whatever_the_secret_is(own, parties):
 def test_all_three_together_know_the_secret(own):
     assert distances(own=own, parties=(0, 1, 2)) == {Fraction(1)}
     for secret in Z4:
-        shares = split(np.full(EVERY_PAD.shape[1], secret), pads=EVERY_PAD, own=own)
-        assert (combine(shares) == secret).all()
+        shares = additive_split(np.full(EVERY_PAD.shape[1], secret), pads=EVERY_PAD, own=own)
+        assert (additive_combine(shares) == secret).all()
 
 
 def test_pads_used_for_two_parties_at_once_are_noticed():
@@ -62,7 +62,7 @@ def test_pads_used_for_two_secrets_at_once_are_noticed():
     """The owner's rows of two secrets under the same pads differ by the difference of the secrets."""
     views = []
     for secrets in ((Z4[0], Z4[0]), (Z4[0], Z4[1])):
-        rests = [split(np.full(16, secret), pads=EVERY_PAD, own=0)[0] for secret in secrets]
+        rests = [additive_split(np.full(16, secret), pads=EVERY_PAD, own=0)[0] for secret in secrets]
         views.append(distribution(np.array(rests)))
     assert total_variation(*views) == 1
 
@@ -72,9 +72,9 @@ def test_partial_sums_say_nothing_beyond_the_sum():
     every = np.array(list(product(Z4, repeat=6)), dtype=np.uint64).T  # (6, 4096)
     views: dict[int, list[dict[tuple[int, ...], Fraction]]] = {}
     for secrets in product(Z4, repeat=3):
-        shares = [split(np.full(4096, w), pads=every[2 * f : 2 * f + 2], own=f) for f, w in enumerate(secrets)]
+        shares = [additive_split(np.full(4096, w), pads=every[2 * f : 2 * f + 2], own=f) for f, w in enumerate(secrets)]
         partial_sums = np.sum(shares, axis=0, dtype=np.uint64)
-        views.setdefault(int(combine(partial_sums)[0]), []).append(distribution(partial_sums))
+        views.setdefault(int(additive_combine(partial_sums)[0]), []).append(distribution(partial_sums))
     assert set(views) == {int(w) for w in Z4}
     assert all(seen == of_one_sum[0] for of_one_sum in views.values() for seen in of_one_sum)
 
@@ -94,10 +94,10 @@ def ring_rows(draw):
 @given(ring_rows())
 def test_shares_add_up_to_the_secret_in_any_order(drawn):
     (secret, pads), own = (drawn[0][0], drawn[0][1:]), drawn[1]
-    shares = split(secret, pads=pads, own=own)
+    shares = additive_split(secret, pads=pads, own=own)
     assert shares.dtype == secret.dtype
-    assert combine(shares).tobytes() == combine(shares[::-1]).tobytes() == secret.tobytes()
-    assert combine(shares).dtype == secret.dtype
+    assert additive_combine(shares).tobytes() == additive_combine(shares[::-1]).tobytes() == secret.tobytes()
+    assert additive_combine(shares).dtype == secret.dtype
 
 
 @PATIENT
@@ -105,7 +105,7 @@ def test_shares_add_up_to_the_secret_in_any_order(drawn):
 def test_the_others_get_their_pads_untouched_and_nothing_given_changes(drawn):
     rows, own = drawn
     before = rows.copy()
-    shares = split(rows[0], pads=rows[1:], own=own)
+    shares = additive_split(rows[0], pads=rows[1:], own=own)
     assert (np.delete(shares, own, axis=0) == rows[1:]).all()
     shares += shares.dtype.type(1)
     assert (rows == before).all()
@@ -115,7 +115,7 @@ def test_the_others_get_their_pads_untouched_and_nothing_given_changes(drawn):
 def test_the_share_that_the_owner_keeps_reaches_both_ends_of_the_ring(dtype):
     top = np.iinfo(dtype).max
     secret, pads = np.array([5, 5], dtype=dtype), np.array([[5, 6]], dtype=dtype)
-    assert split(secret, pads=pads, own=0)[0].tolist() == [0, top]
+    assert additive_split(secret, pads=pads, own=0)[0].tolist() == [0, top]
 
 
 WORDS = np.zeros(3, dtype=np.uint64)
@@ -137,16 +137,16 @@ PADS = np.zeros((2, 3), dtype=np.uint64)
 )
 def test_what_is_not_a_vector_and_its_pads_in_one_ring_is_refused(secret, pads):
     with pytest.raises(UsageError):
-        split(secret, pads=pads, own=0)
+        additive_split(secret, pads=pads, own=0)
 
 
 @pytest.mark.parametrize("own", [-1, 3])
 def test_an_owner_who_is_not_a_party_is_refused(own):
     with pytest.raises(UsageError, match="one of 3 parties"):
-        split(WORDS, pads=PADS, own=own)
+        additive_split(WORDS, pads=PADS, own=own)
 
 
 @pytest.mark.parametrize("shares", [WORDS, PADS[:0], PADS.astype(np.int64), PADS.astype(np.uint8)])
 def test_what_is_not_rows_of_shares_is_refused(shares):
     with pytest.raises(UsageError):
-        combine(shares)
+        additive_combine(shares)

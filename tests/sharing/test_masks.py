@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.sharing.additive import split
 from prirec.sharing.masks import SEED, stretch
+from prirec.sharing.secret_sharing import additive_split
 from support.patience import FEW, PATIENT
 from vectors import reference
 
@@ -85,7 +85,7 @@ def mask_bytes(count: int) -> np.ndarray:
 def share_bytes(count: int) -> np.ndarray:
     """The row that the owner keeps, of a secret that is as far from uniform as can be."""
     pads = stretch(os.urandom(SEED), 2 * (count // 8)).reshape(2, -1)
-    return split(np.zeros(count // 8, dtype=np.uint64), pads=pads, own=1)[1].view(np.uint8)
+    return additive_split(np.zeros(count // 8, dtype=np.uint64), pads=pads, own=1)[1].view(np.uint8)
 
 
 def biased(stream: np.ndarray, *, value: int, by: float) -> np.ndarray:

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from prirec import settings_file
-from prirec.data.city import CityPlan, koubei_size, make_city
+from prirec import config
+from prirec.data.synthetic import CityPlan, koubei_size, make_city
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import Setup, set_up
+from prirec.engines.train import make_engine
+from prirec.simulate.setup import Setup, set_up
 
 pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("full size")]
 PRESETS = {"rounds": 89, "private": 88}  # with how many features: popularity has three columns, or two with noise
@@ -20,14 +20,14 @@ WIDE = {"data.keep": "all", "features.words": 64}
 ONE_RUN = """
 import json, resource, sys
 import numpy as np
-from prirec import settings_file
-from prirec.data.city import CityPlan, make_city
-from prirec.evaluate.experiment import run, set_up
+from prirec import config
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.simulate.setup import run, set_up
 plan = CityPlan(**json.loads(sys.argv[1]))
 city = make_city(plan, np.random.Generator(np.random.PCG64(0)))
 made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 wide = {"data.keep": "all", "features.words": 64, "iterations": 8}
-settings = settings_file.load(changes={"preset": sys.argv[2], **wide})
+settings = config.load(changes={"preset": sys.argv[2], **wide})
 outcome = run(set_up(city, settings))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 print(json.dumps({"city": made, "run": peak, "features": outcome.setup.samples.features, "auc": outcome.quality.auc}))
@@ -44,12 +44,12 @@ def gigabytes(preset: str, **plan: float) -> dict[str, float]:
 
 @cache
 def koubei(preset: str) -> Setup:
-    settings = settings_file.load(changes={"preset": preset, **WIDE})
+    settings = config.load(changes={"preset": preset, **WIDE})
     return set_up(make_city(koubei_size(), np.random.default_rng(0)), settings)
 
 
 def after(setup: Setup, *, engine: str, threads: int, changes: dict[str, object]) -> State:
-    settings = settings_file.load(changes={**WIDE, **changes, "iterations": 2})
+    settings = config.load(changes={**WIDE, **changes, "iterations": 2})
     state = start(setup.samples, settings)
     motor = make_engine(engine, setup.samples, settings, threads=threads)
     for _ in range(2):
@@ -99,7 +99,7 @@ def test_a_million_people_and_ten_million_interactions_need_less_than_eight_giga
 def test_the_papers_schedule_gives_the_oracles_bits_on_a_city_of_a_thousand() -> None:
     city = make_city(CityPlan(people=1000, places=600, records=12_000), np.random.default_rng(1))
     for changes in ({"preset": "paper"}, {"preset": "paper", "neighbours.kind": "random"}):
-        setup = set_up(city, settings_file.load(changes={**WIDE, **changes}))
+        setup = set_up(city, config.load(changes={**WIDE, **changes}))
         plain, local = (after(setup, engine=name, threads=1, changes=changes) for name in ("plain", "local"))
         assert plain.linear.tobytes() == local.linear.tobytes()
         assert plain.interaction.tobytes() == local.interaction.tobytes()

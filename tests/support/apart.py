@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
-from prirec.data.writing import write_folder
-from prirec.engines.conducting import Together
-from prirec.evaluate.apart import Apart
-from prirec.evaluate.apart_conducting import CityApart, Preparing
-from prirec.settings import Settings
+from prirec.data.write_folder import write_folder
+from prirec.engines.shards import Together
+from prirec.simulate.partitioned import Apart, CityApart, Preparing
 
 
 def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:

@@ -5,21 +5,19 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Charter, Edition, read
 from prirec.engines import local
-from prirec.engines.noise import Where
+from prirec.engines.participation import NoiseKey
 from prirec.engines.state import State, start
-from prirec.evaluate.counting import noisy_sums
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.privacy.post_processing import POPULARITY, own_part
-from prirec.privacy.posterior import prior_of
+from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols import noise
-from prirec.protocols.secure_sum import member
-from prirec.recommender import progress as rules
-from prirec.recommender.catalogue import Catalogue
+from prirec.protocols import member, noise
+from prirec.recommender import campaign as rules
+from prirec.recommender.release import Catalogue
+from prirec.simulate.popularity import noisy_sums
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Charter, Edition, read
 from support.deployment import Deployment, Entropy
 
 
@@ -27,7 +25,7 @@ def campaign_of(deployment: Deployment) -> Campaign:
     """As the store knows it when it is over."""
     held = deployment.store.progress()
     assert held is not None
-    progress = rules.read(held)
+    progress = rules.read_progress(held)
     charter = read(Charter, deployment.store.document(progress.charter), name=progress.charter)
     return Campaign.of(charter, read(Edition, deployment.store.document(progress.edition), name=progress.edition))
 
@@ -56,7 +54,7 @@ def simulated(
     """All rounds of the campaign by the fast engine, with the devices' own shares in the place of simulated noise."""
     settings, cohort = campaign.settings, local.cohort_numbers(samples, campaign.settings)
 
-    def shares(wanted: int, count: int, *, rostered: int, where: Where, **rest: object) -> np.ndarray:
+    def shares(wanted: int, count: int, *, rostered: int, where: NoiseKey, **rest: object) -> np.ndarray:
         kind, t = str(where[0]), int(where[1])
         at = 1 + 2 * t - (kind == "linear")  # a device draws for visits, then in each round to mix and to learn
         terms = _terms(campaign, samples, kind)

@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from prirec.contract import wire
-from prirec.contract.log import SignedEntry
 from prirec.device.client import AwayError
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.sorting import Sorter
+from prirec.recommender.endpoints import Sorter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
+from prirec.wire import http
+from prirec.wire.log import SignedEntry
 from support.mishaps import KilledError, Luck
 
 LIMIT = 2**24  # bytes of a request
@@ -56,20 +56,20 @@ class BadLine:
         self._answer()
         return body
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         for body in messages:
             self._tap(self._name, body)
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
         self._store.throw_away(self._name, after)
-        letters, entries = self._store.letters(self._name, after, wire.MOST_LETTERS), self._store.head().length
+        letters, entries = self._store.letters(self._name, after, http.MOST_LETTERS), self._store.head().length
         self._answer()
-        return _read(wire.Post(tuple(self._carried(letters, after=after)), entries, refused))
+        return _read(http.Post(tuple(self._carried(letters, after=after)), entries, refused))
 
     def _hand_in(self, messages: Sequence[bytes], *, after: int, wait: int) -> tuple[str, ...]:
         """As the service does: what does not belong is refused, and the rest is for the collector to judge."""
-        asked = wire.read_request(encode(wire.Mail(tuple(messages), after, wait)), limit=LIMIT)
-        assert isinstance(asked, wire.Mail)
+        asked = http.read_request(encode(http.Mail(tuple(messages), after, wait)), limit=LIMIT)
+        assert isinstance(asked, http.Mail)
         said = self._sorter.sorted(self._garbled(asked.messages), sender=self._name)
         self._air.said += messages
         return said.refused(self._store.hand_in(said.items))
@@ -89,7 +89,7 @@ class BadLine:
             now.append(luck.one_of(self._air.said))
         return luck.shuffled(now)
 
-    def _carried(self, letters: Sequence[wire.Letter], *, after: int) -> list[wire.Letter]:
+    def _carried(self, letters: Sequence[http.Letter], *, after: int) -> list[http.Letter]:
         """What arrives of the letters, in some order. Their numbers rise, as a service gives them."""
         luck, bodies = self._luck, list[bytes]()
         numbers = [letter.number for letter in letters]
@@ -104,8 +104,8 @@ class BadLine:
         if self._air.heard and luck.hits("replayed"):
             bodies.append(luck.one_of(self._air.heard))
         last = numbers[-1] if numbers else max(after, 1)
-        bodies = luck.shuffled(bodies)[: wire.MOST_LETTERS]
-        return [wire.Letter(numbers[at] if at < len(numbers) else last, body) for at, body in enumerate(bodies)]
+        bodies = luck.shuffled(bodies)[: http.MOST_LETTERS]
+        return [http.Letter(numbers[at] if at < len(numbers) else last, body) for at, body in enumerate(bodies)]
 
     def _cut(self, body: bytes) -> bytes:
         return body[: int(self._luck.rng.integers(1, len(body)))]
@@ -123,8 +123,8 @@ class BadLine:
             raise KilledError
 
 
-def _read(post: wire.Post) -> wire.Post:
-    answer = wire.read_answer(encode(post), limit=LIMIT)
-    if not isinstance(answer, wire.Post):
+def _read(post: http.Post) -> http.Post:
+    answer = http.read_answer(encode(post), limit=LIMIT)
+    if not isinstance(answer, http.Post):
         raise PeerError  # pragma: no cover
     return answer

@@ -6,24 +6,20 @@ from hashlib import sha256
 
 import numpy as np
 
-from prirec.contract.campaign import Campaign, person_id
-from prirec.contract.catalogue import Known
-from prirec.contract.documents import Charter, Edition, Line
-from prirec.contract.regions import read_regions
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.engines.circles import cells_of
-from prirec.evaluate.collection import those_left
-from prirec.evaluate.counting import noisy_sums
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.features.planning import plan
+from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
-from prirec.privacy.budget import planned
-from prirec.privacy.plan import Kind
+from prirec.graph.neighbourhoods import cells_of
+from prirec.privacy.plan import Kind, planned
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.recommender.catalogue import Catalogue, regions
-from prirec.recommender.editions import Issued, charter, edition
-from prirec.settings import Settings
+from prirec.recommender.release import Catalogue, Issued, charter, edition, regions
+from prirec.simulate.popularity import noisy_sums, those_left
+from prirec.simulate.setup import Setup, set_up
 from prirec.types import RingArray
+from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.documents import Charter, Edition, Line
+from prirec.wire.regions import Known, read_regions
 from support.cities import SMALL_PRIVATE, change
 
 DEPLOYMENT, RECOMMENDER = b"\7" * 16, b"\1" * 32

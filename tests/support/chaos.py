@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.data.city import CityPlan, make_city
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.agent import DAY, Agent
 from prirec.device.ledger import PaidStore
 from prirec.device.person import Person
 from prirec.errors import StateError
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
-from prirec.recommender import conducting
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import begin, found
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
-from prirec.settings import Settings
+from prirec.recommender import campaign as rules
+from prirec.recommender import conductor
+from prirec.recommender.conductor import Conductor, Pace
+from prirec.recommender.operator import begin, found
 from support import deployment
 from support.bad_line import Air, BadLine
 from support.cities import SMALL_PRIVATE, change
@@ -148,7 +147,7 @@ class Chaos:
     @property
     def under_way(self) -> bool:
         held = self.store.progress()
-        return held is not None and rules.read(held).phase not in ("over", "failed")
+        return held is not None and rules.read_progress(held).phase not in ("over", "failed")
 
     async def turn(self) -> None:
         """Everyone does something, in whatever order."""
@@ -173,7 +172,7 @@ class Chaos:
                 self.conductor.tick()
         except (KilledError, StateError) as end:
             self.ended.append(str(end))
-            if isinstance(end, StateError) and conducting._passes(end):
+            if isinstance(end, StateError) and conductor._passes(end):
                 return  # it tries again
             if self.conductor is not None and self.luck.rng.random() < 0.3:
                 self.ghosts.append(self.conductor)

@@ -5,14 +5,13 @@ from typing import Any
 
 import msgspec
 
-from prirec.engines.wire import Wire
+from prirec.engines.protocol import Wire
 from prirec.errors import Fault
 from prirec.protocols.actions import Send
-from prirec.protocols.codec import bitmap, encode
+from prirec.protocols.codec import Delivered, Invited, bitmap, encode
 from prirec.protocols.meeting import graph_for
 from prirec.protocols.messages import VERSION, Delivery, Invitation, Listed, Masked, Roster
 from prirec.protocols.moves import State
-from prirec.protocols.statements import Delivered, Invited
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
 from support.rounds import RECOMMENDER, Gathering, gather, held_at, terms_of

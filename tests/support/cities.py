@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from prirec.data.city import CityPlan, make_city
+from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
 from prirec.data.dataset import Column, Dataset, Numbers, Visits, take
+from prirec.data.synthetic import CityPlan, make_city
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
-from prirec.evaluate.experiment import set_up
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
-from prirec.settings import FM, PAPER, PRIVATE, ROUNDS, Settings
+from prirec.simulate.setup import set_up
 
 
 def change(settings: Settings, **parts: Any) -> Settings:

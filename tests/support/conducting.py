@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 
 from prirec.protocols.codec import decode
-from prirec.recommender.outbox import Wake
+from prirec.recommender.conductor import Wake
 from prirec.recommender.store import Store
 
 

@@ -8,33 +8,31 @@ from pathlib import Path
 
 import numpy as np
 
-from prirec.contract import wire
-from prirec.contract.log import SignedEntry
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.data.recipe import Prepared, prepare
+from prirec.data.prepare import Prepared, prepare
 from prirec.device.agent import Agent, Patience
 from prirec.device.ledger import PaidStore
-from prirec.device.membership import Membership
 from prirec.device.person import Person
+from prirec.device.store import Membership
 from prirec.device.store import Store as DeviceStore
-from prirec.device.view import save_region
-from prirec.engines.circles import cells_of
-from prirec.engines.randomness import generator
-from prirec.evaluate.experiment import recipe
-from prirec.features.home import homes
-from prirec.features.planning import plan
+from prirec.device.sync import save_region
+from prirec.features.encoding import plan
+from prirec.features.location import homes
 from prirec.features.popularity import Popularity
 from prirec.graph.cohorts import coarse_cells
+from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
-from prirec.recommender.beginning import begin, found, publish
-from prirec.recommender.catalogue import RESOLUTION
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
-from prirec.recommender.publishing import Source
+from prirec.recommender.conductor import Conductor, Pace
+from prirec.recommender.operator import begin, found, publish
+from prirec.recommender.release import RESOLUTION, Source
 from prirec.recommender.store import Incoming, Store
-from prirec.settings import Settings
 from prirec.sharing.keys import SigningKey
+from prirec.simulate.setup import recipe
+from prirec.util.keyed_random import generator
+from prirec.wire import http
+from prirec.wire.log import SignedEntry
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
@@ -60,12 +58,12 @@ class Direct:
         assert body is not None
         return body
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
         self.store.hand_in([Incoming(decode(body).round, self.name, body) for body in messages])
         self.store.throw_away(self.name, after)
-        letters = self.store.letters(self.name, after, wire.MOST_LETTERS)
-        return wire.Post(tuple(letters), self.store.head().length)
+        letters = self.store.letters(self.name, after, http.MOST_LETTERS)
+        return http.Post(tuple(letters), self.store.head().length)
 
 
 class Entropy:

@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any
 
-from prirec.recommender.desk import Desk
 from prirec.recommender.limits import Limits
-from prirec.recommender.metrics import Metrics
+from prirec.recommender.mailbox import Mailbox
+from prirec.recommender.observability import Metrics
 from prirec.recommender.store import Incoming, Store
 
 
 @asynccontextmanager
-async def opened(store: Store, **limits: Any) -> AsyncIterator[Desk]:
-    desk = Desk(store, limits=Limits(**limits), metrics=Metrics())
+async def opened(store: Store, **limits: Any) -> AsyncIterator[Mailbox]:
+    desk = Mailbox(store, limits=Limits(**limits), metrics=Metrics())
     desk.open()
     try:
         yield desk

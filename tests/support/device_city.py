@@ -9,33 +9,25 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from prirec.contract.campaign import Campaign, person_id
-from prirec.contract.catalogue import Known, Popular
-from prirec.contract.documents import Charter, Edition, address
-from prirec.contract.regions import read_regions
+from prirec.config import Settings, dump
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Visits
-from prirec.data.recipe import Prepared, prepare
-from prirec.device.membership import Membership
-from prirec.device.person import Person
-from prirec.device.store import Store
-from prirec.device.visits import Visit
-from prirec.engines.randomness import generator
-from prirec.evaluate.collection import public_features
-from prirec.evaluate.counting import noisy_sums
-from prirec.evaluate.experiment import Setup, recipe
-from prirec.features.encoding import Encoding
-from prirec.features.planning import plan
+from prirec.data.prepare import Prepared, prepare
+from prirec.device.person import Person, Visit
+from prirec.device.store import Membership, Store
+from prirec.features.encoding import Encoding, Value, plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
-from prirec.features.told import Value
-from prirec.privacy.post_processing import POPULARITY, Shrunk, own_part, shrunk
-from prirec.privacy.posterior import Gamma, Gaussian
+from prirec.privacy.popularity_estimate import POPULARITY, Gamma, Gaussian, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.codec import encode
-from prirec.recommender.catalogue import Catalogue, regions
-from prirec.settings import Settings
-from prirec.settings_file import dump
+from prirec.recommender.release import Catalogue, regions
 from prirec.sharing.keys import SigningKey
+from prirec.simulate.popularity import noisy_sums, public_features
+from prirec.simulate.setup import Setup, recipe
+from prirec.util.keyed_random import generator
+from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.documents import Charter, Edition, address
+from prirec.wire.regions import Known, Popular, read_regions
 from support.cities import SMALL_PRIVATE, small_city
 
 DEPLOYMENT = b"\7" * 16

@@ -9,9 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from prirec.contract import wire
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import (
+from prirec.config import Settings, dump
+from prirec.device.agent import Agent, Patience
+from prirec.device.ledger import PaidStore
+from prirec.device.person import Person
+from prirec.device.store import Membership, Store
+from prirec.features.blocks import Log
+from prirec.features.encoding import Encoding
+from prirec.privacy.ledger import Budget
+from prirec.protocols import member
+from prirec.protocols.actions import Action, Finished, Send
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.collector import Collector
+from prirec.protocols.meeting import Task
+from prirec.protocols.member import Member
+from prirec.protocols.messages import AnyMessage
+from prirec.sharing.keys import SigningKey
+from prirec.wire import http
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import (
     Charter,
     Counts,
     Document,
@@ -26,25 +42,7 @@ from prirec.contract.documents import (
     octets,
     written,
 )
-from prirec.contract.log import Head, SignedEntry
-from prirec.device.agent import Agent, Patience
-from prirec.device.ledger import PaidStore
-from prirec.device.membership import Membership
-from prirec.device.person import Person
-from prirec.device.store import Store
-from prirec.features.blocks import Log
-from prirec.features.encoding import Encoding
-from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Action, Finished, Send
-from prirec.protocols.codec import decode, encode
-from prirec.protocols.meeting import Task
-from prirec.protocols.messages import AnyMessage
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
-from prirec.settings import Settings
-from prirec.settings_file import dump
-from prirec.sharing.keys import SigningKey
+from prirec.wire.log import Head, SignedEntry
 from support.chaos import few_people
 
 DEPLOYMENT = b"\7" * 16
@@ -131,7 +129,7 @@ class Wire:
 
     recommender: Dishonest
     said: list[AnyMessage] = field(default_factory=list)
-    box: list[wire.Letter] = field(default_factory=list)
+    box: list[http.Letter] = field(default_factory=list)
     sent: int = 0
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
@@ -143,14 +141,14 @@ class Wire:
     async def document(self, name: bytes) -> bytes:
         return self.recommender.documents[name]
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.said += [decode(body) for body in messages]
         self.box = [letter for letter in self.box if letter.number > after]
-        return wire.Post(tuple(self.box[: wire.MOST_LETTERS]), self.recommender.head.length)
+        return http.Post(tuple(self.box[: http.MOST_LETTERS]), self.recommender.head.length)
 
     def send(self, body: bytes) -> None:
         self.sent += 1
-        self.box.append(wire.Letter(self.sent, body))
+        self.box.append(http.Letter(self.sent, body))
 
 
 @dataclass

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from prirec.cluster.worker import Given
-from prirec.engines.shard import Shard, Share, Stepped
-from prirec.settings import Settings
+from prirec.config import Settings
+from prirec.engines.shards import Shard, Share, Stepped
 
 PATIENCE = 60.0
 

@@ -10,18 +10,17 @@ from shutil import copyfile
 
 import numpy as np
 
-from prirec.contract.campaign import SPAN
-from prirec.device.learning import learn, start, visited_places
 from prirec.device.ledger import PaidStore
-from prirec.device.models import held_model, save_given
 from prirec.device.person import Person
 from prirec.device.records import Records, records_of
-from prirec.device.store import Store
+from prirec.device.rounds import learn, start, visited_places
+from prirec.device.store import Store, held_model, save_given
 from prirec.privacy.accountant import Spent, total
 from prirec.privacy.ledger import Budget, Ledger, fits
 from prirec.protocols import noise
-from prirec.recommender.catalogue import Catalogue
+from prirec.recommender.release import Catalogue
 from prirec.types import RealArray
+from prirec.wire.campaign import SPAN
 from support.cities import same_bits
 from support.recomputed import Course, Recomputed
 from support.witness import ViolationError

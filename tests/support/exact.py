@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 from scipy.stats import chi2
 
-from prirec.privacy.randomness import Stream
+from prirec.privacy.exact_random import Stream
 
 DIGITS = Context(prec=50)
 

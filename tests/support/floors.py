@@ -3,12 +3,12 @@ signatures, which would be most of what tests do."""
 
 import pytest
 
-from prirec import settings_check
-from prirec.privacy import noise_share
+from prirec import config
+from prirec.privacy import noise
 from prirec.protocols import meeting
 
 
 def low_floor(patch: pytest.MonkeyPatch, fewest: int) -> None:
     """As low as a small round needs."""
-    for module in (settings_check, meeting, noise_share):
+    for module in (config, meeting, noise):
         patch.setattr(module, "HARD_FLOOR", fewest)

@@ -2,7 +2,7 @@
 
 from prirec.device.store import MIGRATIONS, Store
 from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.journal import Entry, entry
+from prirec.protocols.journal import JournalEntry, entry
 from prirec.protocols.messages import Round
 
 ONE, OTHER = b"\1" * 32, b"\2" * 32
@@ -26,15 +26,15 @@ def life(number: int) -> list[Persist]:
     ]
 
 
-def after(writes: list[Persist]) -> dict[int, Entry]:
+def after(writes: list[Persist]) -> dict[int, JournalEntry]:
     """What the rules say is held of each number."""
-    held: dict[int, Entry] = {}
+    held: dict[int, JournalEntry] = {}
     for one in writes:
         held[one.round.number] = entry(one, held=held.get(one.round.number))
     return held
 
 
-def holds(store: Store, numbers: range) -> dict[int, Entry]:
+def holds(store: Store, numbers: range) -> dict[int, JournalEntry]:
     return {number: one for number in numbers if (one := store.entry(of(number))) is not None}
 
 

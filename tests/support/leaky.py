@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset, Numbers, People, Places, Visits
-from prirec.data.filters import distinct_pairs
-from prirec.data.recipe import Prepared
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.evaluate.leaks.evidence import both
+from prirec.data.prepare import Prepared, distinct_pairs
+from prirec.evaluate.leak_evidence import both
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
-from prirec.settings import Settings
+from prirec.simulate.setup import Setup, set_up
 
 
 def visited_city(

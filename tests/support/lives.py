@@ -12,12 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from prirec.engines.wire import MemoryJournal, Wire
+from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols.actions import Action, Finished, Send, Stage
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.masking import ring
+from prirec.protocols.meeting import Party
 from prirec.protocols.messages import AnyMessage, Round, Terms
-from prirec.protocols.party import Party
-from prirec.protocols.secure_sum.masking import ring
 from prirec.sharing.keys import SigningKey
 from support import one_device
 from support.one_device import REPORTS, Die, Done, Ended, Hear, Order, Report, Resume, Said, Start, Wrote, get, put

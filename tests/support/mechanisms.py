@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from prirec.experiments.unary import UnaryEncoding, chances, draw_places
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.randomized_response import RandomizedResponse, estimate, perturb
 from prirec.privacy.units import WORDS
+from prirec_experiments.unary import UnaryEncoding, chances, draw_places
 
 COLLECTIONS = 8000  # so many that 5 % of a standard deviation is 6 of its own, for a single estimate too
 POIS = 3

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from prirec.cluster.crew import RayCrew
-from prirec.cluster.keeping import Shelf
-from prirec.cluster.training import Run
+from prirec.cluster.checkpoints import Shelf
+from prirec.cluster.pool import RayCrew
+from prirec.cluster.train import Run
 from prirec.cluster.worker import Given, Source
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.cutting import Cut
-from prirec.engines.shard import Share
-from prirec.engines.state import Passed, State
+from prirec.config import Settings
+from prirec.engines.shards import Cut, Share
+from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
-from prirec.settings import Settings
+from prirec.graph.neighbourhoods import cohort_numbers
 from support.shards import gathered
 
 
@@ -38,7 +37,7 @@ def after_all(
     kept: Path | None = None,
     every: int = 2,
     shards: int = 2,
-    tell: Callable[[Passed], None] = lambda passed: None,
+    tell: Callable[[IterationReport], None] = lambda passed: None,
 ) -> tuple[State, int]:
     """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
     pieces = Cut.of(samples, cohort_numbers(samples, settings), shards=shards)

@@ -20,17 +20,15 @@ import numpy as np
 
 from prirec.device.store import Store
 from prirec.errors import PeerError, StateError
-from prirec.protocols import sdgd
+from prirec.protocols import member, sdgd
 from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.guest import Guest
-from prirec.protocols.meeting import Task
+from prirec.protocols.masking import ring
+from prirec.protocols.meeting import MemberBase, Task
+from prirec.protocols.member import Member
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.sdgd import Neighbour
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.masking import ring
-from prirec.protocols.secure_sum.member import Member
-from prirec.sharing import shamir
+from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
 
@@ -132,7 +130,7 @@ class Device:
 
     def __init__(self, start: Start) -> None:
         self._start, self._store = start, Store.open(Path(start.journal))
-        self._parties: dict[Round, Guest] = {}
+        self._parties: dict[Round, MemberBase] = {}
         self._moments = 0
 
     def obey(self, order: Order) -> None:
@@ -156,7 +154,7 @@ class Device:
             del self._parties[of]
             put(1, Refused("journal", str(refusal)))
 
-    def _party(self, of: Round) -> Guest:
+    def _party(self, of: Round) -> MemberBase:
         """Whatever is heard of a round first, and whatever was before: nobody helps the party to refuse."""
         start = self._start
         task, value = Task(of, start.collector, start.terms, start.model), value_of(start.life, of, start.terms)
@@ -221,7 +219,9 @@ def _bear(start: Start) -> int:
 
 
 def _nurse() -> None:
-    shamir.split(bytes(32), threshold=2, points=np.arange(1, 4), seed=bytes(32))  # compiled once, not in every life
+    secret_sharing.shamir_split(
+        bytes(32), threshold=2, points=np.arange(1, 4), seed=bytes(32)
+    )  # compiled once, not in every life
     while (frame := get(0)) is not None:
         order = ORDERS.decode(frame)
         if not isinstance(order, Start):

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.model import as_printed
-from prirec.model.contribution import Contribution, Work, contribution_of, work
-from prirec.model.local_step import Own, Rates, local_step
+from prirec.model.local_step import Contribution, DeviceRecords, Rates, Work, contribution_of, local_step, work
 from prirec.model.public_half import Public, place_rows, public
 
 CATALOGUE = 6
@@ -32,7 +31,7 @@ USUAL = Shape()
 class Device:
     """What a device holds and what is public; w and u are moved by a step."""
 
-    own: Own
+    own: DeviceRecords
     places: np.ndarray  # (6, n): the catalogue's features
     V: np.ndarray
     P: np.ndarray  # (6, K')
@@ -70,7 +69,7 @@ def device(records: int, seed: int, shape: Shape = USUAL, *, present: float = 1.
     def features(*size: int) -> np.ndarray:
         return np.where(rng.random(size) < present, rng.normal(size=size), 0.0).astype(np.float32)
 
-    own = Own(
+    own = DeviceRecords(
         person=features(shape.people),
         place=rng.integers(CATALOGUE, size=records).astype(np.int32),
         context=features(records, shape.context),

@@ -12,13 +12,12 @@ from prirec.device.agent import Agent, Patience
 from prirec.device.client import Client, carrier, trusting
 from prirec.device.ledger import PaidStore
 from prirec.privacy.ledger import Budget
-from prirec.recommender import progress as rules
+from prirec.recommender import campaign as rules
 from prirec.recommender import tls
-from prirec.recommender.beginning import begin
-from prirec.recommender.conducting import conduct
-from prirec.recommender.gathering import Pace
+from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.serving import Worker, running
+from prirec.recommender.operator import begin
+from prirec.recommender.server import Worker, running
 from support.deployment import NOW, Deployment, Entropy
 
 MANY = Rate(1e6, 1_000_000)
@@ -35,9 +34,9 @@ class Address:
 def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits = OPEN) -> Iterator[Address]:
     """The service of a deployment, with a conductor, in threads of this process."""
     now = datetime.now(UTC)
-    authority = tls.authority("a town", now=now)
+    authority = tls.new_authority("a town", now=now)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    tls.server(authority, hosts=["localhost", "127.0.0.1"], now=now).write(certificate, key)
+    tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(certificate, key)
     worker = Worker(str(folder / "recommender"), certificate, key, partial(conduct, pace=pace), limits)
     with running(worker) as port:
         yield Address(f"https://localhost:{port}", authority.certificate)
@@ -87,4 +86,4 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
 
 def phase(deployment: Deployment) -> str:
     held = deployment.store.progress()
-    return "" if held is None else rules.read(held).phase
+    return "" if held is None else rules.read_progress(held).phase

@@ -8,10 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.contract.campaign import SPAN, Campaign, cohorts_by, seed_of
-from prirec.contract.documents import Charter, Edition, Mean, Model, People, Publication, array, octets, read
-from prirec.contract.log import Entry
-from prirec.engines.randomness import generator
 from prirec.model import adam
 from prirec.model.adam import Moments, no_moments
 from prirec.protocols.actions import Stage
@@ -19,6 +15,10 @@ from prirec.protocols.codec import positions
 from prirec.protocols.messages import Round
 from prirec.recommender.store import Store
 from prirec.types import RealArray
+from prirec.util.keyed_random import generator
+from prirec.wire.campaign import SPAN, Campaign, cohorts_by, seed_of
+from prirec.wire.documents import Charter, Edition, Mean, Model, People, Publication, array, octets, read
+from prirec.wire.log import LogEntry
 from support.cities import same_bits
 from support.witness import ViolationError, Witness
 
@@ -75,7 +75,7 @@ class Recomputed:
         course = self.courses[number // SPAN]
         return course, number % SPAN, course.taught[number % SPAN]
 
-    def _entry(self, entry: Entry, opened: set[Round]) -> None:
+    def _entry(self, entry: LogEntry, opened: set[Round]) -> None:
         body = self.store.document(entry.document)
         assert body is not None
         match entry.subject:

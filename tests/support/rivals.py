@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.engines.randomness import iteration_key
-from prirec.evaluate.experiment import Setup, set_up
-from prirec.experiments.rivals import dmf, fm_ids, mf
-from prirec.experiments.rivals.passes import Descent
 from prirec.features.samples import Records, Samples
-from prirec.graph.nearest import Neighbours
-from prirec.keyed import shuffle
-from prirec.settings import Settings
+from prirec.graph.neighbours import Neighbours
+from prirec.simulate.setup import Setup, set_up
+from prirec.util.keyed_random import iteration_key, shuffle
+from prirec_experiments.rivals import dmf, fm_ids, mf
+from prirec_experiments.rivals.descent import Descent
 from support.cities import SMALL_FM, small_city
 
 RIVALS = (

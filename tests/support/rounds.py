@@ -9,21 +9,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from prirec.engines.wire import MemoryJournal, Wire, faithful
+from prirec.engines.protocol import MemoryJournal, Wire, faithful
 from prirec.errors import Fault, PeerError
+from prirec.protocols import member
 from prirec.protocols.actions import Aborted, Action, Persist, Send
 from prirec.protocols.codec import encode
-from prirec.protocols.convener import Convener
-from prirec.protocols.guest import Guest
-from prirec.protocols.meeting import Task
+from prirec.protocols.collector import Collector
+from prirec.protocols.masking import ring
+from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
+from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Round, Terms
 from prirec.protocols.moves import State
-from prirec.protocols.party import Party
 from prirec.protocols.sdgd import Neighbour, Receiver
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.masking import ring
-from prirec.protocols.secure_sum.member import Member
 from prirec.sharing.keys import AgreementKey, SigningKey
 
 MODEL, OTHER_MODEL = sha256(b"V").digest(), sha256(b"V'").digest()
@@ -72,8 +69,8 @@ class Gathering:
     """Everyone in a round, their vectors, and their journals."""
 
     task: Task
-    collector: Convener
-    members: list[Guest]
+    collector: CollectorBase
+    members: list[MemberBase]
     values: np.ndarray  # (n, d)
     journals: dict[bytes, WatchedJournal] = field(default_factory=dict)
 
@@ -103,14 +100,14 @@ class Gathering:
         return wire
 
 
-def make_member(task: Task, who: SigningKey, value: np.ndarray, rng: np.random.Generator) -> Guest:
+def make_member(task: Task, who: SigningKey, value: np.ndarray, rng: np.random.Generator) -> MemberBase:
     if task.terms.method != "shares":
         return Member(task, identity=who, value=value, entropy=rng.bytes(member.ENTROPY))
     pads = random_ring(task.terms, rng, rows=task.terms.floor - 1)
     return Neighbour(task, identity=who, value=value, pads=pads, entropy=rng.bytes(96))
 
 
-def make_collector(task: Task, rng: np.random.Generator) -> Convener:
+def make_collector(task: Task, rng: np.random.Generator) -> CollectorBase:
     kind = Receiver if task.terms.method == "shares" else Collector
     return kind(task, identity=RECOMMENDER, entropy=rng.bytes(32))
 

@@ -17,15 +17,14 @@ from threading import Thread
 
 import numpy as np
 
-from prirec.data.city import CityPlan, make_city
 from prirec.data.dataset import Dataset
-from prirec.data.writing import write_folder
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.data.write_folder import write_folder
 from prirec.device.agent import Patience
-from prirec.device.api import Device
-from prirec.device.client import trusting
-from prirec.device.joining import cell_of
-from prirec.device.membership import Membership
-from prirec.recommender import progress as rules
+from prirec.device.client import cell_of, trusting
+from prirec.device.device import Device
+from prirec.device.store import Membership
+from prirec.recommender import campaign as rules
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from support.device_city import told, visits_of
@@ -157,4 +156,4 @@ class Others:
 def phase(store: Path) -> str:
     with Store.open(store) as opened:
         held = opened.progress()
-    return "" if held is None else rules.read(held).phase
+    return "" if held is None else rules.read_progress(held).phase

@@ -17,7 +17,15 @@ from typing import Any, Self, TypeVar
 import httpx
 import msgspec
 
-from prirec.contract.wire import (
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.messages import VERSION, Agreement, Part, Round
+from prirec.recommender import tls
+from prirec.recommender.endpoints import Doorkeeper
+from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.server import Worker, running
+from prirec.recommender.store import Store
+from prirec.sharing.keys import SigningKey
+from prirec.wire.http import (
     Challenge,
     Claim,
     Done,
@@ -29,14 +37,6 @@ from prirec.contract.wire import (
     SignedClaim,
     SignedEnrolment,
 )
-from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import VERSION, Agreement, Part, Round
-from prirec.recommender import tls
-from prirec.recommender.auth import Doorkeeper
-from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.serving import Worker, running
-from prirec.recommender.store import Store
-from prirec.sharing.keys import SigningKey
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, enter, invite, of
 
 _numbers = count(1_000_000)
@@ -57,9 +57,9 @@ class Site:
     @classmethod
     def founded(cls, folder: Path, url: str | None = None) -> "Site":
         now = datetime.now(UTC)
-        authority = tls.authority("a city", now=now)
+        authority = tls.new_authority("a city", now=now)
         authority.write(folder / "authority.pem", folder / "authority.key")
-        tls.server(authority, hosts=["localhost", "127.0.0.1"], now=now).write(
+        tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(
             folder / "server.pem", folder / "server.key"
         )
         with Store.open(url or str(folder / "store")) as store:
@@ -182,7 +182,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from functools import partial
 from pathlib import Path
-from prirec.recommender.serving import serve
+from prirec.recommender.server import serve
 from support.conducting import echo
 from support.services import Site
 

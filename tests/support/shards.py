@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from prirec.engines.circles import cohort_numbers
-from prirec.engines.codes import codes
-from prirec.engines.conducting import Conductor, Crew, Together
-from prirec.engines.cutting import Cut, rows_of_shards
-from prirec.engines.shard import Shard, Share
+from prirec.config import Settings
+from prirec.engines.shards import Conductor, Crew, Cut, Shard, Share, Together, rows_of_shards
 from prirec.engines.state import State, start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
-from prirec.settings import Settings
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.protocols.terms import codes
 from support.cities import same_state
 
 Made = Callable[[Sequence[Share], Settings], Crew]

@@ -8,8 +8,8 @@ import numpy as np
 from typer.testing import CliRunner, Result
 
 from prirec.cli.main import app
-from prirec.data.city import CityPlan, make_city
-from prirec.data.writing import write_folder
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.data.write_folder import write_folder
 
 
 def call(*words: object, columns: int = 80) -> Result:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from prirec.contract.documents import Charter, Document, Line, Mean, People, Publication, written
-from prirec.contract.log import Head, SignedEntry, Subject
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from prirec.recommender.store import Founding, Incoming, Store
 from prirec.sharing.keys import SigningKey
+from prirec.wire.documents import Charter, Document, Line, Mean, People, Publication, written
+from prirec.wire.log import Head, SignedEntry, Subject
 
 DEPLOYMENT = bytes(range(16))
 IDENTITY = SigningKey(b"\7" * 32)

@@ -13,29 +13,27 @@ import httpx
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.data.dataset import Category, Dataset, Numbers
-from prirec.device import taking_part
+from prirec.device import rounds
 from prirec.device.agent import Agent
 from prirec.device.client import HEADERS, Client
 from prirec.device.ledger import PaidStore
 from prirec.device.person import Person
 from prirec.privacy.ledger import Budget
-from prirec.protocols import noise
+from prirec.protocols import member, noise
 from prirec.protocols.actions import Action
+from prirec.protocols.collector import Collector
+from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Roster
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
 from prirec.recommender import conductor as conducting
-from prirec.recommender import logs
-from prirec.recommender.beginning import begin
-from prirec.recommender.conductor import Conductor
-from prirec.recommender.gathering import Pace
+from prirec.recommender import observability
+from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.logs import Lines
+from prirec.recommender.observability import Lines
+from prirec.recommender.operator import begin
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
-from prirec.settings import Settings
 from support.canaries import Tap, described, flat, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.cities import small_city
 from support.deployment import AT_ONCE, NOW, Deployment, Entropy, deployed
@@ -137,7 +135,7 @@ class TappedTown:
 
     def __init__(self, folder: Path, settings: Settings, *, people: int, patch: pytest.MonkeyPatch) -> None:
         self.tap, self.folder, self.settings = Tap(), folder, settings
-        patch.setattr(taking_part, "Member", partial(PlantedMember, self.tap))
+        patch.setattr(rounds, "Member", partial(PlantedMember, self.tap))
         patch.setattr(conducting, "Collector", partial(TappedCollector, self.tap))
         self.town: Deployment = deployed(planted(people, self.tap), settings, folder)
         self.store: Store = self.town.store
@@ -179,7 +177,7 @@ class TappedTown:
         await _turn(agents)
         begin(self.store, self.settings)
         conductor = Conductor(
-            self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=logs.told
+            self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=observability.told
         )
         for _ in range(500):
             moved = conductor.tick()

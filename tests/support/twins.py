@@ -5,11 +5,11 @@ from functools import cache
 
 import numpy as np
 
+from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.engines.state import start
-from prirec.engines.training import make_engine
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
-from prirec.settings import Settings
 from support.cities import (
     after,
     same_state,

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.device import taking_part
-from prirec.protocols import noise
+from prirec.device import rounds
+from prirec.protocols import masking, member, noise
 from prirec.protocols.actions import Action, Finished, Send
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.collector import Collector
+from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Masked, Roster, Round, Survivors, step
-from prirec.protocols.secure_sum import masking, member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
 from prirec.recommender import conductor
 from prirec.types import RingArray
 
@@ -37,7 +36,7 @@ class Witness:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Every party from now on is a real one that also tells the witness."""
-        patch.setattr(taking_part, "Member", partial(WatchedMember, self))
+        patch.setattr(rounds, "Member", partial(WatchedMember, self))
         patch.setattr(conductor, "Collector", partial(WatchedCollector, self))
 
     def heard(self, name: bytes, body: bytes) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import PeerError, UsageError
-from prirec.sharing import additive, masks, shamir
+from prirec.sharing import masks, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from vectors import make
@@ -55,20 +55,24 @@ def decode(i: dict[str, Any]) -> np.ndarray:
 
 def additive_split(i: dict[str, Any]) -> np.ndarray:
     secret = words(i["secret"], RING[i["ring_bits"]])
-    return additive.split(secret, pads=rows(i["pads"], secret.dtype.type, width=secret.size), own=int(i["own"]))
+    return secret_sharing.additive_split(
+        secret, pads=rows(i["pads"], secret.dtype.type, width=secret.size), own=int(i["own"])
+    )
 
 
 def additive_combine(i: dict[str, Any]) -> np.ndarray:
-    return additive.combine(rows(i["shares"], RING[i["ring_bits"]], width=1))
+    return secret_sharing.additive_combine(rows(i["shares"], RING[i["ring_bits"]], width=1))
 
 
 def shamir_split(i: dict[str, Any]) -> np.ndarray:
     secret, seed = bytes.fromhex(i["secret"]), bytes.fromhex(i["seed"])
-    return shamir.split(secret, threshold=int(i["threshold"]), points=words(i["points"], np.int64), seed=seed)
+    return secret_sharing.shamir_split(
+        secret, threshold=int(i["threshold"]), points=words(i["points"], np.int64), seed=seed
+    )
 
 
 def shamir_combine(i: dict[str, Any]) -> bytes:
-    return shamir.combine(words(i["points"], np.int64), rows(i["shares"], np.uint32, width=9))
+    return secret_sharing.shamir_combine(words(i["points"], np.int64), rows(i["shares"], np.uint32, width=9))
 
 
 def stretch(i: dict[str, Any]) -> np.ndarray:

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import typer
 
-from prirec.cli.moments import point_of, wall_clock_of
+from prirec.cli.options import point_of, wall_clock_of
 from prirec.cli.output import show_table
 from prirec.data.dataset import Places
-from prirec.data.place_words import describe_place
+from prirec.data.describe import describe_place
 from prirec.errors import UsageError
-from prirec.evaluate.person import Advisor, Moment
 from prirec.evaluate.report import AdviceLine
 from prirec.features.blocks import Clock
-from prirec.geography import haversine_km
-from prirec.protocols.reasons import in_words
+from prirec.protocols.prediction import Moment, in_words
+from prirec.simulate.recommend import Advisor
+from prirec.util.geography import haversine_km
 
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 WHY = "why (+) and why not (-)"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prirec.cli.group import subgroup
 from prirec.cli.options import Json, examples
+from prirec.cli.output import subgroup
 
 if TYPE_CHECKING:
     from prirec.rehearsal.city import Outcome
@@ -58,9 +58,8 @@ def up(
     """Start a whole city on this machine, train over HTTPS, and stop it.
 
     Settings are those of the preset private. Loss and AUC are computed by this command, which has all data here."""
-    from prirec.cli.city_words import as_dict, show_outcome, told_live
-    from prirec.cli.extras import needing
-    from prirec.cli.output import note, notes, show_json
+    from prirec.cli.city_view import as_dict, show_outcome, told_live
+    from prirec.cli.output import needing, note, notes, show_json
 
     with needing("recommender"), needing("device"):
         from prirec.rehearsal.city import rehearse

@@ -22,14 +22,13 @@ def demo(
     json: Json = False,
 ) -> None:
     """Compare five models on a made-up city and recommend places."""
-    from prirec.cli.progress import busy
+    from prirec.cli.output import busy
     from prirec.errors import UsageError
 
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.cli.demo_words import ForPeople, ForPrograms
-        from prirec.cli.exhibition import hold, refuse_foreign, require_tools
+        from prirec.cli.demo_work import ForPeople, ForPrograms, hold, refuse_foreign, require_tools
 
     require_tools()
     refuse_foreign(out)

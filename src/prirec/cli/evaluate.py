@@ -34,13 +34,10 @@ def evaluate(
     """Measure a saved run on its test records.
 
     Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
-    from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.cli.progress import busy
-    from prirec.cli.quality import doubts, show_quality, show_ranking
-    from prirec.cli.ranking import Question, rank
-    from prirec.cli.saved import reopen
-    from prirec.evaluate.experiment import quality
+    from prirec.cli.evaluate_work import Question, doubts, rank, reopen, show_quality, show_ranking
+    from prirec.cli.output import SIMULATION, busy, notes, show_json
     from prirec.evaluate.leaks import check, refuse
+    from prirec.simulate.setup import quality
 
     opened = reopen(run, data)
     with busy("looking for leaks"):

@@ -1,31 +1,47 @@
-"""The program: its commands, its version, and what it does with a refusal (see group.py)."""
+"""prirec settings: all settings of a preset as TOML, to start a settings file from."""
 
-from typing import Annotated
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
 
 from prirec import __version__
-from prirec.cli import (
-    city,
-    data_describe,
-    data_import,
-    data_make,
-    data_partition,
-    demo,
-    device,
-    evaluate,
-    privacy_forecast,
-    privacy_ledger,
-    privacy_plan,
-    recommend,
-    recommender,
-    reproduce,
-    settings,
-    train,
-    tune,
-)
-from prirec.cli.group import HELP, Commands, subgroup
-from prirec.cli.options import examples
+from prirec.cli import city, data, demo, device, evaluate, privacy, recommend, recommender, train
+from prirec.cli.options import Assignments, Preset, SettingsFile, examples
+from prirec.cli.output import HELP, Commands, subgroup
+
+EPILOG = examples("prirec settings --preset paper > mine.toml", "prirec settings --settings mine.toml")
+
+
+def settings(*, preset: Preset = None, file: SettingsFile = None, assignments: Assignments = None) -> None:
+    """Print all settings of a preset or a file as TOML."""
+    import msgspec
+
+    from prirec.cli.options import choose
+    from prirec.config import dump, written
+
+    chosen = choose(preset=preset, file=file, assignments=assignments)
+    every = msgspec.to_builtins(chosen)
+    unset = ", ".join([*_unset(every), *(name for name in every if name not in written(chosen))])
+    typer.echo("# Use with: prirec train DATA --out RUN --settings FILE")
+    typer.echo(f"# Left to their defaults: {unset}" if unset else "# Nothing is left to a default")
+    typer.echo(dump(chosen), nl=False)
+
+
+def _unset(table: dict[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found += _unset(value, f"{prefix}{key}.")
+        elif value is None:
+            found.append(f"{prefix}{key}")
+    return found
+
+
+# The program: its commands, its version, and what it does with a refusal (see group.py).
+
+
+PLUGINS = "prirec.commands"  # entry points of other packages, each a function that adds its commands to the program
 
 
 def _version(value: bool) -> None:  # noqa: FBT001  # called with one argument by position
@@ -56,29 +72,29 @@ def build() -> typer.Typer:
     )
     app.callback()(program)
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    data = subgroup("Make, import, describe and partition data folders.")
-    data.command("make", epilog=data_make.EPILOG)(data_make.make)
-    data.command("import", epilog=data_import.EPILOG)(data_import.import_data)
-    data.command("describe", epilog=data_describe.EPILOG)(data_describe.describe)
-    data.command("partition", epilog=data_partition.EPILOG)(data_partition.partition)
-    app.add_typer(data, name="data")
+    data_group = subgroup("Make, import, describe and partition data folders.")
+    data_group.command("make", epilog=data.DATA_MAKE_EPILOG)(data.make)
+    data_group.command("import", epilog=data.DATA_IMPORT_EPILOG)(data.import_data)
+    data_group.command("describe", epilog=data.DATA_DESCRIBE_EPILOG)(data.describe)
+    data_group.command("partition", epilog=data.DATA_PARTITION_EPILOG)(data.partition)
+    app.add_typer(data_group, name="data")
     app.command("train", epilog=train.EPILOG)(train.train)
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
     app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
-    app.command("settings", epilog=settings.EPILOG)(settings.settings)
-    app.command("reproduce", epilog=reproduce.EPILOG)(reproduce.reproduce)
-    app.command("tune", epilog=tune.EPILOG)(tune.tune)
-    privacy = subgroup(
+    app.command("settings", epilog=EPILOG)(settings)
+    privacy_group = subgroup(
         "What each person is promised, and what was spent of it.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),
     )
-    privacy.command("plan", epilog=privacy_plan.EPILOG)(privacy_plan.plan)
-    privacy.command("forecast", epilog=privacy_forecast.EPILOG)(privacy_forecast.forecast)
-    privacy.command("ledger", epilog=privacy_ledger.EPILOG)(privacy_ledger.ledger)
-    app.add_typer(privacy, name="privacy")
+    privacy_group.command("plan", epilog=privacy.PRIVACY_PLAN_EPILOG)(privacy.plan)
+    privacy_group.command("forecast", epilog=privacy.PRIVACY_FORECAST_EPILOG)(privacy.forecast)
+    privacy_group.command("ledger", epilog=privacy.PRIVACY_LEDGER_EPILOG)(privacy.ledger)
+    app.add_typer(privacy_group, name="privacy")
     app.add_typer(recommender.build(), name="recommender")
     app.add_typer(device.build(), name="device")
     app.add_typer(city.build(), name="city")
+    for plugin in sorted(entry_points(group=PLUGINS), key=lambda found: found.name):
+        plugin.load()(app)
     return app
 
 

@@ -1,11 +1,18 @@
 """Arguments and options that more than one command has, so that they read the same everywhere."""
 
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from prirec.settings import PresetName
+from prirec import config
+from prirec.config import PresetName, Settings
+from prirec.errors import UsageError
+from prirec.util.decode_errors import NOT_TOML
 
 TableFormat: TypeAlias = Literal["csv", "parquet"]
 
@@ -59,3 +66,83 @@ Where = Annotated[
 def examples(*lines: str) -> str:
     """The end of a command's help: one example a line, kept as it is (the first character says so)."""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+# Where and when, from flags. What was given is not repeated in an error: it says where someone is.
+
+
+_POINT = re.compile(r"\s*([+-]?[0-9.]+)\s*,\s*([+-]?[0-9.]+)\s*")
+
+
+def point_of(text: str, *, flag: str) -> tuple[float, float]:
+    """Latitude and longitude in degrees."""
+    found = _POINT.fullmatch(text)
+    try:
+        lat, lon = (float(part) for part in found.groups()) if found else (nan, nan)
+    except ValueError:
+        lat, lon = nan, nan
+    if not (abs(lat) <= 90 and abs(lon) <= 180):
+        raise UsageError(f"{flag} takes a latitude and a longitude in degrees, such as {flag} 35.68,139.76")
+    return lat, lon
+
+
+def wall_clock_of(text: str, *, flag: str) -> int:
+    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, as it is from visits."""
+    from datetime import UTC, datetime
+
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{flag} takes a date and a local time, such as {flag} 2024-05-04T19:30") from None
+    return int(told.replace(tzinfo=UTC).timestamp())
+
+
+def now() -> int:
+    """By the local wall clock, as visits are told."""
+    from datetime import UTC, datetime
+
+    return int(datetime.now().astimezone().replace(tzinfo=UTC).timestamp())
+
+
+# From flags to settings.
+
+
+def choose(
+    *,
+    preset: str | None,
+    file: Path | None,
+    assignments: Sequence[str] | None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The preset, changed by the file, then by flags and --set; a flag that was not given is None."""
+    given = [(key, value) for key, value in (flags or {}).items() if value is not None]
+    given += [("preset", preset)] if preset is not None else []
+    given += [assignment(text) for text in assignments or ()]
+    _refuse_twice([key for key, _ in given])
+    return config.load(file, changes=dict(given))
+
+
+def assignment(text: str) -> tuple[str, Any]:
+    """KEY=VALUE with a TOML value; a bare word is a string."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not (key and equals and value):
+        raise UsageError("write --set KEY=VALUE, such as --set neighbours.size=200")
+    if key.count(".") > 1:
+        raise UsageError(f"unknown setting '{key}'; a setting is named like model.dimension")
+    return key, _literal(value)
+
+
+def _literal(text: str) -> Any:
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except NOT_TOML:
+        return text
+    return table["value"] if len(table) == 1 else text
+
+
+def _refuse_twice(keys: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if any(key == other or key.startswith(f"{other}.") or other.startswith(f"{key}.") for other in seen):
+            raise UsageError(f"the setting '{key}' is given twice")
+        seen.add(key)

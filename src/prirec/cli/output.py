@@ -1,13 +1,20 @@
 """How answers are shown: lines and tables for people, one JSON object for programs. Notes and progress go to stderr."""
 
+import errno
 import json
 import math
+import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+from typer.core import TyperGroup
+
+from prirec.errors import PrirecError, StateError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,3 +91,164 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: 
 def figure(value: float | None, *, digits: int = 4) -> str:
     """A number for a table; a dash where there is none."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+# Commands that need more than the program itself comes with: what to install is said in one line.
+
+
+PACKAGES = {
+    "recommender": ("fastapi", "httptools", "prometheus_client", "psycopg", "starlette", "uvicorn", "uvloop"),
+    "device": ("httpx", "httpcore", "anyio", "h11"),
+}
+
+
+@contextmanager
+def needing(extra: Literal["recommender", "device"]) -> Iterator[None]:
+    """Around imports. UsageError if one of the extra's packages is missing; whatever else is missing is a fault."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in PACKAGES[extra]:
+            raise
+        raise UsageError(
+            f"this command needs packages that are not installed; get them with: pip install 'prirec[{extra}]'"
+        ) from None
+
+
+# Progress on the standard error stream, one bar a model; silent where nobody watches.
+
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from prirec.engines.state import IterationReport
+
+MEASURING = ", measuring"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The bar of one model."""
+
+    bars: "Progress"
+    task: "TaskID"
+
+    def begin(self) -> None:
+        """The clock starts: something is being done for this model."""
+        self.bars.start_task(self.task)
+        self.bars.update(self.task, stage="preparing")
+
+    def tell(self, passed: "IterationReport") -> None:
+        """One more iteration, and its loss; after the last of them the model is still to be measured."""
+        last = MEASURING if passed.iteration == self._total else ""
+        stage = f"loss {passed.loss:.4f}{self._pace(passed)}{last}"
+        self.bars.update(self.task, completed=passed.iteration, stage=stage)
+
+    def _pace(self, passed: "IterationReport") -> str:
+        """On a cluster: how fast it goes, what it moves, and when it will be done."""
+        if passed.moved is None or not passed.seconds:
+            return ""
+        left = self._total - passed.iteration
+        rate, moved = passed.took_part / passed.seconds, passed.moved / 1e6
+        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {_duration(left * passed.seconds)} left"
+
+    def finish(self) -> None:
+        """Training may stop early, or have been done before: the bar is full all the same."""
+        row = self.bars.tasks[self.task]
+        done = row.completed or self._total
+        self.bars.update(self.task, total=done, completed=done, stage=row.fields["stage"].removesuffix(MEASURING))
+
+    @property
+    def _total(self) -> float:
+        return self.bars.tasks[self.task].total or 0
+
+
+@contextmanager
+def bars() -> "Iterator[Progress]":
+    """Room for bars; they stay on the screen when they are done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[stage]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as shown:
+        yield shown
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign of life for work whose end is not known; it leaves nothing on the screen."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(what):
+        yield
+
+
+def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
+    """A new bar, whose clock stands until it begins."""
+    return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# What happens when something is refused: one line on the standard error stream, and the code that says why.
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
+    """Commands under one name; alone, it shows its help."""
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=words, epilog=epilog, context_settings=HELP
+    )  # fmt: skip
+
+
+class Commands(TyperGroup):
+    """The program's commands; a refusal inside any of them ends here, without a traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as broken:
+            if broken.errno not in FULL:
+                raise
+            with suppress(OSError):  # the standard error stream may go to the same device
+                _told(f"the output could not be written whole: {broken.strerror}", StateError.exit_code)
+            _let_go_of_output()
+            sys.exit(StateError.exit_code)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PrirecError as refusal:
+            raise _told(str(refusal), refusal.exit_code) from None
+        except OSError as broken:
+            if broken.errno == errno.EPIPE or broken.filename is None:
+                raise
+            raise _told(f"{broken.filename}: {broken.strerror}", StateError.exit_code) from None
+
+
+def _let_go_of_output() -> None:
+    """What could not be written is still held, and would be tried again, with a complaint, when the program ends."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _told(problem: str, code: int) -> typer.Exit:
+    typer.echo(f"error: {printable(problem)}", err=True)
+    return typer.Exit(code)

@@ -32,9 +32,9 @@ def recommend(
 
     Places that the person has visited are left out."""
     from prirec.cli.advice import advise, as_dict, beyond, moment_of, refuse_remote, remarks, show_advice
+    from prirec.cli.evaluate_work import reopen_later
     from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.cli.saved import reopen_later
-    from prirec.evaluate.person import Advisor
+    from prirec.simulate.recommend import Advisor
 
     moment = moment_of(near, at)
     opened = reopen_later(run, data)

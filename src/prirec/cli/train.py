@@ -11,7 +11,7 @@ import typer
 from prirec.cli.options import Address, Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
 
 if TYPE_CHECKING:
-    from prirec.cli.training import Finished, Job
+    from prirec.cli.train_work import Finished, Job
 
 EPILOG = examples(
     "prirec train city --out runs/first",
@@ -70,10 +70,8 @@ def train(
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
     with _nothing_saved_yet():
-        from prirec.cli.choosing import choose
-        from prirec.cli.idle import refuse_idle
-        from prirec.cli.on_cluster import refuse_off_cluster, refuse_unready
-        from prirec.cli.training import Job, refuse_nameless, work
+        from prirec.cli.options import choose
+        from prirec.cli.train_work import Job, refuse_idle, refuse_nameless, refuse_off_cluster, refuse_unready, work
 
         refuse_nameless(out)
         flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
@@ -97,7 +95,7 @@ def train(
             overwrite=overwrite,
             strict=strict,
         )
-        from prirec.cli.training_apart import is_apart, show_apart, work_apart
+        from prirec.cli.train_work import is_apart, show_apart, work_apart
     if is_apart(job):
         show_apart(work_apart(job), json=json, following=_next(job))
         return
@@ -117,9 +115,9 @@ def _nothing_saved_yet() -> Iterator[None]:
 
 
 def _show(finished: "Finished", *, json: bool) -> None:
+    from prirec.cli.evaluate_work import show_quality
     from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.cli.price import show_price
-    from prirec.cli.quality import show_quality
+    from prirec.cli.privacy_figures import show_price
 
     if json:
         show_json(finished.as_dict())

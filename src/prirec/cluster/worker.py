@@ -12,10 +12,10 @@ import numba
 import numpy as np
 
 from prirec import __version__
+from prirec.config import Settings
 from prirec.engines.checkpoint import Checkpoint, load, save
-from prirec.engines.shard import Shard, Share
-from prirec.evaluate.apart_results import Finished
-from prirec.settings import Settings
+from prirec.engines.shards import Shard, Share
+from prirec.simulate.partitioned import Finished
 from prirec.types import FeatureArray
 
 

@@ -1,4 +1,4 @@
-"""A data folder: `visits` and, if there are any, `pois` and `users`, each a CSV or Parquet file; see read_folder."""
+"""Who and what the rows are: ids as text, their order, their coordinates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,272 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prirec.data.columns import check_names, first, mixed_notes, read_columns
-from prirec.data.dataset import Columns, Dataset, People, Places
-from prirec.data.folder_ids import listed_ids, read_ids, read_location, rows_of, seen_ids
-from prirec.data.folder_tables import NEEDS, Table, find_table, read_table, require_polars
-from prirec.data.folder_visits import read_visits
-from prirec.data.partition_file import PLACES, is_partitioned
-from prirec.data.partitioned import read_parts
+from prirec.data.columns import as_numbers, check_names, codes_of, first, mixed_notes, read_columns, read_numbers
+from prirec.data.dataset import Columns, Dataset, People, Places, Visits
+from prirec.data.partitioned import PLACES, is_partitioned, read_parts
 from prirec.data.schema import Schema, read_schema
-from prirec.data.swapped import refuse_swapped
+from prirec.data.tables import NEEDS, Table, find_table, holds_ids, holds_numbers, read_table, require_polars
 from prirec.errors import DataError
-from prirec.types import RealArray
+from prirec.types import BoolArray, IndexArray, LabelArray, RealArray, TimeArray
+from prirec.util.geography import haversine_km
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_ids(table: Table, column: str) -> "pl.Series":
+    """A column of ids as text, none of them empty."""
+    import polars as pl
+
+    if column not in table.frame.columns:
+        raise table.missing(column)
+    cells = table.frame[column]
+    if not holds_ids(cells.dtype):
+        raise table.error("ids are text or whole numbers; write them as such", column=column)
+    if cells.null_count():
+        raise table.error("the id is empty", row=first(cells.is_null().to_numpy()), column=column)
+    return cells.cast(pl.String)
+
+
+def listed_ids(table: Table, column: str) -> "pl.Series":
+    """The ids of a table with one row each, in its order."""
+    ids = read_ids(table, column)
+    again = ~ids.is_first_distinct()
+    if again.any():
+        raise table.error("this id is there twice", row=first(again.to_numpy()), column=column)
+    return ids
+
+
+def seen_ids(ids: "pl.Series") -> "pl.Series":
+    """Each id once: by number if all are whole numbers, else by text."""
+    import polars as pl
+
+    seen = ids.unique()
+    numbers = seen.cast(pl.Int64, strict=False)
+    if numbers.null_count():
+        return seen.sort()
+    return pl.DataFrame({"number": numbers, "id": seen}).sort("number", "id")["id"].alias(ids.name)
+
+
+def rows_of(ids: "pl.Series", known: "pl.Series", *, table: Table, other: Table | None) -> IndexArray:
+    """Row of each visit's person or place; an id that the other table does not list is refused."""
+    rows = codes_of(ids, known)
+    missing = rows < 0
+    if missing.any():
+        there = other.label if other is not None else "the other table"
+        problem = f"this id is not in {there}; add its row there, or leave {there} out of the folder"
+        raise table.error(problem, row=first(missing), column=ids.name)
+    return rows
+
+
+def read_location(table: Table) -> RealArray | None:
+    """(n, 2) latitude and longitude in degrees, NaN where both cells are empty; None without such columns."""
+    present = [name for name in ("lat", "lon") if name in table.frame.columns]
+    if not present:
+        return None
+    if len(present) == 1:
+        raise table.error("lat and lon come together; the other column is missing", column=present[0])
+    lat, lon = (_degrees(table, name) for name in present)
+    _refuse_half(table, lat, lon)
+    _refuse_out_of_range(table, lat, lon)
+    return np.stack([lat, lon], axis=1)
+
+
+def _degrees(table: Table, name: str) -> RealArray:
+    """Elsewhere true and false are 1 and 0, which no latitude is meant to be."""
+    import polars as pl
+
+    cells = table.frame[name]
+    if holds_numbers(cells.dtype) and cells.cast(pl.String).str.contains("(?i)true|false").any():
+        raise table.error("does not hold degrees", column=name)
+    return read_numbers(table, name).values
+
+
+def _refuse_half(table: Table, lat: RealArray, lon: RealArray) -> None:
+    half = np.isnan(lat) != np.isnan(lon)
+    if half.any():
+        row = first(half)
+        raise table.error("lat and lon come together; fill both cells or none", row=row, column=_empty(lat, row))
+
+
+def _empty(lat: RealArray, row: int) -> str:
+    return "lat" if np.isnan(lat[row]) else "lon"
+
+
+def _refuse_out_of_range(table: Table, lat: RealArray, lon: RealArray) -> None:
+    tall, wide = np.abs(lat) > 90, np.abs(lon) > 180
+    if tall.any():
+        row = first(tall)
+        swapped = "; lat and lon look swapped" if abs(lon[row]) <= 90 and abs(lat[row]) <= 180 else ""
+        raise table.error(f"a latitude is between -90 and 90{swapped}", row=row, column="lat")
+    if wide.any():
+        raise table.error("a longitude is between -180 and 180", row=first(wide), column="lon")
+
+
+# The visits table: labels, times, repeated rows.
+
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999
+ISO_8601 = (
+    r"^(?<date>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?<minute>\d{2}:\d{2})(?<second>:\d{2})?(?:[.,]\d+)?\s?(?:[Zz]|[+-]\d{2}(?::?\d{2})?)?)?$"
+)
+
+
+def read_visits(
+    table: Table, schema: Schema, *, person: IndexArray, place: IndexArray, strict: bool
+) -> tuple[Visits, list[str]]:
+    """The visits in file order, the first of each kind, and a note on how many others were left out."""
+    _refuse_coordinates(table)
+    label, time = read_label(table), read_time(table)
+    kept, notes = _without_repeats(table, person=person, place=place, time=time, strict=strict)
+    context_table = table.take(kept)
+    context = read_columns(context_table, schema)
+    visits = Visits(
+        person=person[kept],
+        place=place[kept],
+        label=label[kept],
+        time=None if time is None else time[kept],
+        context=context,
+    )
+    return visits, notes + mixed_notes(context_table, context, schema)
+
+
+def _refuse_coordinates(table: Table) -> None:
+    for column in ("lat", "lon"):
+        if column in table.frame.columns:
+            problem = "coordinates of a place belong in pois, those of a person's home in users; a visit has none"
+            raise table.error(problem, column=column)
+
+
+def read_label(table: Table) -> LabelArray:
+    """+1 for 1, -1 for 0 and -1; +1 throughout if the table has no labels."""
+    if "label" not in table.frame.columns:
+        return np.ones(table.frame.height, dtype=np.int8)
+    cells = table.frame["label"]
+    if not holds_numbers(cells.dtype):
+        raise table.error("a label is 1 or 0", column="label")
+    numbers = as_numbers(cells)
+    wrong = ~numbers.is_in([1.0, 0.0, -1.0]).fill_null(value=False)
+    if wrong.any():
+        problem = "a label is 1 (visited or clicked) or 0 (shown and ignored)"
+        raise table.error(problem, row=first(wrong.to_numpy()), column="label")
+    return np.where(numbers.to_numpy() > 0, 1, -1).astype(np.int8)
+
+
+def read_time(table: Table) -> TimeArray | None:
+    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, not applied."""
+    if "time" not in table.frame.columns:
+        return None
+    seconds = _seconds(table)
+    if seconds.null_count():
+        problem = "a time is whole seconds since 1970, or a date and time such as 2012-04-03T18:00:06+09:00"
+        raise table.error(problem, row=first(seconds.is_null().to_numpy()), column="time")
+    time = seconds.to_numpy().astype(np.int64, copy=True)
+    wrong = (time < EARLIEST) | (time > LATEST)
+    if wrong.any():
+        problem = "outside the years 1 to 9999; are these milliseconds? Give seconds"
+        raise table.error(problem, row=first(wrong), column="time")
+    return time
+
+
+def _seconds(table: Table) -> "pl.Series":
+    import polars as pl
+
+    cells = table.frame["time"]
+    if cells.dtype == pl.String:
+        return _from_text(cells.str.strip_chars())
+    if isinstance(cells.dtype, pl.Datetime):
+        return cells.dt.replace_time_zone(None).dt.epoch("s")
+    if cells.dtype == pl.Date:
+        return cells.cast(pl.Datetime("ms")).dt.epoch("s")
+    if cells.dtype.is_integer():
+        return cells.cast(pl.Int64, strict=False)
+    raise table.error("a time is whole seconds since 1970, a date and time, or text", column="time")
+
+
+def _from_text(text: "pl.Series") -> "pl.Series":
+    """Each cell on its own: whole seconds or ISO 8601; null where it is neither."""
+    import polars as pl
+
+    seconds = text.cast(pl.Int64, strict=False)
+    if not seconds.null_count():
+        return seconds
+    parts = text.str.extract_groups(ISO_8601).struct.unnest()
+    clock = pl.col("minute").fill_null("00:00") + pl.col("second").fill_null(":00")
+    written = (pl.col("date") + "T" + clock).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    dates = parts.select(written.dt.epoch("s")).to_series()
+    return seconds.fill_null(dates) if seconds.null_count() < text.len() else dates
+
+
+def _without_repeats(
+    table: Table, *, person: IndexArray, place: IndexArray, time: TimeArray | None, strict: bool
+) -> tuple[BoolArray, list[str]]:
+    kept = _first_of_each(person, place, time=time)
+    count = int((~kept).sum())
+    if count and strict:
+        what = "user and poi" if time is None else "user, poi and time"
+        raise table.error(f"the same {what} as in an earlier row", row=first(~kept))
+    return kept, [f"{count:,} duplicate visit{'' if count == 1 else 's'} left out"] if count else []
+
+
+def _first_of_each(person: IndexArray, place: IndexArray, *, time: TimeArray | None) -> BoolArray:
+    """Whether a visit is the first with its person, place and (if known) time."""
+    import polars as pl
+
+    key = {"person": person, "place": place}
+    frame = pl.DataFrame(key if time is None else {**key, "time": time})
+    kept = frame.with_row_index("row").unique(subset=frame.columns, keep="first", maintain_order=True)["row"]
+    mask = np.zeros(len(person), dtype=np.bool_)
+    mask[kept.to_numpy()] = True
+    return mask
+
+
+# Latitude and longitude that have changed places, in the table of people or in that of places but not in both.
+#
+# Either table alone may be right as it stands. Together they give themselves away: nearly everybody lives on another
+# part of the globe than where they go, and within a city's reach of it once one of the tables is turned around.
+
+
+FAR_KM, NEAR_KM = 1_000.0, 100.0
+FAR_SHARE, NEAR_SHARE = 0.95, 0.5
+FEWEST = 10  # people: one or two may well have moved, and to anywhere
+_LOOKED_AT = 100_000  # records, evenly over all of them
+
+
+def refuse_swapped(dataset: Dataset, *, users: Path, pois: Path) -> None:
+    """DataError if one table's coordinates are the wrong way round; nothing can be known if only one has any."""
+    if dataset.people.location is None or dataset.places.location is None:
+        return
+    visits = dataset.visits
+    some = slice(None, None, max(1, len(visits) // _LOOKED_AT))
+    person, place = visits.person[some], visits.place[some]
+    refuse_far(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
+
+
+def refuse_far(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
+    """The same for some records: who, living where, went where."""
+    known = ~(np.isnan(home).any(axis=1) | np.isnan(spot).any(axis=1))
+    if len(np.unique(person[known])) >= FEWEST and _look_swapped(home[known], spot[known]):
+        problem = (
+            f"nearly all live over {FAR_KM:,.0f} km from where they go, and near it if lat and lon change places; "
+            f"they look swapped here or in {pois.name}: write the latitude as lat"
+        )
+        raise DataError(problem, file=users, column="lat")
+
+
+def _look_swapped(home: RealArray, spot: RealArray) -> bool:
+    turned = home[:, ::-1]
+    near = (haversine_km(turned, spot) < NEAR_KM) & (np.abs(turned[:, 0]) <= 90)
+    far = haversine_km(home, spot) > FAR_KM
+    return bool(far.mean() >= FAR_SHARE and near.mean() >= NEAR_SHARE)
+
+
+# A data folder: `visits` and, if there are any, `pois` and `users`, each a CSV or Parquet file; see read_folder.
+
 
 if TYPE_CHECKING:
     import polars as pl

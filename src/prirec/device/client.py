@@ -5,27 +5,35 @@ the same requests, byte for byte.
 """
 
 import asyncio
+import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
+from os import urandom
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+import numpy as np
 
-from prirec.contract import documents, wire
-from prirec.contract.log import MOST, Page, SignedEntry
-from prirec.errors import Fault, PeerError, ProtocolError
+from prirec.device.person import Person, Point
+from prirec.device.store import Membership, save_enrolled
+from prirec.errors import Fault, PeerError, ProtocolError, StateError, UsageError
+from prirec.graph.cohorts import coarse_cells
 from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import Part
 from prirec.sharing.keys import SigningKey
+from prirec.wire import documents, http
+from prirec.wire.http import FINEST_CELL, Hello
+from prirec.wire.log import MOST, Page, SignedEntry
 
 LIMIT = documents.LIMIT + 2**20  # bytes of an answer
 PATIENCE = 10.0  # seconds without a byte, beyond what was asked to wait
 WHOLE = 300.0  # seconds for a whole answer
 NOT_TAKEN_IN = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
-HEADERS = {"accept": wire.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
+HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
 _Kind = TypeVar("_Kind", bound=Part)
 _pages: msgspec.msgpack.Decoder[Page] = msgspec.msgpack.Decoder(Page)
@@ -56,8 +64,8 @@ class Client:
         self._identity, self._deployment = identity, deployment
         self._token = ""
 
-    async def hello(self) -> wire.Hello:
-        return _is(wire.Hello, await self._get("/v1/deployment"))
+    async def hello(self) -> http.Hello:
+        return _is(http.Hello, await self._get("/v1/deployment"))
 
     async def log(self, after: int) -> Sequence[SignedEntry]:
         """Entries from this index on; not yet checked."""
@@ -70,17 +78,17 @@ class Client:
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
         identity = self._named()
-        enrolment = wire.Enrolment(self._deployment, identity.public, cell, code)
-        signed = wire.SignedEnrolment(enrolment, identity.sign(encode(enrolment)))
-        _is(wire.Done, await self._post("/v1/devices", signed))
+        enrolment = http.Enrolment(self._deployment, identity.public, cell, code)
+        signed = http.SignedEnrolment(enrolment, identity.sign(encode(enrolment)))
+        _is(http.Done, await self._post("/v1/devices", signed))
 
     async def leave(self) -> None:
-        _is(wire.Done, await self._in_session("/v1/devices/leave", wire.Mail()))
+        _is(http.Done, await self._in_session("/v1/devices/leave", http.Mail()))
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> wire.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         """Hands in, and waits for letters."""
-        asked = wire.Mail(tuple(messages), after, wait)
-        return _is(wire.Post, await self._in_session("/v1/mail", asked, wait=wait))
+        asked = http.Mail(tuple(messages), after, wait)
+        return _is(http.Post, await self._in_session("/v1/mail", asked, wait=wait))
 
     async def _in_session(self, path: str, content: Part, *, wait: float = 0.0) -> bytes:
         for attempt in (1, 2):
@@ -96,10 +104,10 @@ class Client:
 
     async def _open_session(self) -> None:
         identity = self._named()
-        challenge = _is(wire.Challenge, await self._post("/v1/challenges", None)).challenge
-        claim = wire.Claim(self._deployment, identity.public, challenge)
-        signed = wire.SignedClaim(claim, identity.sign(encode(claim)))
-        self._token = _is(wire.Session, await self._post("/v1/sessions", signed)).token
+        challenge = _is(http.Challenge, await self._post("/v1/challenges", None)).challenge
+        claim = http.Claim(self._deployment, identity.public, challenge)
+        signed = http.SignedClaim(claim, identity.sign(encode(claim)))
+        self._token = _is(http.Session, await self._post("/v1/sessions", signed)).token
 
     def _named(self) -> SigningKey:
         if self._identity is None:
@@ -110,7 +118,7 @@ class Client:
         return await self._ask(self._public, "GET", path, wait=0.0)
 
     async def _post(self, path: str, content: Part | None, *, token: str = "", wait: float = 0.0) -> bytes:
-        headers = {"content-type": wire.MEDIA} | ({"authorization": f"{wire.BEARER} {token}"} if token else {})
+        headers = {"content-type": http.MEDIA} | ({"authorization": f"{http.BEARER} {token}"} if token else {})
         return await self._ask(
             self._named_line,
             "POST",
@@ -169,12 +177,12 @@ def _checked(answer: httpx.Response, body: bytes) -> bytes:
     if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         wished = answer.headers.get("retry-after", "")
         raise AwayError("the recommender has too much to do", after=float(wished) if wished.isdecimal() else 1.0)
-    wire.read_answer(body, limit=wire.SMALL)  # a refusal raises what it says
+    http.read_answer(body, limit=http.SMALL)  # a refusal raises what it says
     raise PeerError(Fault.DECODE, "the recommender answers neither with what was asked for nor with a refusal")
 
 
 def _is(kind: type[_Kind], body: bytes) -> _Kind:
-    answer = wire.read_answer(body, limit=LIMIT)
+    answer = http.read_answer(body, limit=LIMIT)
     if not isinstance(answer, kind):
         raise PeerError(Fault.DECODE, "the recommender answers something else than was asked")
     return answer
@@ -194,3 +202,99 @@ def carrier(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
     line = httpx.AsyncClient(base_url=url, verify=trust, headers=HEADERS, limits=limits, trust_env=False)
     line.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # none is kept: it would be a name
     return line
+
+
+# How a device comes into a deployment, and leaves it. It pins the recommender's key, and makes an identity that is
+# used nowhere else: two deployments cannot tell that they know the same device.
+
+
+ENOUGH = 16  # digits of a fingerprint: nobody makes another key that begins with them
+
+
+def cell_of(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
+    """The coarse cell that a device tells of a home; 0 where it tells none."""
+    if home is None:
+        return 0
+    return int(coarse_cells(np.array([home]), resolution)[0])
+
+
+async def join(
+    person: Person, url: str, *, cell: int, authority: bytes = b"", fingerprint: str | None = None,
+    code: str | None = None, entropy: Callable[[int], bytes] = urandom,
+) -> Membership:  # fmt: skip
+    """Whom this device trusts from now on. With a fingerprint, only a recommender whose key begins like that; with a
+    code, which may be empty, the device enrols at once, and belongs nowhere if that is refused."""
+    _refuse_plain(url)
+    _refuse_short(fingerprint)
+    if person.membership() is not None:
+        raise StateError("this device belongs to a deployment already; let it leave that one first")
+    async with carrier(url, trust=_trust(authority)) as line:
+        hello = await _met(line)
+        _refuse_other(hello, fingerprint)
+        joined = Membership(
+            deployment=hello.deployment,
+            url=url,
+            recommender=hello.recommender,
+            title=hello.title,
+            cell=cell,
+            secret=entropy(32),
+            authority=authority,
+        )
+        person.join(joined)
+        if code is not None:
+            await _enrol(person, joined, line, code=code)
+    return joined
+
+
+async def _met(line: httpx.AsyncClient) -> Hello:
+    try:
+        return await Client(line).hello()
+    except AwayError as problem:
+        raise AwayError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
+
+
+async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *, code: str) -> None:
+    """Where nobody answers, the agent enrols later: it may have been done."""
+    try:
+        client = Client(line, identity=joined.identity, deployment=joined.deployment)
+        await client.enrol(cell=joined.cell, code=code)
+    except PeerError as refusal:
+        person.leave()
+        if refusal.fault is Fault.AUTH:
+            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
+        raise
+    except AwayError:
+        return
+    with person.store.transaction() as rows:
+        save_enrolled(rows)
+
+
+def _trust(authority: bytes) -> ssl.SSLContext:
+    try:
+        return trusting(authority)
+    except (ssl.SSLError, ValueError):
+        raise UsageError("the authority is not a certificate (PEM), such as the operator hands out") from None
+
+
+def _refuse_plain(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or parts.username is not None:
+        raise UsageError("a recommender's address is like https://name:8443: devices speak to it over TLS only")
+
+
+def _plain(fingerprint: str) -> str:
+    return re.sub(r"[\s:]", "", fingerprint).lower()
+
+
+def _refuse_short(fingerprint: str | None) -> None:
+    if fingerprint is not None and not re.fullmatch(f"[0-9a-f]{{{ENOUGH},64}}", _plain(fingerprint)):
+        raise UsageError(f"a fingerprint has {ENOUGH} to 64 hexadecimal digits")
+
+
+def _refuse_other(hello: Hello, fingerprint: str | None) -> None:
+    if fingerprint is not None and not hello.recommender.hex().startswith(_plain(fingerprint)):
+        raise PeerError(Fault.AUTH, "the recommender at that address has another key than the fingerprint says")

@@ -13,9 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from prirec import sqlite
 from prirec.errors import StateError
-from prirec.sqlite import FOREIGN as FOREIGN
+from prirec.util import sqlite
 
 APPLICATION = 0x50524543  # "PREC" in the header of the file
 WAIT = 30.0  # seconds that a second writer waits for the first

@@ -1,41 +1,88 @@
-"""A person's records, encoded on their own device to the bits that a simulation of the whole city encodes them to
-(features/samples.py): X^i, the places that the records name, the moments. None of it leaves the device."""
+"""Negatives for a person who only told where they were: drawn on the device, from the regions that it has downloaded.
+
+Each visit ranks all candidates by a hash under a secret of the device, and takes the first ones: so they stay the same
+from round to round and after a restart, and change as little as they can when visits or regions come. Which they are
+nobody else can work out, and nobody is told.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Literal
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from prirec.contract.campaign import Campaign, person_id
-from prirec.contract.catalogue import Known
+from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
-from prirec.device.membership import Membership
-from prirec.device.models import Visited
-from prirec.device.person import Person, Point
-from prirec.device.unvisited import unvisited
-from prirec.device.visits import Visit
-from prirec.engines.circles import shares_of_mean
+from prirec.data.prepare import POOL
+from prirec.device.person import Person, Point, Visit
+from prirec.device.store import Membership, Visited
 from prirec.errors import DataError, StateError
 from prirec.features.blocks import LARGEST
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
-from prirec.features.home import homes
-from prirec.features.own_visits import OwnVisits
+from prirec.features.encoding import Encoding, columns_of, encode_columns, encode_context, encode_popularity
+from prirec.features.location import OwnVisits, homes
 from prirec.features.popularity import OwnCounts
-from prirec.features.told import columns_of
-from prirec.geography import haversine_km, unit_vectors
-from prirec.keyed import person_keys
-from prirec.model.local_step import Own
+from prirec.graph.neighbourhoods import shares_of_mean
+from prirec.model.local_step import DeviceRecords
 from prirec.model.public_half import PlaceRows, place_rows
-from prirec.settings import Settings
 from prirec.sharing.keys import derive
-from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
+from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
+from prirec.util.geography import haversine_km, located, unit_vectors
+from prirec.util.keyed_random import mix_each, person_keys
+from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.regions import Known
+
+
+def unvisited(
+    visits: Sequence[str], place: IndexArray, *, rows: IndexArray, location: RealArray,
+    among: Literal["uniform", "nearby"], ratio: int, secret: bytes,
+) -> tuple[OffsetArray, IndexArray]:  # fmt: skip
+    """For each visit, by its id and its place's position, `ratio` positions of places that the person never visited:
+    which visit each belongs to (n,), and the positions (n,). Fewer where fewer are left.
+
+    Nearby: among the closest 200; among all where the visited place has no coordinates."""
+    new = np.ones(len(rows), dtype=np.bool_)
+    new[place] = False
+    anywhere = np.flatnonzero(new).astype(np.int32)
+    pools = _nearest(place, location) if among == "nearby" else {}
+    of, chosen = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]
+    for at, (visit, here) in enumerate(zip(visits, place.tolist(), strict=True)):
+        pool = pools[here][new[pools[here]]] if here in pools else anywhere
+        ranks = mix_each(_key(secret, visit), rows[pool].astype(np.uint64))
+        few = np.argpartition(ranks, ratio)[:ratio] if ratio < len(ranks) else np.arange(len(ranks))
+        first = pool[few[np.argsort(ranks[few])]]  # no two ranks are the same: a key maps rows one to one
+        of.append(np.full(len(first), at, dtype=np.int64))
+        chosen.append(first)
+    return np.concatenate(of), np.concatenate(chosen)
+
+
+def _nearest(place: IndexArray, location: RealArray) -> dict[int, IndexArray]:
+    """The closest places to each of these, itself among them, as far as they have coordinates."""
+    there = np.flatnonzero(located(location)).astype(np.int32)
+    anchors = np.intersect1d(place, there)
+    if not len(anchors):
+        return {}
+    width = min(POOL + 1, len(there))
+    tree = cKDTree(unit_vectors(location[there]))
+    near = tree.query(unit_vectors(location[anchors]), k=np.arange(1, width + 1))[1]
+    return dict(zip(anchors.tolist(), there[near], strict=True))
+
+
+def _key(secret: bytes, visit: str) -> np.uint64:
+    digest = blake2b(visit.encode(), digest_size=8, key=secret, person=b"prirec unvisited").digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+# A person's records, encoded on their own device to the bits that a simulation of the whole city encodes them to
+# (features/samples.py): X^i, the places that the records name, the moments. None of it leaves the device.
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
     """All that a round needs of a person; made anew when visits, profile or catalogue have changed."""
 
-    own: Own = field(repr=False)  # its places are positions in `places`
+    own: DeviceRecords = field(repr=False)  # its places are positions in `places`
     places: PlaceRows = field(repr=False)  # of those that the records name
     gamma: float = field(repr=False)  # how much of the others' mean this person takes
     key: np.uint64  # that the order of records follows from: public, as the device's name is
@@ -69,7 +116,7 @@ def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
     used, place = np.unique(rows.place, return_inverse=True)
     return Records(
-        own=Own(mine, place.astype(np.int32), context, rows.label),
+        own=DeviceRecords(mine, place.astype(np.int32), context, rows.label),
         places=place_rows(known.features[used]),
         gamma=float(shares_of_mean(np.array([len(place)]), campaign.settings)[0]),
         key=np.uint64(person_keys([person_id(me.name)])[0]),
@@ -129,7 +176,7 @@ def _with_negatives(rows: _Rows, known: Known, settings: Settings, *, secret: by
 
 
 def _home(told: Point | None, rows: _Rows, known: Known) -> RealArray:
-    """(2,), NaN where nothing is known: features/home.py for a city of one."""
+    """(2,), NaN where nothing is known: features/location.py for a city of one."""
     location = None if told is None else np.array([told])
     city = Dataset(
         "", People(("",), location), Places(known.ids, known.location), rows.as_visits(), labelled=True

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from prirec.damage import NOT_DECODED
-from prirec.data.folder_visits import EARLIEST, LATEST
+from prirec.data.folder import EARLIEST, LATEST
 from prirec.device.database import DAMAGED
 from prirec.errors import DataError, StateError, UsageError
-from prirec.features.told import Value
+from prirec.features.encoding import Value
+from prirec.util.decode_errors import NOT_DECODED
 
 Given: TypeAlias = float | str | Sequence[str]  # as a caller may hand it in
 Decoded = TypeVar("Decoded")

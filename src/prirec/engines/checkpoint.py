@@ -10,15 +10,15 @@ from zipfile import ZipFile
 import msgspec
 import numpy as np
 
-from prirec import settings_file
-from prirec.damage import NOT_ARRAYS
-from prirec.engines.durable import replacing
-from prirec.engines.state import Passed, State
+from prirec import config
+from prirec.config import Settings
+from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model.adam import Moments
 from prirec.model.latent import Latent
-from prirec.settings import Settings
+from prirec.util.decode_errors import NOT_ARRAYS
+from prirec.util.files import replacing
 
 VERSION = 2
 # a zip file whose first member is the linear models: a matrix of floats
@@ -36,10 +36,10 @@ class Checkpoint:
     """A run in the middle: the state, what was said of each iteration, and the best state seen by early stopping."""
 
     state: State
-    history: list[Passed] = field(default_factory=list)
+    history: list[IterationReport] = field(default_factory=list)
     best: State | None = None
 
-    def note(self, passed: Passed) -> None:
+    def note(self, passed: IterationReport) -> None:
         """Adds an iteration to the history, and keeps the state if the held-out loss was never lower."""
         losses = [earlier.held_out_loss for earlier in self.history if earlier.held_out_loss is not None]
         self.history.append(passed)
@@ -56,7 +56,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     whose: str
     iterations: list[int]  # of the state, and of the best one if there is one
     steps: list[int]  # Adam's, the same for V and for the factors of places
-    history: list[Passed]
+    history: list[IterationReport]
     arrays: str  # what the arrays must hash to
 
 
@@ -65,7 +65,7 @@ def identity(samples: Samples, settings: Settings) -> str:
     later, but not within a budget: the noise of the first ones was sized for all of them."""
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
-    digest = blake2b(msgspec.json.encode(settings_file.written(compared)), digest_size=16)
+    digest = blake2b(msgspec.json.encode(config.written(compared)), digest_size=16)
     train = samples.train
     home = np.empty(0) if samples.home is None else samples.home
     learnt_from = (train.offsets, train.place, train.label, train.context)

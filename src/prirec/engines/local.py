@@ -1,41 +1,163 @@
-"""The fast engine, on one machine: the same bits as engines/plain.py for any number of threads.
-
-Measured against per-sample NumPy in one run by benchmarks/speed.py.
-"""
+"""A city laid out in memory for the fast engines: who is near there is near in memory, people and places alike."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from math import isnan
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from prirec.engines.circles import cohort_numbers, shares_of_mean
-from prirec.engines.codes import Code, Codes, codes
-from prirec.engines.laid_out import laid_out
-from prirec.engines.local_samples import Samplewise
-from prirec.engines.losses import mean, summed
-from prirec.engines.noise import Where, simulated_noise
-from prirec.engines.participation import Standing, opens, standing
-from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State, centres, mixes, move_public
+from prirec.config import Settings
+from prirec.engines.ordering import sample_order
+from prirec.engines.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
+from prirec.engines.state import IterationReport, State, centres, mixes, move_public
 from prirec.features.samples import Samples
-from prirec.model.contribution import contribution_of, work
-from prirec.model.lanes import in_lines, out_of_lanes
+from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of, shares_of_mean
+from prirec.graph.neighbours import NeighbourSets
+from prirec.model.block_steps import Everyone, Mixing, contribute_models, step_people
 from prirec.model.latent import Latent, no_latent
-from prirec.model.local_step import rates_of
-from prirec.model.public_half import public
-from prirec.model.round_steps import Mixing, contribute_models, step_people
-from prirec.settings import Settings
+from prirec.model.local_step import contribution_of, rates_of, work
+from prirec.model.public_half import PlaceRows, place_rows, public
+from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
+from prirec.model.simd import in_lines, out_of_lanes
+from prirec.protocols.terms import Code, Codes, codes
 from prirec.sharing.fixed_point import outside
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
+from prirec.util.keyed_random import iteration_key
+
+
+class LaidOut(NamedTuple):
+    """Places are renumbered as people first come to them, and those that nobody comes to are left out. The numbers of
+    places decide nothing, so no result changes."""
+
+    everyone: Everyone
+    rows: PlaceRows
+    order: OffsetArray  # which place of the catalogue stands in each row
+    places: int  # J, of the catalogue
+
+    def factors(self, of_catalogue: RealArray) -> RealArray:
+        """P (J, K') as it is laid out here, without the places that nobody comes to."""
+        laid: RealArray = of_catalogue[self.order]
+        return laid
+
+    def in_catalogue(self, total: RingArray, *, latent: int) -> RingArray:
+        """A sum of rows of P as they are laid out here, as the catalogue has them: (J * K',)."""
+        rows = np.zeros((self.places, latent), dtype=total.dtype)
+        rows[self.order] = total.reshape(len(self.order), latent)
+        return rows.ravel()
+
+
+def laid_out(samples: Samples) -> LaidOut:
+    train, many = samples.train, len(samples.places)
+    first = np.full(many, len(train), dtype=np.int64)
+    first[train.place[::-1]] = np.arange(len(train))[::-1]
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(train))]
+    rank = np.empty(many, dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
+    return LaidOut(data, place_rows(samples.places[order]), order, many)
+
+
+# The paper's schedule on one machine, fast: the same bits as engines/plain.py.
+
+
+class Samplewise:
+    """Algorithm 2 in one kernel. A sample needs the models that the one before it moved, so there is one thread."""
+
+    def __init__(self, samples: Samples, settings: Settings):
+        self.samples, self.settings = samples, settings
+        self.codes = codes(samples, settings)
+        self.narrow = narrow(self.codes.linear.ring)  # None once a model did not fit
+        self.city = laid_out(samples)
+        self.circle: NeighbourSets | None = None
+
+    def advance(self, state: State) -> IterationReport:
+        samples, settings = self.samples, self.settings
+        online = participation(samples.keys, state.iteration, settings).present
+        around = self.around(state.iteration, online)
+        order = sample_order(samples, settings, iteration=state.iteration, online=online)
+        losses = self.run_pass(state, around, order)
+        state.iteration += 1
+        people = np.flatnonzero(online & (samples.train.counts() > 0))
+        alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
+        return IterationReport(
+            iteration=state.iteration,
+            loss=losses / max(len(order), 1),
+            took_part=len(people),
+            in_sum=len(people),
+            alone=alone,
+        )
+
+    def around(self, iteration: int, online: np.ndarray) -> NeighbourSets:
+        """The circle of this pass; kept when nothing about it can change."""
+        settled = self.settings.participation.online == 1.0 and self.settings.neighbours.among is None
+        if self.circle is None or not settled:
+            self.circle = neighbourhoods_of(self.samples, self.settings, iteration=iteration, online=online)
+        return self.circle
+
+    def run_pass(self, state: State, around: NeighbourSets, order: np.ndarray) -> float:
+        """The narrow ring as far as it goes, then the wide one: the same sums. Returns the summed loss."""
+        T, room, uniform = (
+            np.ascontiguousarray(state.interaction.T),
+            self.scratch(around.fresh),
+            len(around.weights) == 0,
+        )
+        reached = Reached(samples=0, losses=0.0, fine=True)
+        for code in (self.narrow if uniform else None, self.codes.linear.ring):
+            if code is None:
+                continue
+            models = table(state.linear if uniform else state.linear[:0], code)
+            reached = reached._replace(fine=models is not None)
+            if models is not None:
+                reached = self.walk(state, T, models, around=around, order=order, reached=reached, room=room)
+            if reached.fine or isnan(reached.losses):
+                break
+            self.narrow = None
+        if not reached.fine or isnan(reached.losses):
+            raise outside(self.codes.linear.ring.bound)
+        state.interaction = np.ascontiguousarray(T.T)
+        return reached.losses
+
+    def walk(
+        self, state: State, T: RealArray, models: Table, *,
+        around: NeighbourSets, order: np.ndarray, reached: Reached, room: Scratch,
+    ) -> Reached:  # fmt: skip
+        s = self.settings
+        rates = Descent(
+            s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v, s.linear.gamma, s.interaction.batch
+        )
+        return sample_pass(
+            state.linear, models, T, self.city.everyone, self.samples.train.person, self.city.rows, around, order,
+            reached, iteration_key(s.seed, "neighbours", state.iteration), rates, self.codes.interaction.encoder, room,
+        )  # fmt: skip
+
+    def scratch(self, drawn: int) -> Scratch:
+        D, K = self.samples.features, self.settings.model.dimension
+        pending = self.codes.interaction.ring.zeros(K * D)
+        return Scratch(
+            x=np.empty(D),
+            present=np.empty(D + 1, dtype=np.int32),
+            pull=np.empty(K),
+            gradient=np.empty(D + 1),
+            weighted=np.empty(D + 1),
+            drawn=np.empty(drawn, dtype=np.int32),
+            pending=pending,
+            pending_signed=self.codes.interaction.ring.signed(pending),
+        )
+
+
+# The fast engine, on one machine: the same bits as engines/plain.py for any number of threads.
+#
+# Measured against per-sample NumPy in one run by benchmarks/speed.py.
+
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]
 
 
-class Part(NamedTuple):
-    """What some of the people take over from the whole of them: see engines/shard.py."""
+class ShardView(NamedTuple):
+    """What some of the people take over from the whole of them: see engines/shards.py."""
 
     cohort: IndexArray  # (I,): 0 .. C - 1, of those that these people are in
     numbers: OffsetArray  # (C,): what the whole calls these cohorts
@@ -45,15 +167,15 @@ class Part(NamedTuple):
 class Rounds:
     """Rounds in blocks of people, one block a thread."""
 
-    def __init__(self, samples: Samples, settings: Settings, *, threads: int, part: Part | None = None):
+    def __init__(self, samples: Samples, settings: Settings, *, threads: int, part: ShardView | None = None):
         self.samples, self.settings = samples, settings
         self.cohort, self.numbers, self.codes = part if part is not None else whole(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
         self.city = laid_out(samples)
         self.blocks = list(_blocks(samples, threads))
 
-    def advance(self, state: State) -> Passed:
-        there = standing(self.samples.keys, state.iteration, self.settings)
+    def advance(self, state: State) -> IterationReport:
+        there = participation(self.samples.keys, state.iteration, self.settings)
         mixing = self.mixed_models(state, there)
         total, losses = self.step_everyone(state, there, mixing)
         rostered, in_sum = int(there.present.sum()), int(there.counted.sum())
@@ -64,7 +186,7 @@ class Rounds:
             move_public(state, code.ring.decode(total) / in_sum, self.settings)
         records = int(self.samples.train.counts()[there.present].sum())
         state.iteration += 1
-        return Passed(
+        return IterationReport(
             iteration=state.iteration,
             loss=mean(summed(losses), records),
             took_part=rostered,
@@ -73,7 +195,7 @@ class Rounds:
             opened=opened,
         )
 
-    def mixed_models(self, state: State, there: Standing) -> Mixing:
+    def mixed_models(self, state: State, there: Participation) -> Mixing:
         """Step (b), and who takes what of it in step (c)."""
         code, cohorts = self.codes.linear, len(self.numbers)
         centre = centres(state, cohorts, public=code.noise > 0)
@@ -84,7 +206,7 @@ class Rounds:
         opened = self.open_cohorts(total, members, rostered, state.iteration)
         return self.with_means(state, centre, total, members, opened)
 
-    def contributions(self, state: State, there: Standing, centre: RealArray) -> tuple[RingArray, OffsetArray]:
+    def contributions(self, state: State, there: Participation, centre: RealArray) -> tuple[RingArray, OffsetArray]:
         """The sum of each cohort (C, D + 1), and how many are in it."""
         W, code, cohorts = state.linear, self.codes.linear, len(self.numbers)
 
@@ -121,7 +243,7 @@ class Rounds:
         state.means[opened] = centre[opened] + ring.decode(total[opened]) / members[opened, None]
         return Mixing(self.cohort, state.means, opened, self.gamma)
 
-    def step_everyone(self, state: State, there: Standing, mixing: Mixing) -> tuple[RingArray, RealArray]:
+    def step_everyone(self, state: State, there: Participation, mixing: Mixing) -> tuple[RingArray, RealArray]:
         """Steps (c) to (e): the sum over everyone, and what each person lost."""
         code, latent = self.codes.interaction, self.latent(state)
         rates = rates_of(self.settings, clip=code.clip)
@@ -154,7 +276,7 @@ class Rounds:
     def latent(self, state: State) -> Latent:
         return state.latent or no_latent(len(self.samples.ids), len(self.samples.places))
 
-    def add_noise(self, total: RingArray, code: Code, rostered: int, survivors: int, where: Where) -> None:
+    def add_noise(self, total: RingArray, code: Code, rostered: int, survivors: int, where: NoiseKey) -> None:
         """What the survivors' shares come to, in simulation."""
         total += simulated_noise(
             code.noise, len(total), rostered=rostered, survivors=survivors, settings=self.settings, where=where
@@ -181,10 +303,10 @@ def _added_up(parts: Sequence[np.ndarray]) -> np.ndarray:
     return parts[0]
 
 
-def whole(samples: Samples, settings: Settings) -> Part:
+def whole(samples: Samples, settings: Settings) -> ShardView:
     """All of the people."""
     cohort = cohort_numbers(samples, settings)
-    return Part(cohort, np.arange(int(cohort.max()) + 1), codes(samples, settings))
+    return ShardView(cohort, np.arange(int(cohort.max()) + 1), codes(samples, settings))
 
 
 def _blocks(samples: Samples, threads: int) -> Iterator[Block]:

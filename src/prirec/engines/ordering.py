@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from prirec.engines.randomness import iteration_key
+from prirec.config import Settings
 from prirec.features.samples import Samples
-from prirec.keyed import shuffle
-from prirec.settings import Settings
 from prirec.types import BoolArray, IndexArray, OffsetArray
+from prirec.util.keyed_random import iteration_key, shuffle
 
 
 def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:

@@ -1,31 +1,97 @@
-"""The oracle: both schedules, said as plainly as they can be. Every other engine must give the same bits.
+"""The four sums of a training, behind one interface: taken in the clear here, by protocols in engines/protocol.py."""
 
-The local step and Eqs. (1), (3), (4), (8) come from model/, where their slow twins hold them; here stands everything
-around them: who takes part, what is summed, what is opened, what moves.
-"""
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from prirec.engines.circles import circle, cohort_numbers, shares_of_mean
-from prirec.engines.codes import codes
-from prirec.engines.losses import mean, summed
+from prirec.config import Settings
 from prirec.engines.ordering import sample_order
-from prirec.engines.participation import Standing, standing
-from prirec.engines.randomness import iteration_key
-from prirec.engines.state import Passed, State, centres, mixes, move_public
-from prirec.engines.sums import InTheClear, Sums
+from prirec.engines.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
+from prirec.engines.state import IterationReport, State, centres, mixes, move_public
 from prirec.features.samples import Samples
-from prirec.graph.random_draw import draw
-from prirec.keyed import Word, mix, shuffle
-from prirec.model.contribution import contribution_of, work
-from prirec.model.kernels import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.local_step import Own, local_step, rates_of
-from prirec.model.models import Models
+from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of, shares_of_mean
+from prirec.graph.neighbours import NeighbourSets, draw
+from prirec.model.block_steps import away_from, mix_model
+from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
+from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
 from prirec.model.public_half import Public, place_rows, public
-from prirec.model.round_steps import away_from, mix_model
-from prirec.model.sample_pass import Circle, decentralised_step
-from prirec.settings import Settings
-from prirec.types import IndexArray, RealArray
+from prirec.model.sample_pass import decentralised_step
+from prirec.model.scoring import Models
+from prirec.protocols.terms import Code, codes
+from prirec.types import IndexArray, RealArray, RingArray
+from prirec.util.keyed_random import Word, iteration_key, mix, shuffle
+
+
+class Sums(Protocol):
+    """Rows of people stand for their devices. A sum that may not be opened is None. In a round everyone must have the
+    same public models (Models.public)."""
+
+    def over_cohort(
+        self, cohort: int, values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
+    ) -> RingArray | None:  # fmt: skip
+        """Step (b) of a round: `values` are those of the roster; opened to the members."""
+
+    def over_everyone(
+        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
+    ) -> RingArray | None:
+        """Step (e) of a round: opened to the recommender."""
+
+    def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
+        """Algorithm 1: the weighted models of N(i), opened to user i."""
+
+    def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
+        """Algorithm 2, line 14: the gradients of V of one batch, opened to the recommender."""
+
+
+class InTheClear:
+    """What the protocols must come to."""
+
+    def __init__(self, samples: Samples, settings: Settings) -> None:
+        self.settings, self.codes = settings, codes(samples, settings)
+
+    def over_cohort(
+        self, cohort: int, values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
+    ) -> RingArray | None:  # fmt: skip
+        return self._of_survivors(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
+
+    def over_everyone(
+        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
+    ) -> RingArray | None:
+        return self._of_survivors(self.codes.interaction, values, survivors, where=("interaction", iteration))
+
+    def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
+        return added(list(values.values()))
+
+    def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
+        return added([value for _, value in values])
+
+    def _of_survivors(
+        self, code: Code, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: NoiseKey
+    ) -> RingArray | None:
+        if not opens(len(survivors), rostered=len(values), settings=self.settings):
+            return None  # abandoned: nothing is opened
+        total = added([values[i] for i in survivors])
+        noise = simulated_noise(
+            code.noise, len(total), rostered=len(values), survivors=len(survivors), settings=self.settings, where=where
+        )
+        return total + noise.astype(total.dtype)
+
+
+def added(values: Sequence[RingArray]) -> RingArray:
+    """At least one vector, summed in the ring."""
+    total = values[0].copy()
+    for value in values[1:]:
+        total += value
+    return total
+
+
+# The oracle: both schedules, said as plainly as they can be. Every other engine must give the same bits.
+#
+# The local step and Eqs. (1), (3), (4), (8) come from model/, where their slow twins hold them; here stands everything
+# around them: who takes part, what is summed, what is opened, what moves.
 
 
 class Rounds:
@@ -38,9 +104,9 @@ class Rounds:
         self.rows = place_rows(samples.places)
         self.codes = codes(samples, settings)
 
-    def advance(self, state: State) -> Passed:
+    def advance(self, state: State) -> IterationReport:
         """One round t; the letters are those of the round's definition in docs/rounds.md."""
-        there, models = standing(self.samples.keys, state.iteration, self.settings), state.models
+        there, models = participation(self.samples.keys, state.iteration, self.settings), state.models
         present = np.flatnonzero(there.present)
         shared = self.shared(models)  # (a)
         opened = self.mixed_models(state, there)
@@ -59,7 +125,7 @@ class Rounds:
             move_public(state, self.codes.interaction.ring.decode(total) / len(counted), self.settings)  # (f)
         records = int(self.samples.train.counts()[present].sum())
         state.iteration += 1
-        return Passed(
+        return IterationReport(
             iteration=state.iteration,
             loss=mean(summed(losses), records),
             took_part=len(present),
@@ -72,7 +138,7 @@ class Rounds:
         """Step (a): what every device derives from what is public."""
         return public(models.interaction, self.rows, first=self.samples.people.shape[1], factors=models.factors)
 
-    def mixed_models(self, state: State, there: Standing) -> set[int]:
+    def mixed_models(self, state: State, there: Participation) -> set[int]:
         """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are."""
         opened, code = set(), self.codes.linear
         centre = centres(state, int(self.cohort.max()) + 1, public=code.noise > 0)
@@ -99,7 +165,7 @@ class Rounds:
         """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
         train, settings = self.samples.train, self.settings
         mine = slice(train.offsets[i], train.offsets[i + 1])
-        own = Own(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
+        own = DeviceRecords(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
         order = np.empty(len(own.place), dtype=np.int32)
         shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
         rates = rates_of(settings, clip=self.codes.interaction.clip)
@@ -116,11 +182,11 @@ class Samplewise:
         self.samples, self.settings, self.sums = samples, settings, sums
         self.codes = codes(samples, settings)
 
-    def advance(self, state: State) -> Passed:
+    def advance(self, state: State) -> IterationReport:
         """Lines 5 to 16, for one t."""
         samples, settings = self.samples, self.settings
-        online = standing(samples.keys, state.iteration, settings).present
-        around = circle(samples, settings, iteration=state.iteration, online=online)
+        online = participation(samples.keys, state.iteration, settings).present
+        around = neighbourhoods_of(samples, settings, iteration=state.iteration, online=online)
         order = sample_order(samples, settings, iteration=state.iteration, online=online)  # line 6
         draws = iteration_key(settings.seed, "neighbours", state.iteration)
         T, losses, waiting = np.ascontiguousarray(state.interaction.T), 0.0, []
@@ -138,7 +204,7 @@ class Samplewise:
         state.iteration += 1
         people = np.unique(samples.train.person[order])
         alone = 0 if around.fresh else int((np.diff(around.offsets)[people] == 0).sum())
-        return Passed(
+        return IterationReport(
             iteration=state.iteration,
             loss=losses / max(len(order), 1),
             took_part=len(people),
@@ -152,14 +218,14 @@ class Samplewise:
         load(self.samples.people[train.person[row]], self.samples.places[train.place[row]], train.context[row], x)
         return x
 
-    def neighbours(self, around: Circle, i: int, key: Word) -> IndexArray:
+    def neighbours(self, around: NeighbourSets, i: int, key: Word) -> IndexArray:
         """N(i), fixed or drawn anew for this interaction."""
         if around.fresh:
             return around.online[draw(key, around.position[i], len(around.online), around.fresh)]
         return around.people[around.offsets[i] : around.offsets[i + 1]]
 
     def learn_linear(
-        self, W: RealArray, T: RealArray, x: RealArray, row: int, neighbours: IndexArray, around: Circle
+        self, W: RealArray, T: RealArray, x: RealArray, row: int, neighbours: IndexArray, around: NeighbourSets
     ) -> float:
         """Lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)."""
         i, y, code = self.samples.train.person[row], float(self.samples.train.label[row]), self.codes.linear.ring

@@ -1,45 +1,162 @@
-"""The same training with every sum taken by the protocols, over an in-memory wire: the bits of engines/plain.py.
+"""An in-memory wire between parties: it orders, delays, duplicates, drops, and counts bytes.
 
-Every device and the recommender is a party of its own; what crosses between them are encoded messages. It is far slower
-than engines/local.py. It shows that the protocols come to what the fast engines simulate, and what they cost in bytes.
-Keys and pads come from the operating system; nothing about the result depends on them.
+Every message crosses it as bytes, through the codec. Its parties are driven as a device or a server would drive them:
+what is to be persisted is written down first, under the rules of the journal, and only then anything is sent.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import count
 from os import urandom
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
 
+from prirec.config import Settings
 from prirec.engines import plain
-from prirec.engines.codes import Code, codes
-from prirec.engines.noise import Where, simulated_noise
-from prirec.engines.participation import opens
-from prirec.engines.state import Passed, State
-from prirec.engines.sums import added
-from prirec.engines.wire import Fate, MemoryJournal, Traffic, Wire
-from prirec.errors import ProtocolError, UsageError
+from prirec.engines.participation import NoiseKey, opens, simulated_noise
+from prirec.engines.plain import added
+from prirec.engines.state import IterationReport, State
+from prirec.errors import PeerError, ProtocolError, UsageError
 from prirec.features.samples import Samples
-from prirec.protocols import convener, noise, sdgd
-from prirec.protocols.guest import Guest
-from prirec.protocols.meeting import Task
-from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms
+from prirec.protocols import meeting, member, noise, sdgd
+from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.collector import Collector
+from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
+from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
+from prirec.protocols.member import Member
+from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
+from prirec.protocols.moves import State as MoveState
 from prirec.protocols.sdgd import Neighbour, Receiver
-from prirec.protocols.secure_sum import member
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.protocols.secure_sum.member import Member
-from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
-from prirec.settings import Settings
+from prirec.protocols.terms import Code, all_or_nothing, codes, double_masks, model_hash
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
+
+Fate = Callable[[AnyMessage], Sequence[int]]
+
+
+def faithful(message: AnyMessage) -> Sequence[int]:
+    """Each message arrives once, in order."""
+    return (0,)
+
+
+class Journal(Protocol):
+    """Where a party's persists go. On a device this is device/store.py."""
+
+    def write(self, wanted: Persist) -> object: ...
+
+
+class MemoryJournal:
+    """A journal for simulation: the same rules, and nothing on disk."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[bytes, str, int], JournalEntry] = {}
+        self._last: dict[tuple[bytes, str], int] = {}
+
+    def write(self, wanted: Persist) -> JournalEntry:
+        of = wanted.round
+        key, kind = (of.deployment, of.kind, of.number), (of.deployment, of.kind)
+        held = self._held.get(key)
+        try:
+            verdict = admit(wanted, held=held, last=self._last.get(kind))
+        except ConflictError:
+            if held is not None and LIFE[held.stage]:
+                self._held[key] = entry(Persist(of, Stage.BURNT, bytes(32)), held=held)
+            raise
+        if verdict is Verdict.KNOWN and held is not None:
+            return held
+        self._held[key] = entry(wanted, held=held)
+        self._last[kind] = max(of.number, self._last.get(kind, of.number))
+        return self._held[key]
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What crossed the wire, by step; a message counts when it is sent, whether or not it arrives."""
+
+    messages: Counter[str] = field(default_factory=Counter)
+    octets: Counter[str] = field(default_factory=Counter)
+
+    def note(self, message: AnyMessage, size: int) -> None:
+        self.messages[step(type(message))] += 1
+        self.octets[step(type(message))] += size
+
+
+class Wire:
+    """Carries messages until nothing moves. `fate` says for each message after how many others its copies arrive: none
+    means that it is lost."""
+
+    def __init__(self, fate: Fate = faithful, traffic: Traffic | None = None) -> None:
+        self.fate, self.traffic = fate, traffic if traffic is not None else Traffic()
+        self.parties: dict[bytes, Party] = {}
+        self.journals: dict[bytes, Journal] = {}
+        self.finished: dict[bytes, Finished] = {}
+        self.aborted: dict[bytes, PeerError] = {}
+        self.refused: list[PeerError] = []
+        self._queue: list[tuple[int, int, bytes]] = []
+        self._clock = self._sent = 0
+
+    def attach(self, party: Party, journal: Journal) -> None:
+        self.parties[party.name], self.journals[party.name] = party, journal
+
+    def do(self, party: Party, actions: Iterable[Action]) -> None:
+        """What a party asked for, in its order."""
+        for action in actions:
+            match action:
+                case Persist():
+                    self.journals[party.name].write(action)
+                case Send():
+                    self._send(action.message)
+                case Finished():
+                    self.finished[party.name] = action
+                case Aborted():
+                    self.aborted[party.name] = action.error
+
+    def run(self, collector: CollectorBase) -> None:
+        """Delivers what is under way; when nothing is, the collector's time for the step is over."""
+        while True:
+            self._deliver()
+            if collector.state in (MoveState.DONE, MoveState.BURNT):
+                return
+            self.do(collector, collector.advance())
+
+    def _send(self, message: AnyMessage) -> None:
+        data = encode(message)
+        self.traffic.note(message, len(data))
+        for delay in self.fate(message):
+            self._sent += 1
+            heappush(self._queue, (self._clock + delay, self._sent, data))
+
+    def _deliver(self) -> None:
+        while self._queue:
+            due, _, data = heappop(self._queue)
+            self._clock = max(self._clock, due) + 1
+            try:
+                message = decode(data)
+                party = self.parties.get(message.receiver)
+                actions = party.receive(message) if party is not None else []
+            except PeerError as fault:
+                self.refused.append(fault)
+                continue
+            if party is not None:
+                self.do(party, actions)
+
+
+# The same training with every sum taken by the protocols, over an in-memory wire: the bits of engines/plain.py.
+#
+# Every device and the recommender is a party of its own; what crosses between them are encoded messages. It is far
+# slower than engines/local.py. It shows that the protocols come to what the fast engines simulate, and what they cost
+# in bytes. Keys and pads come from the operating system; nothing about the result depends on them.
+
 
 Method = Literal["shares", "pads"]
 
 
-class Party:
+class Identity:
     """A device or the recommender between rounds: who it is, and its journals.
 
     A device is a member once at a number, whatever the cohort; a collector has many cohorts at the same number.
@@ -62,8 +179,8 @@ class ByProtocol:
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
         self.settings, self.codes, self.method = settings, codes(samples, settings), method
-        self.deployment, self.recommender = urandom(16), Party()
-        self.devices = [Party() for _ in samples.ids]
+        self.deployment, self.recommender = urandom(16), Identity()
+        self.devices = [Identity() for _ in samples.ids]
         self.traffic = Traffic()
         self._numbers = count()
 
@@ -116,12 +233,12 @@ class ByProtocol:
         agreed = {"length": length, "floor": settings.floor, "noise": code.noise}
         return double_masks(code.ring, opening=opening, sums=settings.sums, **agreed)
 
-    def _task(self, of: Round, terms: Terms, collector: Party, *held: RealArray) -> Task:
+    def _task(self, of: Round, terms: Terms, collector: Identity, *held: RealArray) -> Task:
         return Task(of, collector.name, terms, model_hash(*held))
 
     def _run(
-        self, task: Task, collector: Party, values: Mapping[int, RingArray], survivors: Sequence[int],
-        where: Where = (),
+        self, task: Task, collector: Identity, values: Mapping[int, RingArray], survivors: Sequence[int],
+        where: NoiseKey = (),
     ) -> Wire:  # fmt: skip
         """One round over a wire of its own, to its end."""
         wire = Wire(self._fate(set(values) - set(survivors)), self.traffic)
@@ -132,7 +249,7 @@ class ByProtocol:
             guest = self._guest(task, self.devices[i].identity, value, entropy[i])
             wire.attach(guest, self.devices[i].journal)
         make = Receiver if task.terms.method == "shares" else Collector
-        host = make(task, identity=collector.identity, entropy=urandom(convener.ENTROPY))
+        host = make(task, identity=collector.identity, entropy=urandom(meeting.COLLECTOR_ENTROPY))
         wire.attach(host, collector.collecting[task.round.group])
         wire.do(host, host.invite([self.devices[i].name for i in values]))
         wire.run(host)
@@ -140,7 +257,7 @@ class ByProtocol:
 
     def _with_simulated_noise(
         self, terms: Terms, values: Mapping[int, RingArray], survivors: Sequence[int], entropy: Mapping[int, bytes],
-        where: Where,
+        where: NoiseKey,
     ) -> Mapping[int, RingArray]:  # fmt: skip
         """Every device adds its own share of noise. So that the sum still has the bits of a simulation, one survivor's
         vector is moved by what the simulated noise is more than the survivors' shares; a deployment has no such thing.
@@ -154,7 +271,7 @@ class ByProtocol:
             moved -= noise.drawn(terms, len(values), seed=member.noise_seed(entropy[i]))
         return {**values, one: moved}
 
-    def _guest(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> Guest:
+    def _guest(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> MemberBase:
         if task.terms.method != "shares":
             return Member(task, identity=identity, value=value, entropy=entropy)
         shape = (task.terms.floor - 1, task.terms.length)
@@ -178,7 +295,7 @@ class Carried:
         self.sums = ByProtocol(samples, settings, method=method)
         self._schedule = plain.engine(samples, settings, self.sums)
 
-    def advance(self, state: State) -> Passed:
+    def advance(self, state: State) -> IterationReport:
         before = self.sums.traffic.octets.total()
         passed = self._schedule.advance(state)
         return msgspec.structs.replace(passed, octets=self.sums.traffic.octets.total() - before)

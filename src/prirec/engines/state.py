@@ -6,15 +6,15 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from prirec.engines.randomness import generator
+from prirec.config import Settings
 from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model import adam
 from prirec.model.adam import Moments, no_moments
 from prirec.model.latent import Latent
-from prirec.model.models import Models
-from prirec.settings import Settings
+from prirec.model.scoring import Models
 from prirec.types import RealArray
+from prirec.util.keyed_random import generator
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class State:
         )
 
 
-class Passed(msgspec.Struct, frozen=True, kw_only=True):
+class IterationReport(msgspec.Struct, frozen=True, kw_only=True):
     """One iteration, as the history keeps it."""
 
     iteration: int

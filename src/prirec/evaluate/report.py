@@ -1,18 +1,453 @@
-"""A comparison as one HTML file that needs nothing else: for people who look before they read."""
+"""The parts of the report: pieces of HTML, plots, a map, tables."""
 
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
+from prirec import __version__
+from prirec.config import dump
 from prirec.data.dataset import Dataset
-from prirec.engines.durable import replacing
 from prirec.errors import UsageError
-from prirec.evaluate.comparison import Entry
-from prirec.evaluate.reporting.advice import Advice, AdviceLine, advice_section
-from prirec.evaluate.reporting.findings import comparison, learning
-from prirec.evaluate.reporting.map_section import map_of
-from prirec.evaluate.reporting.page import page
-from prirec.evaluate.reporting.sections import opening, small_print, title_of, who_holds_what
-from prirec.evaluate.reporting.who_gains import by_records
-from prirec.evaluate.spread import Scored
+from prirec.evaluate import plots
+from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section, text
+from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
+from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.protocols.prediction import Reason
+from prirec.simulate.compare import Entry
+from prirec.util.files import replacing
+
+# The comparison as a table.
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    value: Callable[[Entry], float]
+    better: Callable[[float, float], float]  # max or min
+    digits: int = 4
+
+
+_COLUMNS = (
+    _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
+    _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
+    _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
+    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
+    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
+)
+
+
+def comparison_table(entries: Sequence[Entry]) -> str:
+    """One row a model; the best figure of each column carries a star."""
+    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
+    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
+    best = [_best(column, entries) for column in _COLUMNS]
+    body = "\n".join(_row(entry, best) for entry in entries)
+    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _row(entry: Entry, best: Sequence[str]) -> str:
+    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
+    collects = text(entry.contender.collects or "–")
+    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
+
+
+def _cell(shown: str, best: str) -> str:
+    if shown != best:
+        return f'<td class="figure">{shown}</td>'
+    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
+
+
+def _best(column: _Column, entries: Sequence[Entry]) -> str:
+    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
+    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
+    if len(known) < 2:
+        return ""
+    best = known[0]
+    for value in known[1:]:
+        best = column.better(best, value)
+    return number(best, column.digits)
+
+
+# The parts of the report that are words: what this is, who holds what, and the small print.
+
+
+def title_of(city: Dataset) -> str:
+    return "PriRec on a synthetic city" if city.made_up else f"PriRec on “{city.name}”"
+
+
+def opening(city: Dataset) -> str:
+    """What this is, how large the city is, and what it is not."""
+    origin = (
+        "Its data are synthetic: nobody in it exists."
+        if city.made_up
+        else f"Its data were read from the folder “{city.name}”; if they are about real people, so is this page."
+    )
+    tiles = [("people", len(city.people)), ("places", len(city.places)), ("records", len(city.visits))]
+    cells = "".join(f"<div><b>{count:,}</b> {text(name)}</div>" for name, count in tiles)
+    lead = (
+        "Recommendations of nearby places, learnt while everyone’s features, visits and model stay on their own device."
+    )
+    note = (
+        f"This is a simulation on one machine. {origin} The program saw all of it: nothing here was private to anyone."
+    )
+    return (
+        f"<header>\n<h1>{text(title_of(city))}</h1>\n{paragraph(lead, kind='lead')}\n"
+        f'<div class="tiles">{cells}</div>\n{paragraph(note, kind="honest")}\n</header>'
+    )
+
+
+def who_holds_what() -> str:
+    """The picture, and the same in words."""
+    lists = (
+        ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the linear model W"]),
+        (
+            "At the recommender, open to all",
+            ["public features of places, and how popular they are", "V: how features act together"],
+        ),
+        (
+            "What travels",
+            [
+                "between devices: shares of linear models, of which only a sum over neighbours can be read",
+                "to the recommender: masked gradients of V and visits, of which only sums can be read",
+                "in “PriRec, private”: each with a share of noise, so that the sums tell little of anyone",
+                "to the device: V, and whole regions of places, so that a download does not tell which place matters",
+            ],
+        ),
+    )
+    words = [f"<h3>{text(title)}</h3>\n{items(entries)}" for title, entries in lists]
+    aside = (
+        "This is how PriRec is laid out. Here, in a simulation, the sums are taken in the clear and the noise is drawn "
+        "for all at once. A centralised model, compared below, collects everything instead."
+    )
+    drawing = beside(packaged("who_holds_what.svg"), *words, paragraph(aside))
+    return section("who-holds-what", "Who holds what", drawing)
+
+
+def small_print(entries: Sequence[Entry]) -> str:
+    """Settings, versions, and what is not protected."""
+    settings = "\n".join(
+        f"<details><summary>Settings of {text(entry.contender.name)}</summary>"
+        f"<pre>{text(dump(entry.contender.settings))}</pre></details>"
+        for entry in entries
+    )
+    tools = f"PriRec {__version__}, Python {platform.python_version()}, " + ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "numba", "matplotlib")
+    )
+    return "\n".join(
+        [
+            section("settings", "Settings and versions", settings, paragraph(f"Made with {tools}.", kind="quiet")),
+            section("not-protected", "What is not protected", items(_unprotected(entries)), _pointer()),
+        ]
+    )
+
+
+def _pointer() -> str:
+    return "<p>The whole list, with reasons, is in <code>docs/limitations.md</code>.</p>"
+
+
+def _unprotected(entries: Sequence[Entry]) -> list[str]:
+    exact = [entry.contender.name for entry in entries if entry.contender.settings.privacy.epsilon_per_user is None]
+    noisy = len(exact) < len(entries)
+    return [
+        "A simulation protects nobody: one program held all records, models and homes while it ran.",
+        *([f"Without noise, sums exact and visits counted in the open: {'; '.join(exact)}."] if exact else []),
+        *(["Simulated noise has the right strength, but comes from a seed that this program knows."] if noisy else []),
+        "In a deployment, too, others see the coarse cell that a device names, the regions that it downloads, and that "
+        "and when it takes part.",
+        "Enough devices that work together, or with the recommender, can narrow down what the others sent.",
+        "A device that sends false models or gradients can spoil a sum.",
+        "How long a device computes, and how much it sends, may tell something about its owner.",
+        "Settings that were chosen by looking at private data carry something of these data.",
+    ]
+
+
+# The parts of the report that say which model is how good, and how it learnt.
+
+
+def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
+    """The table, and the same figures as dots with their uncertainty."""
+    pairs = list(zip(entries, scored, strict=True))
+    everyone = [_dot(entry, entry.outcome.quality.auc, auc_with_error(one)[1]) for entry, one in pairs]
+    few = [_dot(entry, entry.outcome.quality.auc_few, _error_of_few(entry, one)) for entry, one in pairs]
+    limits = plots.limits_of([*everyone, *few])
+    tested = max(entry.outcome.quality.records for entry in entries)
+    return section(
+        "comparison",
+        "How good are they?",
+        in_short(entries, scored),
+        comparison_table(entries),
+        paragraph(
+            f"★ best of its column. All figures are on {tested:,} test records that no model has seen. AUC: how often "
+            "a place that was visited scores above one that was not. GAUC: the same within each person, averaged. "
+            "Fewest records: the quarter of people with the fewest training records. Seconds: preparing, training and "
+            "testing, on this machine.",
+            kind="quiet",
+        ),
+        grid(
+            [
+                figure(plots.dots(everyone, label="AUC of each model, everyone", limits=limits), "AUC, everyone"),
+                figure(
+                    plots.dots(few, label="AUC of each model, people with the fewest records", limits=limits),
+                    "AUC, people with the fewest records",
+                ),
+            ],
+            kind="two",
+        ),
+        paragraph(
+            "Whiskers are 95 % intervals (DeLong), which take records as independent; where they overlap widely, the "
+            "order of the models may be chance.",
+            kind="quiet",
+        ),
+    )
+
+
+def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
+    """The best model that collects everything, beside the best that does not; nothing unless there are both."""
+    quality = [entry.outcome.quality.auc for entry in entries]
+    known = [at for at, auc in enumerate(quality) if math.isfinite(auc)]
+    central = [at for at in known if entries[at].contender.settings.schedule == "centralised"]
+    apart = [at for at in known if entries[at].contender.settings.schedule != "centralised"]
+    if not central or not apart:
+        return ""
+    theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
+    chance = "" if sure_difference(scored[ours], scored[theirs]) else " The difference may be chance."
+    return paragraph(
+        f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
+        f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}"
+        + "".join(_within_budget(entries[at], quality[at]) for at in apart if at != ours),
+        kind="short",
+    )
+
+
+def _within_budget(entry: Entry, auc: float) -> str:
+    epsilon = entry.contender.settings.privacy.epsilon_per_user
+    return (
+        "" if epsilon is None else f" Within ε = {epsilon:g} for each person: {number(auc)} ({entry.contender.name})."
+    )
+
+
+def learning(entries: Sequence[Entry]) -> str:
+    """Training curves, one plot a model."""
+    limits = plots.loss_limits(entries)
+    drawn = [figure(plots.curve(e, at=at, limits=limits), e.contender.name) for at, e in enumerate(entries)]
+    watched = any(p.held_out_loss is not None for entry in entries for p in entry.outcome.trained.history)
+    return section(
+        "learning",
+        "How they learnt",
+        paragraph(
+            "The mean training loss before each step. The dotted line is a model that knows nothing, ln\u00a02. Rounds "
+            "and passes are different units: in a round everyone learns on their own device and V moves once; in a "
+            "pass V moves with every record or batch. Compare where curves end, not how fast they fall."
+            + (" Dashed: the loss on records held out to decide when to stop." if watched else "")
+        ),
+        grid(drawn, kind="three"),
+    )
+
+
+def _dot(entry: Entry, value: float, error: float) -> plots.Dot:
+    return plots.Dot(entry.contender.name, value, error)
+
+
+def _error_of_few(entry: Entry, scored: Scored) -> float:
+    """The first of four groups is the quarter that auc_few is about."""
+    crowd = crowd_of(entry.outcome.setup.samples, groups=4)
+    line = line_of(crowd, scored) if len(crowd) else None
+    return math.nan if line is None else float(line.error[0])
+
+
+# The part of the report that says who gains: people with few records, or people with many.
+
+
+# The shapes of plots.marker, for a legend: 12 by 12, in the order of drawing.MARKERS.
+_SHAPES = (
+    "M6 2a4 4 0 1 0 .01 0z", "M2.5 2.5h7v7h-7z", "M6 2l4 8H2z", "M6 1l5 5-5 5-5-5z", "M6 10L2 2h8z",
+    "M4.5 2h3v2.5h2.5v3H7.5V10h-3V7.5H2v-3h2.5z", "M2 4l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z",
+    "M6 1.5l4.5 3.3-1.7 5.2H3.2L1.5 4.8z",
+)  # fmt: skip
+
+
+def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
+    """Who gains: the AUC of people with few and with many training records."""
+    crowd = crowd_of(entries[0].outcome.setup.samples)
+    if not len(crowd):
+        return ""
+    lines = [line_of(crowd, one) for one in scored]
+    drawn = [figure(plots.by_records(crowd, lines), "AUC by how many training records a person has")]
+    base = _reference(entries)
+    gains: list[Line | None] = [
+        None if at == base else gain_of(crowd, one, scored[base]) for at, one in enumerate(scored)
+    ]
+    if any(gain is not None for gain in gains):
+        name = entries[base].contender.name
+        drawn.append(figure(plots.gains(crowd, gains, reference=name), f"Difference from {name}"))
+    return section(
+        "who-gains",
+        "Who gains?",
+        paragraph(
+            f"People in {len(crowd)} groups, from few training records to many, with {min(crowd.people):,} to "
+            f"{max(crowd.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
+        ),
+        _legend(entries),
+        grid(drawn, kind="two"),
+    )
+
+
+def _how_sure(lines: Sequence[Line | None]) -> str:
+    errors = np.concatenate([np.empty(0), *(line.error for line in lines if line is not None)])
+    errors = errors[np.isfinite(errors)]
+    return f"The AUC of a group is uncertain by about ±{SURE * float(np.median(errors)):.2f}. " if len(errors) else ""
+
+
+def _reference(entries: Sequence[Entry]) -> int:
+    """The model that others are held against: a centralised one if there is any, else the first."""
+    central = [at for at, entry in enumerate(entries) if entry.contender.settings.schedule == "centralised"]
+    return central[0] if central else 0
+
+
+def _legend(entries: Sequence[Entry]) -> str:
+    """Colour, shape and name of each model, for all plots of a section."""
+    keys = "".join(
+        f'<li><svg viewBox="0 0 12 12" aria-hidden="true"><path d="{_SHAPES[shape(at)]}" '
+        f'fill="var(--series-{colour(at)})"/></svg>{text(entry.contender.name)}</li>'
+        for at, entry in enumerate(entries)
+    )
+    return f'<ul class="legend">{keys}</ul>'
+
+
+# The part of the report that shows the city: places, and people by cohort.
+
+
+def map_of(entries: Sequence[Entry]) -> str:
+    """Places, and people coloured by the cohort they learn in; nothing where the city has no coordinates."""
+    entry = next((e for e in entries if e.contender.settings.schedule == "rounds"), entries[0])
+    setup = entry.outcome.setup
+    located, homes = setup.prepared.dataset.places.location, setup.samples.home
+    if homes is None:
+        return ""
+    train, count = setup.prepared.train, len(setup.samples.places)
+    grouped = entry.contender.settings.schedule == "rounds"
+    cohort = cohort_numbers(setup.samples, entry.contender.settings) if grouped else None
+    city = City(
+        places=np.full((count, 2), np.nan) if located is None else located,
+        visitors=np.bincount(train.place[train.label > 0], minlength=count),
+        homes=homes,
+        cohort=cohort,
+    )
+    frame = frame_of(city)
+    return "" if frame is None else section("map", "The city", beside(draw_map(city, frame), *_about_map(city)))
+
+
+def _about_map(city: City) -> list[str]:
+    notes = [
+        paragraph("Grey dots are places, larger ones with more visits. Coloured dots are people, where they live.")
+    ]
+    if city.cohort is not None:
+        notes.append(paragraph(_about_cohorts(np.bincount(city.cohort))))
+    if max(len(city.homes), len(city.places)) > MOST:
+        notes.append(paragraph(f"At most {MOST:,} people and {MOST:,} places are drawn, evenly chosen.", kind="quiet"))
+    notes.append(
+        paragraph(
+            "The report knows where people live only because this is a simulation. In a deployment nobody could draw "
+            "this map: a device names a coarse cell and nothing finer.",
+            kind="honest",
+        )
+    )
+    return notes
+
+
+def _about_cohorts(sizes: np.ndarray) -> str:
+    sizes = sizes[sizes > 0]
+    several = (
+        " With so many, colours repeat; a crowded cell is parted at random, and its colours mix."
+        if len(sizes) > MAP_COLOURS
+        else ""
+    )
+    return (
+        "A colour is a cohort: people whose linear models are summed up together in each round. The number of cohorts "
+        f"is {len(sizes):,}, with {sizes.min():,} to {sizes.max():,} people each.{several}"
+    )
+
+
+# Recommendations for one person, as the report shows them. In a deployment only the person sees this.
+
+
+_HALF = 100  # half the width of a bar's drawing
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceLine:
+    """A recommended place."""
+
+    place: str
+    about: str
+    distance_km: float | None
+    probability: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Recommendations for one person, best first, and who that is in a few words."""
+
+    person_note: str
+    lines: tuple[AdviceLine, ...]
+
+
+def advice_section(advice: Advice) -> str:
+    """The places in order, each with its reasons as bars on one scale."""
+    longest = max((abs(reason.pull) for line in advice.lines for reason in line.reasons), default=0.0)
+    cards = "\n".join(_card(line, longest) for line in advice.lines)
+    how = (
+        "The bars say why: each is a difference from the average nearby place, to the right where it speaks for this "
+        "place and to the left where it speaks against it."
+    )
+    places = (
+        f'<ol class="advice">\n{cards}\n</ol>' if advice.lines else paragraph("There is nothing to recommend nearby.")
+    )
+    return section("advice", "Recommendations for one person", paragraph(advice.person_note), paragraph(how), places)
+
+
+def _card(line: AdviceLine, longest: float) -> str:
+    about = f'<span class="about">{text(line.about)}</span>' if line.about else ""
+    what = f'<b><bdi>{text(line.place)}</bdi></b>{about}<span class="odds">{_facts(line)}</span>'
+    return f'<li><div class="what">{what}</div>\n<div class="why">{_reasons(line.reasons, longest)}</div></li>'
+
+
+def _facts(line: AdviceLine) -> str:
+    percent = f"{100 * line.probability:.0f} %"
+    share = {"100 %": "over 99 %", "0 %": "under 1 %"}.get(percent, percent) + " likely"
+    return share if line.distance_km is None else f"{share} · {line.distance_km:.1f} km from home"
+
+
+def _reasons(reasons: Sequence[Reason], longest: float) -> str:
+    if not reasons:
+        return '<span class="about">nothing sets it apart from the average nearby place</span>'
+    return "".join(
+        f"<span>{text(reason.name)}</span>{_bar(reason.pull, longest)}"
+        f'<span class="figure">{f"{reason.pull:+.2f}".replace("-", "−")}</span>'
+        for reason in reasons
+    )
+
+
+def _bar(pull: float, longest: float) -> str:
+    """From the middle to the right or left; drawn, not styled, so that paper shows it too."""
+    length = _HALF * abs(pull) / longest if longest > 0 else 0.0
+    start, kind = (_HALF, "for") if pull >= 0 else (_HALF - length, "against")
+    return (
+        f'<svg class="bar" viewBox="0 0 {2 * _HALF} 12" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="{kind}" x="{start:.1f}" y="1" width="{length:.1f}" height="10"/>'
+        f'<path d="M{_HALF} 0v12"/></svg>'
+    )
+
+
+# A comparison as one HTML file that needs nothing else: for people who look before they read.
+
 
 __all__ = ["Advice", "AdviceLine", "write_report"]
 

@@ -10,9 +10,9 @@ from typing import Self
 
 import numpy as np
 
-from prirec.evaluate.comparison import Entry
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import scores
+from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, LabelArray, RealArray
 
 SURE = 1.96  # standard errors on each side of a 95 % interval

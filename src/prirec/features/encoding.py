@@ -1,19 +1,74 @@
-"""The encoding: which columns become which of the D features, saved with a run and versioned.
+"""Columns from what one person has told: values by name, of any kind, some of them missing.
 
-X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
+A block decides what it reads: numbers, or words. A single word is a list of one, which is encoded in the same way.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from prirec.damage import NOT_DECODED
-from prirec.data.dataset import Column, Numbers
+from prirec.config import Features
+from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
+from prirec.data.schema import FILE, Schema
 from prirec.errors import DataError, StateError
-from prirec.features.blocks import AnyBlock, Clock, ColumnBlock, Distance, Log, Nearest
+from prirec.features.blocks import (
+    MOST_WORDS,
+    AnyBlock,
+    Clock,
+    ColumnBlock,
+    Distance,
+    Hashed,
+    Kilometres,
+    Log,
+    Nearest,
+    Range,
+    Words,
+    signed_log,
+)
+from prirec.features.popularity import Counts, Popularity
 from prirec.types import FeatureArray, IndexArray, RealArray, TimeArray
+from prirec.util.decode_errors import NOT_DECODED
+
+Value: TypeAlias = float | str | tuple[str, ...]
+Told: TypeAlias = Mapping[str, Value]
+
+
+def columns_of(blocks: Sequence[AnyBlock], rows: Sequence[Told]) -> dict[str, Column]:
+    """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
+    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
+    return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
+
+
+def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+    if isinstance(block, Log | Range):
+        return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
+    lists = [_words(value, block.column) for value in values]
+    known = {word: code for code, word in enumerate(dict.fromkeys(word for words in lists for word in words))}
+    offsets = np.concatenate([[0], np.cumsum([len(words) for words in lists])]).astype(np.int64)
+    codes = np.array([known[word] for words in lists for word in words], dtype=np.int32)
+    return Tags(offsets, codes, tuple(known))
+
+
+def _number(value: Value | None, column: str) -> float:
+    if isinstance(value, str | tuple):
+        raise DataError("a number belongs here, and words were given", column=column)
+    return np.nan if value is None else value
+
+
+def _words(value: Value | None, column: str) -> tuple[str, ...]:
+    if isinstance(value, int | float):
+        raise DataError("a word or a list of words belongs here, and a number was given", column=column)
+    return () if value is None else (value,) if isinstance(value, str) else value
+
+
+# The encoding: which columns become which of the D features, saved with a run and versioned.
+#
+# X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
+
 
 VERSION = 1
 
@@ -109,3 +164,106 @@ def _clock(block: Clock, time: TimeArray | None, rows: int) -> FeatureArray:
     if time is None:
         return np.zeros((rows, block.width), dtype=np.float32)
     return block.encode_time(time)
+
+
+# Which encoding a city gets. Looks at private tables only for the names and kinds of their columns.
+
+
+PRIVATE_SCALE = float(np.log1p(50.0))  # a private count of 50 becomes 1
+DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, about 43 km becomes 1
+
+
+def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
+    """The encoding of a city: public columns by their own statistics, private ones by declarations and constants."""
+    known, people, context = dataset.declared, dataset.people.columns, dataset.visits.context
+    bare = _bare(
+        dataset.places,
+        person=[_private(n, known.get(f"users.{n}"), settings, number=_numeric(c)) for n, c in people.items()],
+        moment=[
+            _private(n, known.get(f"visits.{n}"), settings, number=_numeric(c))
+            for n, c in context.items()
+            if n not in settings.averages
+        ],
+        timed=dataset.visits.time is not None,
+        settings=settings,
+    )
+    return with_popularity(bare, popularity.released)
+
+
+def plan_declared(places: Places, schema: Schema, settings: Features, *, timed: bool = True) -> Encoding:
+    """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
+    schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
+    person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))
+    return _bare(places, person=person, moment=moment, timed=timed, settings=settings)
+
+
+def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
+    """The same with a feature for each released column that varies over the catalogue."""
+    blocks = [_standardised(name, values) for name, values in released.items()]
+    return msgspec.structs.replace(encoding, popularity=tuple(block for block in blocks if block is not None))
+
+
+def _bare(
+    places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
+) -> Encoding:
+    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
+    context: list[AnyBlock] = []
+    if places.location is not None:
+        context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
+        if settings.own_visits:
+            context.append(Nearest(column="distance from own visits", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
+    if timed:
+        context.append(Clock(column="time"))
+    return Encoding(
+        person=tuple(person),
+        place=tuple(block for block in blocks if block is not None),
+        context=(*context, *moment) if settings.context else (),
+    )
+
+
+def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBlock]:
+    keys = [key for key in dict.fromkeys((*schema.declared, *schema.kinds)) if key.startswith(f"{table}.")]
+    numbers = [schema.is_number(key) or schema.kinds.get(key) == "number" for key in keys]
+    return [
+        _private(key.partition(".")[2], schema.declared.get(key), settings, number=number)
+        for key, number in zip(keys, numbers, strict=True)
+    ]
+
+
+def _numeric(column: Column) -> bool:
+    return isinstance(column, Numbers)
+
+
+def _private(name: str, declared: Declared | None, settings: Features, *, number: bool) -> ColumnBlock:
+    known = declared or Declared()
+    if number:
+        if known.low is not None and known.high is not None:
+            return Range(column=name, low=known.low, high=known.high)
+        return Log(column=name, scale=PRIVATE_SCALE)
+    if known.words is not None:
+        _refuse_too_many(name, len(known.words))
+        return Words(column=name, words=known.words)
+    return Hashed(column=name, buckets=settings.buckets)
+
+
+def _refuse_too_many(name: str, words: int) -> None:
+    """A block that could not be read back would make the whole run unreadable."""
+    if words > MOST_WORDS:
+        problem = f"{words:,} values are declared, at most {MOST_WORDS:,} can be; without values they are hashed"
+        raise DataError(problem, file=Path(FILE), column=name)
+
+
+def _public(name: str, column: Column, settings: Features) -> ColumnBlock | None:
+    if isinstance(column, Numbers):
+        return _standardised(name, column.values)
+    codes = column.codes if isinstance(column, Tags) else column.codes[column.codes >= 0]
+    counts = np.bincount(codes, minlength=len(column.words))
+    common = sorted(range(len(column.words)), key=lambda word: (-counts[word], column.words[word]))[: settings.words]
+    return Words(column=name, words=tuple(column.words[word] for word in common)) if common else None
+
+
+def _standardised(name: str, values: RealArray) -> Log | None:
+    """A public number by its own mean and spread over the catalogue; a constant column says nothing and is left out."""
+    logs = signed_log(values[~np.isnan(values)])
+    spread = float(logs.std()) if len(logs) else 0.0
+    return Log(column=name, shift=float(logs.mean()), scale=spread) if spread > 1e-9 else None

@@ -9,15 +9,12 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
-from prirec.features.area import areas
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
-from prirec.features.home import homes
-from prirec.features.own_visits import OwnVisits, nearest_km
+from prirec.features.location import OwnVisits, areas, homes, nearest_km
 from prirec.features.popularity import Counts, Popularity
-from prirec.geography import haversine_km
-from prirec.keyed import person_keys
 from prirec.types import FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray
-from prirec.zorder import morton
+from prirec.util.geography import haversine_km, morton
+from prirec.util.keyed_random import person_keys
 
 _BLOCK = 1 << 20  # visits encoded at a time
 
@@ -53,7 +50,7 @@ class Samples:
     popularity: FeatureArray = field(repr=False)  # (J, p): dynamic features as released
     train: Records
     test: Records
-    area: RealArray | None = field(default=None, repr=False)  # (I,): the place in line that features/area.py gives
+    area: RealArray | None = field(default=None, repr=False)  # (I,): the place in line that features/location.py gives
 
     @property
     def features(self) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 from h3.api import basic_int as h3
 
 from prirec.errors import UsageError
-from prirec.geography import EARTH_RADIUS_KM, haversine_km, located
 from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
+from prirec.util.geography import EARTH_RADIUS_KM, haversine_km, located
 
 Point: TypeAlias = Sequence[float] | RealArray  # latitude, longitude in degrees
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.compiled import inlined
 from prirec.types import IndexArray, RealArray
+from prirec.util.jit import inlined
 
 
 class Latent(NamedTuple):

@@ -1,28 +1,133 @@
-"""The local step: one person, own records, V fixed. One function that every engine calls, present and future.
+"""What one person adds to the sum over everyone, and the room in which it is collected.
 
-A sample X^ij is never put together: the person's part is the same in every record, the place's part has few entries,
-and both are used as they are.
+A person touches a few rows of V: those of the features that are not 0. All others are 0, and stay out of every walk.
 """
 
-from math import log
+from math import log, sqrt
 from typing import NamedTuple
 
-from prirec.compiled import inlined
-from prirec.model.contribution import Contribution, Touched, Work, clip
-from prirec.model.entries import add_entries, entries_score, note_entries, note_present
-from prirec.model.kernels import add_loss, dot, odds, residual_at
-from prirec.model.lanes import LANES, add_times
-from prirec.model.latent import LatentRates, affinity, collect_factor, forget, latent_step
+import numpy as np
+
+from prirec.config import Settings
+from prirec.model.equations import add_loss, dot, odds, residual_at, shrinkage
+from prirec.model.latent import (
+    FactorRows,
+    LatentRates,
+    affinity,
+    collect_factor,
+    factor_rows,
+    forget,
+    latent_step,
+    weigh,
+)
 from prirec.model.public_half import Public
-from prirec.model.pull_lanes import pairs_lanes, pull_of_entries
-from prirec.model.row_lanes import add_row, collect_entries, collect_features
-from prirec.settings import Settings
+from prirec.model.simd import (
+    LANES,
+    add_entries,
+    add_row,
+    add_times,
+    collect_entries,
+    collect_features,
+    entries_score,
+    in_lines,
+    note_entries,
+    note_present,
+    out_of_lanes,
+    pairs_lanes,
+    pull_of_entries,
+    square_of_rows,
+    take_rows,
+    whole_lanes,
+)
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
+from prirec.util.jit import inlined
+
+
+class Work(NamedTuple):
+    """Room to compute in, so that a step allocates nothing."""
+
+    base: RealArray  # (1, L): the person's half of Eq. (1); L is K in whole lanes
+    pull: RealArray  # (1, L): of one record
+    sums: RealArray  # (1, L): of r pull, over the records
+    gradient: RealArray  # (D, L): 0 before a step and after it
+    noted: IndexArray  # (D,): 1 for a feature that has been touched; 0 before a step and after it
+    feature: IndexArray  # (D + 1,): the person's features that are not 0
+    value: RealArray  # (D + 1,)
+
+
+def work(dimension: int, features: int) -> Work:
+    L, D = whole_lanes(dimension), features
+    return Work(
+        in_lines(1, L), in_lines(1, L), in_lines(1, L), in_lines(D, L), np.zeros(D, dtype=np.int32),
+        np.empty(D + 1, dtype=np.int32), np.empty(D + 1),
+    )  # fmt: skip
+
+
+class Touched(NamedTuple):
+    """One person's gradient of V: rows for the features that the person or the records have, 0 for all others."""
+
+    feature: IndexArray  # (D + 1,): of which feature each row is
+    gradient: RealArray  # (D * L,): row after row
+    many: IndexArray  # (1,): how many rows there are
+
+
+class Contribution(NamedTuple):
+    """What one person adds to the sum over everyone, clipped as one vector."""
+
+    dimension: int  # K
+    interaction: Touched  # the mean over the records of Eq. (4) without lambda_v
+    factors: FactorRows  # the gradient of P, weighted
+
+    def whole(self) -> RealArray:
+        """Both as one vector (K * D + J * K'), with 0 for all features and places that the person has not touched."""
+        V, P = self.interaction, self.factors
+        rows = V.gradient.reshape(-1, whole_lanes(self.dimension))
+        of_v = _with_zeros(V.feature, rows, int(V.many[0]), many=len(rows))
+        of_p = _with_zeros(P.place, P.gradient, int(P.many[0]), many=len(P.row))
+        return np.concatenate([out_of_lanes(of_v, self.dimension), of_p.ravel()])
+
+
+def _with_zeros(numbers: IndexArray, rows: RealArray, found: int, *, many: int) -> RealArray:
+    """(many, L): the rows that were found, each at its number."""
+    whole = np.zeros((many, rows.shape[1]))
+    whole[numbers[:found]] = rows[:found]
+    return whole
+
+
+def contribution_of(
+    dimension: int, features: int, *, latent: int = 0, places: int = 0, records: int = 0
+) -> Contribution:
+    """Room for the contribution of somebody with so many records."""
+    L, D = whole_lanes(dimension), features
+    touched = Touched(np.empty(D + 1, dtype=np.int32), in_lines(D * L), np.zeros(1, dtype=np.int32))
+    return Contribution(dimension, touched, factor_rows(places, records, latent))
+
+
+@inlined
+def clip(contribution: Contribution, room: Work, records: int, weight: float, longest: float) -> None:
+    """What was collected becomes the contribution: the mean over the records, with the gradient of P weighted, and both
+    as one vector no longer than `longest`."""
+    _, (feature, gradient, many), factors = contribution
+    share, square, L = 1.0 / max(records, 1), 0.0, room.gradient.shape[1]
+    for at in range(0, L, LANES):
+        square += square_of_rows(room.gradient, feature, many[0], at)
+    factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
+    for at in range(0, L, LANES):
+        take_rows(room.gradient, room.noted, feature, many[0], share * factor, gradient, at)
+    if factor != 1.0:
+        weigh(factors, factor)
+
+
+# The local step: one person, own records, V fixed. One function that every engine calls, present and future.
+#
+# A sample X^ij is never put together: the person's part is the same in every record, the place's part has few entries,
+# and both are used as they are.
+
 
 _LEAST = 1e-100  # of what lambda_w keeps before it is multiplied out: far from where numbers end
 
 
-class Own(NamedTuple):
+class DeviceRecords(NamedTuple):
     """What one device holds: its person's features and records. None of it leaves the device."""
 
     person: FeatureArray  # (m,)
@@ -45,7 +150,7 @@ def rates_of(settings: Settings, *, clip: float) -> Rates:
 
 
 @inlined
-def _check_shapes(w: RealArray, shared: Public, own: Own, room: Work, touched: Touched) -> None:
+def _check_shapes(w: RealArray, shared: Public, own: DeviceRecords, room: Work, touched: Touched) -> None:
     """Lanes do not look at the size of an array."""
     D, L = shared.lanes.shape
     if L % LANES != 0 or shared.pulls.shape[1] != L or room.pull.size != L or room.gradient.shape[1] != L:
@@ -58,7 +163,7 @@ def _check_shapes(w: RealArray, shared: Public, own: Own, room: Work, touched: T
 
 
 @inlined
-def _begin(V: RealArray, own: Own, room: Work, touched: IndexArray) -> tuple[int, int, float]:
+def _begin(V: RealArray, own: DeviceRecords, room: Work, touched: IndexArray) -> tuple[int, int, float]:
     """The person's features that are not 0, their half of Eq. (1), and the rows that they and the context touch:
     returns how many features and rows these are, and the squares of what each feature adds."""
     present, c, square = note_present(own.person, room.feature, room.value), own.context.shape[1], 0.0
@@ -121,7 +226,7 @@ def _settle(w: RealArray, room: Work, present: int, moved: float, keep: float) -
 
 @inlined
 def local_step(
-    w: RealArray, u: RealArray, shared: Public, own: Own, order: IndexArray, rates: Rates, room: Work,
+    w: RealArray, u: RealArray, shared: Public, own: DeviceRecords, order: IndexArray, rates: Rates, room: Work,
     contribution: Contribution,
 ) -> float:  # fmt: skip
     """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in

@@ -1,36 +1,83 @@
-"""Algorithm 2, lines 6 to 16: one pass over the shuffled samples, in simulation on one machine.
+"""Everyone's linear model in a ring, ready to be summed by neighbours, in simulation on one machine.
 
-The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they equal what the protocols open.
+The models of N neighbours are most of what a sample fetches from memory, so they are kept as small as they can be.
+While N of them cannot leave the ring Z_2^32, a sum in it is the same whole number as in Z_2^64, for half the memory.
 """
 
 from math import isnan, nan
 from typing import NamedTuple
 
-from prirec.compiled import inlined, lean_kernel
-from prirec.graph.random_draw import draw_neighbours
-from prirec.keyed import Word, mix
-from prirec.model.kernels import interaction_gradient_of, linear_gradient, loss, residual
-from prirec.model.prefetch import call_entry, call_row
-from prirec.model.public_half import PlaceRows
-from prirec.model.round_steps import Encoder, Everyone
-from prirec.model.sparse import linear_score_of, load_present, pairs_of
-from prirec.model.table import Table, add_rows
-from prirec.sharing.fixed_point import add_encoded, encode_into, encoded, rounded
+from prirec.graph.neighbours import NeighbourSets, draw_neighbours
+from prirec.model.block_steps import Encoder, Everyone
+from prirec.model.equations import interaction_gradient_of, linear_gradient, loss, residual
+from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of
+from prirec.model.simd import LINE, call_entry, call_row
+from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, encoded, rounded
 from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray
+from prirec.util.jit import inlined, lean_kernel
+from prirec.util.keyed_random import Word, mix
+
+_NEARLY = 0.99  # leaves room for the rounding of N entries
+
+
+class Table(NamedTuple):
+    """The models, and room for one sum of them. Rows are padded with zeros, so that each has cache lines of its own."""
+
+    rows: RingArray  # (I, at least D + 1)
+    total: RingArray  # (at least D + 1,)
+    signed: SignedArray  # the same memory as total, as signed integers
+    code: Encoder
+
+
+def narrow(wide: FixedPoint) -> FixedPoint | None:
+    """The same fixed point in 32 bits, bounded so that no sum wraps; None where the ring has 32 bits anyway."""
+    if wide.ring_bits == 32:
+        return None
+    bound = min(wide.bound, _NEARLY * 2.0**31 / (wide.summands * wide.scale))
+    return FixedPoint(summands=wide.summands, bound=bound, fraction_bits=wide.fraction_bits, ring_bits=32)
+
+
+def table(W: RealArray, code: FixedPoint) -> Table | None:
+    """The models (I, D + 1) in the ring of `code`; None if one of them is outside its bound."""
+    line = LINE // code.dtype.itemsize
+    width = -(-W.shape[1] // line) * line
+    room = code.zeros((len(W) + 1) * width + line)
+    first = -room.ctypes.data % LINE // code.dtype.itemsize
+    rows = room[first : first + (len(W) + 1) * width].reshape(-1, width)
+    encoder = Encoder(code.scale, code.bound)
+    fine = _encode_rows(W, encoder, rows)
+    return Table(rows[:-1], rows[-1], code.signed(rows[-1]), encoder) if fine else None
+
+
+@lean_kernel
+def _encode_rows(W: RealArray, code: Encoder, rows: RingArray) -> bool:
+    fine = True
+    for i in range(W.shape[0]):
+        fine &= encode_into(W[i], code.scale, code.bound, rows[i])
+    return fine
+
+
+@inlined
+def add_rows(table: RingArray, rows: IndexArray, total: RingArray) -> None:
+    """The sum of these rows in the ring, six at a time."""
+    whole = rows.size // 6 * 6
+    for e in range(0, whole, 6):
+        a, b, c = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]]
+        d, f, g = table[rows[e + 3]], table[rows[e + 4]], table[rows[e + 5]]
+        for at in range(total.size):
+            total[at] += (a[at] + b[at] + c[at]) + (d[at] + f[at] + g[at])
+    for e in range(whole, rows.size):
+        a = table[rows[e]]
+        for at in range(total.size):
+            total[at] += a[at]
+
+
+# Algorithm 2, lines 6 to 16: one pass over the shuffled samples, in simulation on one machine.
+#
+# The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they equal what the protocols open.
+
 
 _AHEAD = 8  # samples: long enough for memory to answer, short enough for the cache to hold
-
-
-class Circle(NamedTuple):
-    """N(i) and S_if for everyone. With `fresh` > 0 that many are drawn anew for each interaction instead."""
-
-    offsets: OffsetArray  # (I + 1,)
-    people: IndexArray
-    weights: RealArray  # aligned with people; empty for S_if = 1 / |N(i)|, which is divided out once, in the clear
-    own: RealArray  # (I,): S_ii, 0 where the weights leave nothing for oneself
-    fresh: int
-    online: IndexArray  # rows of those online
-    position: IndexArray  # (I,): where a person stands in `online`
 
 
 class Descent(NamedTuple):
@@ -131,7 +178,7 @@ def move_interaction(T: RealArray, pending: SignedArray, scale: float, alpha: fl
 
 @inlined
 def call_ahead(
-    W: RealArray, ring: RingArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows, circle: Circle,
+    W: RealArray, ring: RingArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows, circle: NeighbourSets,
     coming: OffsetArray,
 ) -> None:  # fmt: skip
     """Calls up what samples to come will need, in three steps, as each array says where to look in the next: a shuffled
@@ -157,7 +204,7 @@ def call_ahead(
 @lean_kernel
 def sample_pass(
     W: RealArray, models: Table, T: RealArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows,
-    circle: Circle, order: OffsetArray, reached: Reached, pass_key: Word, rates: Descent, code_v: Encoder,
+    circle: NeighbourSets, order: OffsetArray, reached: Reached, pass_key: Word, rates: Descent, code_v: Encoder,
     room: Scratch,
 ) -> Reached:  # fmt: skip
     """A pass in the given order, from where it was; W, the table and T are moved in place. It ends early after a sample

@@ -1,13 +1,41 @@
-"""Eq. (1), and the latent part where there is one, over many records at once, for evaluation in simulation."""
+"""Everything that scores: what training moves, evaluation measures and a run folder keeps."""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from prirec.compiled import kernel
 from prirec.features.samples import Records, Samples
-from prirec.model.kernels import load, loss, score
+from prirec.model.equations import load, loss, score
 from prirec.model.latent import Latent, affinity, no_latent
-from prirec.model.models import Models
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
+from prirec.util.jit import kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Everyone's private models, gathered as only a simulation has them, and the public ones."""
+
+    linear: RealArray = field(repr=False)  # W (I, D + 1); (1, D + 1) where everyone shares one model
+    interaction: RealArray = field(repr=False)  # V (D, K)
+    latent: Latent | None = field(default=None, repr=False)
+
+    @property
+    def factors(self) -> RealArray | None:
+        """P (J, K'); none without a latent part."""
+        return None if self.latent is None else self.latent.factors
+
+    @property
+    def public(self) -> tuple[RealArray, ...]:
+        """What the recommender publishes, and everyone must have the same of."""
+        return (self.interaction,) if self.latent is None else (self.interaction, self.latent.factors)
+
+    def of(self, person: int) -> tuple[RealArray, RealArray]:
+        """W_i and u_i of one device, views that a step moves; u_i has no entries without a latent part."""
+        w: RealArray = self.linear[person if len(self.linear) > 1 else 0]
+        return w, np.empty(0) if self.latent is None else self.latent.vectors[person]
+
+
+# Eq. (1), and the latent part where there is one, over many records at once, for evaluation in simulation.
 
 
 @kernel

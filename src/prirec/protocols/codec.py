@@ -2,16 +2,27 @@
 
 Canonical: bytes that decode to a message are the bytes that this message encodes to, so that a hash of one is a hash of
 the other, and nothing can be smuggled beside it.
+
+Boxes: authenticated encryption end to end. Whoever relays one cannot read it, change it, or move it elsewhere.
+
+The key of a box is derived from the two parties' agreement and from the whole header: version, round, sender, receiver,
+step and the hash of the statement, which holds roster, parameters and H(V). For a pair of round keys a header is sealed
+under once, or again with the same content, since a party draws all its entropy when it is made. So each key seals one
+text, and its nonce may be zero.
 """
 
 from collections.abc import Collection
-from typing import TypeVar
+from hashlib import sha256
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.messages import AnyContent, AnyMessage, Part
+from prirec.protocols.messages import AnyContent, AnyMessage, Digest, Key, Listed, Name, Natural, Part, Round, Terms
+from prirec.sharing.keys import derive
 
 LIMIT = 64 * 2**20  # bytes; a roster of a cohort of many thousands, or a vector of eight million words
 
@@ -68,3 +79,105 @@ def positions(bits: bytes, *, size: int) -> frozenset[int]:
         if not found[size:].any():
             return frozenset(np.flatnonzero(found).tolist())
     raise PeerError(Fault.DECODE, "a bitmap has not the length of the roster")
+
+
+# What is signed, hashed and bound into keys. Each kind of statement has a name of its own, so that a signature on one
+# is never one on another.
+
+
+class Invited(Part, frozen=True, tag="prirec invitation"):
+    """Signed by the collector's identity."""
+
+    version: Literal[1]
+    round: Round
+    collector: Name
+    terms: Terms
+    model: Digest
+    box_key: Key
+
+
+class RoundKeys(Part, frozen=True, tag="prirec round keys"):
+    """Signed by a member's identity: these keys are mine, in this round."""
+
+    version: Literal[1]
+    round: Round
+    name: Name
+    mask_key: Key
+    box_key: Key
+    signing_key: Key
+
+
+class Statement(Part, frozen=True, tag="prirec statement"):
+    """What a member believes that everyone in this round believes. The hash of V is that of the V which the member
+    holds, not of one that it was told of."""
+
+    invited: Invited
+    root: Digest  # of the roster
+    size: Natural
+    degree: Natural
+    threshold: Natural
+
+
+class Vouched(Part, frozen=True, tag="prirec member"):
+    """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
+    keys in that line, and for no other line under the same name."""
+
+    statement: Statement
+    position: Natural
+
+
+class Delivered(Part, frozen=True, tag="prirec delivered"):
+    """Signed by a member's round key with its vector: whose boxes arrived, and so with whom it masks. A collector that
+    told an arc of the mask graph of fewer than the rest could otherwise open the sum of the arc."""
+
+    statement: Digest
+    sharing: bytes
+
+
+class Settled(Part, frozen=True, tag="prirec survivors"):
+    """Signed by a member's round key: whose boxes and whose vectors arrived."""
+
+    statement: Digest
+    sharing: bytes
+    survivors: bytes
+
+
+class BoxHeader(Part, frozen=True, tag="prirec box"):
+    """The associated data of a box, from which its key is derived as well."""
+
+    version: Literal[1]
+    round: Round
+    sender: Name
+    receiver: Name
+    step: str
+    statement: Digest
+
+
+def digest(part: Part) -> bytes:
+    """SHA-256 of the canonical form."""
+    return sha256(encode(part)).digest()
+
+
+def keys_of(listed: Listed, of: Round) -> RoundKeys:
+    return RoundKeys(1, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
+
+
+OVERHEAD = 16
+_NONCE = bytes(12)
+
+
+def seal(agreed: bytes, header: BoxHeader, content: Part) -> bytes:
+    """The content, readable by the two parties that agreed."""
+    bound = encode(header)
+    return AESGCM(derive(agreed, "box", bound)).encrypt(_NONCE, encode(content), bound)
+
+
+def unseal(agreed: bytes, header: BoxHeader, sealed: bytes) -> bytes:
+    """What was sealed under exactly this header, or a PeerError."""
+    bound = encode(header)
+    try:
+        return AESGCM(derive(agreed, "box", bound)).decrypt(_NONCE, sealed, bound)
+    except InvalidTag:
+        raise PeerError(
+            Fault.AUTH, "a box does not open: it is not from this party, or its sender holds another roster, V or terms"
+        ) from None

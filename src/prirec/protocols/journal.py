@@ -30,7 +30,7 @@ LIFE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """What the journal holds of a number: its last attempt, how far that came, and what was settled on the way."""
 
     round: Round
@@ -53,7 +53,7 @@ class ConflictError(StateError):
         self.round = of
 
 
-def admit(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
+def admit(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> Verdict:
     """Whether this may be written, given what is held for its number and the last number of its kind."""
     if held is None or held.round != wanted.round:
         return _begin(wanted, held=held, last=last)
@@ -66,7 +66,7 @@ def admit(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
     return Verdict.WRITE
 
 
-def _begin(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
+def _begin(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> Verdict:
     number = wanted.round.number
     if wanted.stage is not Stage.ENTERED:
         raise StateError(f"a round that was never entered, or was begun anew, does not go to {wanted.stage.name}")
@@ -79,9 +79,9 @@ def _begin(wanted: Persist, *, held: Entry | None, last: int | None) -> Verdict:
     return Verdict.WRITE
 
 
-def entry(wanted: Persist, *, held: Entry | None) -> Entry:
+def entry(wanted: Persist, *, held: JournalEntry | None) -> JournalEntry:
     """What is then held. Once there is a list of survivors a vector has arrived or never will: it is not kept."""
     same = held is not None and held.round == wanted.round
     masked = wanted.stage not in (Stage.ENTERED, Stage.BURNT) or (same and held is not None and held.masked)
     payload = wanted.payload if wanted.stage is Stage.MASKED else b""
-    return Entry(wanted.round, wanted.stage, wanted.digest, payload, masked)
+    return JournalEntry(wanted.round, wanted.stage, wanted.digest, payload, masked)

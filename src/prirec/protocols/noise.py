@@ -1,7 +1,7 @@
 """A device's share of the noise that the terms call for: added to its vector before the pads are laid on.
 
 How much follows from the signed terms and the roster alone: the honest among the fewest survivors bring all of it, and
-whoever collects less than that opens nothing (privacy/noise_share.py).
+whoever collects less than that opens nothing (privacy/noise.py).
 """
 
 from fractions import Fraction
@@ -11,9 +11,9 @@ import numpy as np
 
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import GRAINS, Spent
-from prirec.privacy.noise_share import Crowd, NoiseShare
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Crowd, NoiseShare
 from prirec.privacy.norm import Norm
-from prirec.privacy.randomness import Stream
 from prirec.protocols.messages import Terms
 from prirec.types import RingArray
 

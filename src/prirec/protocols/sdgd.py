@@ -11,24 +11,20 @@ It takes N (N - 1) boxes, and everyone must stay until the end. The same sum und
 from collections.abc import Collection
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols import guest
+from prirec.protocols import masking, meeting
 from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import decode_content
-from prirec.protocols.convener import Convener
-from prirec.protocols.guest import Guest
-from prirec.protocols.meeting import Meeting, Task
+from prirec.protocols.meeting import CollectorBase, FatalError, Meeting, MemberBase, Task
 from prirec.protocols.messages import VERSION, AnyMessage, Invitation, Keys, Partial, Roster, ShareOf, Vector
 from prirec.protocols.moves import NEIGHBOUR, RECEIVER, RECEIVER_STEPS, State
-from prirec.protocols.party import FatalError
-from prirec.protocols.secure_sum import masking
-from prirec.sharing import additive
+from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
 
-ENTROPY = guest.ENTROPY
+ENTROPY = meeting.MEMBER_ENTROPY
 
 
-class Neighbour(Guest):
+class Neighbour(MemberBase):
     """Algorithm 1, run by each f in N(i): value is the encoded S_if w^f, pads (N - 1, D) are uniform and used once."""
 
     moves = NEIGHBOUR
@@ -58,7 +54,9 @@ class Neighbour(Guest):
     def _distribute(self, roster: Roster) -> list[Action]:
         """Lines 2 to 4: splits the weighted model, keeps one share, sends one to each of the others."""
         meeting = self.meet(roster)
-        shares = additive.split(self._value, pads=self._pads, own=meeting.position)  # row j is for position j
+        shares = secret_sharing.additive_split(
+            self._value, pads=self._pads, own=meeting.position
+        )  # row j is for position j
         sends = []
         for at, other in meeting.others.items():
             sealed = self.seal_for(meeting, at, ShareOf, Vector(shares[at].tobytes()))
@@ -99,7 +97,7 @@ class Neighbour(Guest):
         return [Send(Partial(VERSION, self.round, self.name, self.task.collector, sealed))]
 
 
-class Receiver(Convener):
+class Receiver(CollectorBase):
     """Algorithm 1, run by user i, who learns the sum of the weighted models and nothing else."""
 
     moves, steps = RECEIVER, RECEIVER_STEPS

@@ -1,16 +1,95 @@
-"""From settings and V, which everyone has, to what a round is agreed on."""
+"""How the two kinds of sums are written in the ring, for a schedule: refused here if one of them could wrap."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from math import floor as floor_of
-from typing import Literal
+from math import inf
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from prirec.config import Settings, Sums
+from prirec.features.samples import Samples
+from prirec.model.block_steps import Encoder
+from prirec.privacy.plan import Kind, Release, crowd, planned
 from prirec.protocols.messages import Terms
-from prirec.settings import Sums
-from prirec.sharing.fixed_point import FixedPoint
-from prirec.types import RealArray
+from prirec.sharing.fixed_point import FixedPoint, outside, shorten
+from prirec.types import RealArray, RingArray
+
+_ROUNDING = 1.001  # a vector scaled to its norm may have an entry a few bits larger than it
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of sum: what a contribution may be, and how noisy what is opened must be."""
+
+    ring: FixedPoint
+    clip: float = inf  # the longest contribution, before it is rounded
+    most: int = 0  # the square of its length in whole numbers, at most; 0: any
+    noise: int = 0  # the variance of the Gaussian noise that hides it, in whole numbers; 0: none
+
+    @property
+    def encoder(self) -> Encoder:
+        return Encoder(self.ring.scale, self.ring.bound, self.most)
+
+    def write(self, clipped: RealArray) -> RingArray:
+        """A device's contribution, clipped already, in the ring; no longer than it may be even after rounding."""
+        values = clipped.copy()
+        if not (abs(values) <= self.ring.bound).all():
+            raise outside(self.ring.bound)
+        if self.most:
+            shorten(values, self.ring.scale, self.most)
+        return self.ring.encode(values)
+
+
+class Codes(NamedTuple):
+    linear: Code
+    interaction: Code
+
+
+def codes(samples: Samples, settings: Settings) -> Codes:
+    """For a city."""
+    return codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
+
+
+def codes_for(settings: Settings, *, people: int, places: int, features: int) -> Codes:
+    """Rounds: clipped vectors of up to everyone, noisy within a budget. Samples: N neighbours, a batch of gradients."""
+    ring = settings.ring
+    bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
+    if settings.privacy.epsilon_per_user is not None:
+        plan = planned(settings, people=people, pois=places, features=features)
+        linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
+        return Codes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
+    if settings.schedule == "rounds":
+        W, V = settings.linear.clip, settings.interaction.clip
+        return Codes(
+            Code(FixedPoint(summands=people, bound=_ROUNDING * W, **bits), W),
+            Code(FixedPoint(summands=people, bound=_ROUNDING * V, **bits), V),
+        )
+    return Codes(
+        Code(FixedPoint(summands=settings.neighbours.count, bound=ring.bound, **bits)),
+        Code(FixedPoint(summands=settings.interaction.batch, bound=ring.bound, **bits)),
+    )
+
+
+def _noisy(release: Release, people: int, settings: Settings) -> Code:
+    """As finely as the plan says, with room for rounding in the norm and for noise in the ring."""
+    norm, length = release.norm, release.of.length
+    clip = float(norm.before_rounding(length))
+    ring = FixedPoint(
+        summands=people,
+        bound=_ROUNDING * norm.sensitivity,
+        fraction_bits=norm.fraction_bits,
+        ring_bits=settings.ring.bits,
+    )
+    release.noise(crowd(settings, people)).check_ring(
+        summands=people, largest=Fraction(ring.bound) * 2**norm.fraction_bits, count=length, ring_bits=ring.ring_bits
+    )
+    return Code(ring, clip, int(norm.units**2), release.wanted_whole)
+
+
+# From settings and V, which everyone has, to what a round is agreed on.
 
 
 def model_hash(*models: RealArray) -> bytes:

@@ -7,10 +7,10 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from prirec.contract.wire import BEARER, MEDIA, Refusal
 from prirec.errors import Fault, PeerError, PrirecError
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Part
+from prirec.wire.http import BEARER, MEDIA, Refusal
 
 PRIVATE: Final = {"cache-control": "no-store"}  # for whatever is one device's own
 STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 409

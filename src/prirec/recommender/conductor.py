@@ -1,35 +1,243 @@
-"""Whoever holds the lease conducts: it invites, hears what devices handed in, and opens sums.
-
-A collector's keys live in the memory of one conductor. When that dies, whoever takes the lease finds rounds that were
-begun and not finished, and burns them; a sum counts as opened only together with what follows from it, in one
-transaction. So each round is finished or burnt, and never wrong. A conductor that lost its lease without noticing finds
-its rounds burnt and the campaign further than it knew: what it would write is refused, all of it. While the store is
-away a conductor waits for it, with all that it has in memory.
-"""
+"""What a conductor has to write down and to send, in portions; what could not be written stays until it is. Letters
+that are on disk go on to whoever has their receivers waiting in this process, who need not read them from there."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from os import urandom
+from threading import Event, Thread
 from time import monotonic
-from typing import Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeAlias
 
-from prirec.errors import PeerError
-from prirec.protocols import convener
-from prirec.protocols.actions import Persist, Stage
+from prirec.errors import PeerError, PrirecError, StateError
+from prirec.protocols import meeting, noise
+from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import AnyMessage, Round
-from prirec.protocols.secure_sum.collector import Collector
-from prirec.recommender import notary
-from prirec.recommender import progress as rules
-from prirec.recommender.course import Course, Following
-from prirec.recommender.gathering import Gathering, Pace
-from prirec.recommender.outbox import Outbox, Wake
-from prirec.recommender.progress import Past, Progress
-from prirec.recommender.store import OvertakenError, Store
+from prirec.protocols.collector import Collector
+from prirec.protocols.journal import ConflictError
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
+from prirec.protocols.moves import State
+from prirec.recommender import campaign as rules
+from prirec.recommender import operator
+from prirec.recommender.campaign import Course, Following, Past, Progress
+from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
+from prirec.wire.http import Letter
+
+Wake: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers and their letters, which are on disk
+PORTION = 4 * 2**20  # bytes of letters in one transaction: nobody else can write meanwhile
+
+
+@dataclass(slots=True)
+class _Portion:
+    letters: list[tuple[bytes, Round, bytes]] = field(default_factory=list)
+    inviting: list[tuple[bytes, Round]] = field(default_factory=list)
+    masking: set[Round] = field(default_factory=set)
+
+    def add(self, message: AnyMessage, body: bytes) -> None:
+        self.letters.append((message.receiver, message.round, body))
+        if isinstance(message, Invitation):
+            self.inviting.append((message.receiver, message.round))
+        elif isinstance(message, Delivery):
+            self.masking.add(message.round)
+
+
+class Outbox:
+    def __init__(
+        self, store: Store, *, holder: bytes | None, wake: Wake = lambda letters: None, portion: int = PORTION
+    ) -> None:
+        self._store, self._holder, self._wake, self._most = store, holder, wake, portion
+        self._persists: list[Persist] = []
+        self._messages: deque[AnyMessage] = deque()
+
+    def put(self, persists: Sequence[Persist], sends: Sequence[Send]) -> None:
+        self._persists += persists
+        self._messages += (send.message for send in sends)
+
+    def empty(self) -> None:
+        """First what must be written, then what is sent; with an invitation, that its receiver may hand in messages;
+        and with the first boxes of a round, that vectors may be masked in it from now on. After an error what was
+        written is gone from here, and the rest is not."""
+        while self._persists or self._messages:
+            portion = self._portion()
+            first = self._store.deliver(
+                portion.letters, persists=self._persists, inviting=portion.inviting, masking=portion.masking,
+                holder=self._holder,
+            )  # fmt: skip
+            self._persists = []
+            for _ in portion.letters:
+                self._messages.popleft()
+            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(portion.letters, first)])
+
+    def _portion(self) -> _Portion:
+        portion, size = _Portion(), 0
+        for message in self._messages:
+            body = encode(message)
+            size += len(body)
+            if portion.letters and size > self._most:
+                break
+            portion.add(message, body)
+        return portion
+
+
+# One sum under way: a collector, the time that its steps are given, and what its result may be.
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a step waits for those who are still to come, in seconds. Devices come when they are online; once they
+    are in, each step takes them seconds."""
+
+    coming: float = 300.0
+    step: float = 30.0
+
+
+class Gathering:
+    """Feeds a collector and does not believe in clocks: `now` is an argument."""
+
+    def __init__(self, collector: Collector, *, pace: Pace) -> None:
+        self.collector, self.pace = collector, pace
+        self.letters: list[Send] = []
+        self.persists: list[Persist] = []  # to be written before the letters go out
+        self.ending: Persist | None = None  # opened or burnt: to be written with what follows from it
+        self.opened: Finished | None = None
+        self.refused = 0
+        self.rostered = 0
+        self.delivered = False  # whether anybody may have masked a vector
+        self.problem = ""
+        self._time, self._until = pace.coming, inf
+
+    @property
+    def round(self) -> Round:
+        return self.collector.round
+
+    @property
+    def over(self) -> bool:
+        return self.collector.state in (State.DONE, State.BURNT)
+
+    def begin(self, names: Collection[bytes]) -> None:
+        self._do(self.collector.invite(names))
+
+    def hear_all(self, messages: Iterable[AnyMessage]) -> None:
+        for message in messages:
+            self.hear(message)
+
+    def hear(self, message: AnyMessage) -> None:
+        """What a device handed in; what does not belong is counted and forgotten."""
+        try:
+            self._do(self.collector.receive(message))
+        except PeerError:
+            self.refused += 1
+
+    def move(self, *, now: float) -> bool:
+        """Goes on where nobody is missing, or the time is over: all that came until `now` has been heard. Whether
+        anything happened."""
+        if self.over or (self.collector.waiting and now < self._until):
+            return False
+        self._do(self.collector.advance())
+        self.delivered |= self.collector.state is State.VECTORS
+        self.rostered = max(self.rostered, self.collector.size)
+        self._time, self._until = self.pace.step, inf
+        return True
+
+    def sent(self, *, now: float) -> None:
+        """The letters are out: from now on those who got one have their time."""
+        self._until = min(self._until, now + self._time)
+
+    def take(self) -> tuple[list[Persist], list[Send]]:
+        """What is to be written, and then sent."""
+        taken = self.persists, self.letters
+        self.persists, self.letters = [], []
+        return taken
+
+    def _do(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case Persist(stage=Stage.OPENED | Stage.BURNT):
+                    self.ending = action
+                case Persist():
+                    self.persists.append(action)
+                case Send():
+                    self.letters.append(action)
+                case Finished():
+                    self._take(action)
+                case Aborted():
+                    self.problem = str(action.error)
+
+    def _take(self, found: Finished) -> None:
+        """A sum in which an entry is larger than all survivors together may make it, with noise, is none of honest
+        vectors: it is given up. Within that a member can still add what it likes (docs/limitations.md). A mean is not
+        clipped to the length of one contribution: with honest noise in it, it may be longer."""
+        terms, size = self.collector.task.terms, self.collector.size
+        most = found.summands * terms.bound + noise.room(terms, size)
+        signed = found.total.view(f"i{found.total.itemsize}")
+        if -most <= int(signed.min()) and int(signed.max()) <= most:
+            self.opened = found
+        else:
+            self.ending = Persist(self.round, Stage.BURNT, bytes(32))
+            self.problem = "the opened sum is larger than its members could make it; it is not used"
+
+
+# The right to conduct, kept while it is used.
+
+
+LEASE = 15.0  # seconds for which a conductor has the word; it asks again in time
+
+
+class Lease:
+    """Renewed by a thread of its own: to open one sum may take longer than it lasts. Only whoever asks `held` takes it,
+    so that a conductor that lost it hears of that, even if it could have it back."""
+
+    def __init__(self, store: Store, *, seconds: float = LEASE) -> None:
+        self._store, self._seconds, self.holder = store, seconds, urandom(16)
+        self._have, self._ended, self._next = Event(), Event(), -seconds
+        self._renewing = Thread(target=self._renew, name="lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._renewing.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._renewing.join()
+        with suppress(PrirecError):  # it runs out by itself
+            self._store.release(self.holder)
+
+    def held(self) -> bool:
+        """Takes it if it is free; asks now and then."""
+        if not self._have.is_set() and monotonic() >= self._next:
+            self._next = monotonic() + self._seconds / 3
+            if self._store.lease(self.holder, self._seconds):
+                self._have.set()
+        return self._have.is_set()
+
+    def doubt(self) -> None:
+        """Something happened that would not have, had it been held: ask before it is used again."""
+        self._have.clear()
+        self._next = -self._seconds
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            with suppress(PrirecError):  # the store is away: it is held until somebody else takes it
+                if self._have.is_set() and not self._store.lease(self.holder, self._seconds):
+                    self._have.clear()
+
+
+# Whoever holds the lease conducts: it invites, hears what devices handed in, and opens sums.
+#
+# A collector's keys live in the memory of one conductor. When that dies, whoever takes the lease finds rounds that were
+# begun and not finished, and burns them; a sum counts as opened only together with what follows from it, in one
+# transaction. So each round is finished or burnt, and never wrong. A conductor that lost its lease without noticing
+# finds its rounds burnt and the campaign further than it knew: what it would write is refused, all of it. While the
+# store is away a conductor waits for it, with all that it has in memory.
+
 
 _BATCH = 200  # messages in memory at once, as they were handed in
 
@@ -122,12 +330,12 @@ class Conductor:
         when it has changed."""
         self._changes, found = self.store.progress_since(self._changes)
         if found is not None:
-            self._written, self._read = found, rules.read(found)
+            self._written, self._read = found, rules.read_progress(found)
         return None if self._read is None or self._read.ended else self._read
 
     def _on(self, progress: Progress) -> Course:
         if self._course is None or not self._course.holds(progress):
-            self._course = Course.of(progress, partial(notary.document, self.store))
+            self._course = Course.of(progress, partial(operator.document, self.store))
         return self._course
 
     def _begin(self, progress: Progress) -> None:
@@ -135,7 +343,7 @@ class Conductor:
         here, sums, invited = {line.name for line in self.store.people()}, self._on(progress).sums(progress), 0
         self._begun = self._written
         for task, names in sums:
-            collector = Collector(task, identity=self.identity, entropy=self.entropy(convener.ENTROPY))
+            collector = Collector(task, identity=self.identity, entropy=self.entropy(meeting.COLLECTOR_ENTROPY))
             self.gatherings[task.round] = gathering = Gathering(collector, pace=self.pace)
             members = [name for name in names if name in here]
             gathering.begin(members)
@@ -196,9 +404,70 @@ class Conductor:
         self.store.advance(
             progress=encode(progress),
             before=self._written,
-            entries=notary.signing(self._founding, said),
+            entries=operator.signing(self._founding, said),
             documents=[one for step in following.steps for one in step.documents],
             persists=persists,
             over=over,
             holder=self.holder,
         )
+
+
+# A conductor at work: for as long as the lease is held, it looks at the store whenever something may have come.
+
+
+HEARING: Final = 4  # threads, for as many sums at once
+IDLE, BUSY = 0.5, 0.02  # seconds between two looks at the store, for what came to other workers
+LONGEST = 10.0  # seconds until a store that was away is looked for again
+
+
+def conduct(
+    store: Store, stop: Event, *, came: Event, wake: Wake = lambda letters: None,
+    failed: Callable[[], None] = lambda: None, pace: Pace | None = None,
+    tell: Callable[[Told], None] = lambda told: None, lease: float = LEASE,
+) -> None:  # fmt: skip
+    """Conducts whenever it holds the lease, until it is told to stop; `came` is set when it is to look at once: after
+    `stop`, or because messages were handed in here. `wake` tells those who wait of mail and news, and `failed` whoever
+    counts that something could not be done."""
+    conductor: Conductor | None = None
+    pause, troubled = 0.0, False
+    with Lease(store, seconds=lease) as word, ThreadPoolExecutor(HEARING, thread_name_prefix="hearing") as pool:
+        while not (stop.wait(pause) if troubled else stopped(stop, came, pause)):
+            moved = troubled = False
+            try:
+                held = word.held()
+                conductor = (
+                    conductor
+                    or _taken_over(store, holder=word.holder, pace=pace, tell=tell, wake=wake, side_by_side=pool.map)
+                    if held
+                    else None
+                )
+                moved = conductor is not None and conductor.tick()
+                pause = 0.0 if moved else BUSY if conductor is not None and conductor.gatherings else IDLE
+            except PrirecError as problem:
+                if not _passes(problem):
+                    conductor = None
+                    word.doubt()
+                tell(Told("lost" if conductor is None else "waiting", problem=str(problem)))
+                failed()
+                troubled = True  # what comes meanwhile would only meet the same trouble
+                pause = min(max(2 * pause, IDLE), LONGEST)
+            if moved:
+                wake(())
+
+
+def stopped(stop: Event, came: Event, seconds: float) -> bool:
+    """After as many seconds, or as soon as something came."""
+    came.wait(seconds)
+    came.clear()  # before looking: whoever sets both is not missed
+    return stop.is_set()
+
+
+def _taken_over(store: Store, **given: Any) -> Conductor:
+    conductor = Conductor(store, **given)
+    conductor.take_over()
+    return conductor
+
+
+def _passes(problem: PrirecError) -> bool:
+    """A disk that is full or a database that is away comes back; a campaign that others have gone on with does not."""
+    return isinstance(problem, StateError) and not isinstance(problem, LeaseLostError | OvertakenError | ConflictError)

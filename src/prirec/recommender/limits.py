@@ -8,9 +8,9 @@ from ipaddress import IPv6Address, ip_address
 from math import inf
 from typing import Final, Generic, TypeVar
 
-from prirec.contract.wire import MOST_OCTETS
 from prirec.errors import UsageError
 from prirec.recommender.answers import too_many
+from prirec.wire.http import MOST_OCTETS
 
 LARGE: Final = 65_536  # bytes of a body: up to here it passes at once, whatever others do
 

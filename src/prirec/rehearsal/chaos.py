@@ -2,16 +2,16 @@
 
 In every sum the doomed devices die, at a random moment, and are started again; in some sums the recommender dies
 as well. Not in the first: visits are summed once in a campaign, and where that sum is burnt after devices have paid for
-it, there is nothing to go on with (recommender/progress.py)."""
+it, there is nothing to go on with (recommender/campaign.py)."""
 
 from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
-from prirec.engines.randomness import generator
 from prirec.rehearsal.crew import Crew
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.station import Station
+from prirec.util.keyed_random import generator
 
 USUAL = 2.0  # seconds that a sum takes, before one is known
 

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from prirec.device.api import Device
-from prirec.device.following import catch_up
-from prirec.device.recommending import Suggestion
-from prirec.engines.randomness import generator
+from prirec.device.device import Device
+from prirec.device.recommend import Suggestion
+from prirec.device.sync import catch_up
 from prirec.errors import StateError
-from prirec.evaluate.metrics import Quality
-from prirec.recommender import progress as rules
-from prirec.recommender.beginning import begin
-from prirec.recommender.progress import Progress
+from prirec.metrics import Quality
+from prirec.recommender import campaign as rules
+from prirec.recommender.campaign import Progress
+from prirec.recommender.operator import begin
 from prirec.rehearsal.chaos import USUAL, Chaos, doomed
 from prirec.rehearsal.crew import NONE, Crew, Traffic
 from prirec.rehearsal.database import postgres, require
@@ -24,6 +23,7 @@ from prirec.rehearsal.stage import Stage, stage
 from prirec.rehearsal.station import Station
 from prirec.rehearsal.town import Town, people_of, settle
 from prirec.rehearsal.watching import OVER, Row, Watch
+from prirec.util.keyed_random import generator
 
 PAUSE = 0.1  # seconds between two looks
 STALLED = 120.0  # seconds without anything new, beside what the pace allows for
@@ -167,7 +167,7 @@ class _Show:
         held = self.station.store.progress()
         if held is None:
             raise StateError("the campaign is gone from the recommender's store")
-        return rules.read(held)
+        return rules.read_progress(held)
 
     def _usual(self) -> float:
         return self.watch.rows[-1].seconds if self.watch.rows and not self.watch.rows[-1].burnt else USUAL

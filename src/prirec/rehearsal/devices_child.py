@@ -18,10 +18,9 @@ import httpx
 import msgspec
 
 from prirec.device.agent import Agent, Patience
-from prirec.device.api import Device
-from prirec.device.client import Client, carrier, trusting
-from prirec.device.joining import cell_of, join
-from prirec.device.membership import Membership
+from prirec.device.client import Client, carrier, cell_of, join, trusting
+from prirec.device.device import Device
+from prirec.device.store import Membership
 from prirec.errors import PrirecError
 from prirec.rehearsal import lifeline
 

@@ -9,27 +9,26 @@ from typing import Self
 
 import numpy as np
 
-from prirec import sqlite
-from prirec.contract.campaign import Campaign
-from prirec.contract.documents import Charter, Edition, read
-from prirec.device.models import held_model
+from prirec.device.store import held_model
 from prirec.engines import local
 from prirec.engines.state import start
 from prirec.errors import StateError
-from prirec.evaluate.counting import noisy_sums
-from prirec.evaluate.experiment import quality
-from prirec.evaluate.metrics import Quality
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.model.models import Models
-from prirec.privacy.post_processing import POPULARITY, own_part
-from prirec.privacy.posterior import prior_of
+from prirec.metrics import Quality
+from prirec.model.scoring import Models
+from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.recommender.catalogue import Catalogue
-from prirec.recommender.progress import Progress
+from prirec.recommender.campaign import Progress
+from prirec.recommender.release import Catalogue
 from prirec.recommender.store import Store
 from prirec.rehearsal.town import Town
+from prirec.simulate.popularity import noisy_sums
+from prirec.simulate.setup import quality
 from prirec.types import RealArray
+from prirec.util import sqlite
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Charter, Edition, read
 
 WAIT = 10.0  # seconds, for a device that writes
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from prirec.config import HARD_FLOOR, PRIVATE, Settings, check
 from prirec.errors import PolicyError, UsageError
-from prirec.recommender.gathering import Pace
-from prirec.settings import PRIVATE, Settings
-from prirec.settings_check import HARD_FLOOR, check
+from prirec.recommender.conductor import Pace
 
 FEWEST = 60  # devices: the hard floor, and some that may be lost
 MOST_CHAOS = 0.5

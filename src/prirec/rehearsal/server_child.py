@@ -6,11 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from prirec.recommender import logs
-from prirec.recommender.conducting import conduct
-from prirec.recommender.gathering import Pace
+from prirec.recommender import observability
+from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.serving import Worker, serve
+from prirec.recommender.server import Worker, serve
 from prirec.rehearsal import lifeline
 
 MANY = Rate(10_000.0, 1_000_000)  # a whole city comes from one address
@@ -36,7 +35,7 @@ def main() -> None:
         task.store,
         certificate=Path(task.certificate),
         key=Path(task.key),
-        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=logs.told),
+        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=observability.told),
         limits=Limits(address=MANY, enrolment=MANY, enrolments=MANY),
     )
     serve(worker, host="127.0.0.1", port=task.port, workers=task.workers)

@@ -5,18 +5,18 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from prirec.config import Settings
 from prirec.errors import StateError
-from prirec.features.planning import plan as encoding_of
+from prirec.features.encoding import plan as encoding_of
 from prirec.features.popularity import Popularity
 from prirec.recommender import tls
-from prirec.recommender.beginning import found, publish
-from prirec.recommender.gathering import Pace
-from prirec.recommender.publishing import Source
+from prirec.recommender.conductor import Pace
+from prirec.recommender.operator import found, publish
+from prirec.recommender.release import Source
 from prirec.recommender.store import Store
 from prirec.rehearsal.children import Child
 from prirec.rehearsal.stage import SERVER, Stage
 from prirec.rehearsal.town import Town
-from prirec.settings import Settings
 from prirec.sharing.keys import SigningKey
 
 HOST = "127.0.0.1"
@@ -41,8 +41,8 @@ class Station:
         founding = found(self.store, title="a city on one machine")
         self.fingerprint = SigningKey(founding.identity).public.hex()
         now = datetime.now(UTC)
-        authority = tls.authority("a city on one machine", now=now)
-        tls.server(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
+        authority = tls.new_authority("a city on one machine", now=now)
+        tls.server_certificate(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
         self.authority = authority.certificate
         encoding = encoding_of(town.dataset, Popularity(), settings.features)
         publish(self.store, Source(town.dataset.places, encoding))

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
-from prirec.contract.campaign import person_id
-from prirec.data.city import CityPlan, make_city
+from prirec.config import PRIVATE
 from prirec.data.dataset import Category, Column, Dataset, Numbers, People, Visits, take
 from prirec.data.folder import Loaded, read_folder
-from prirec.data.recipe import Prepared, filtered, prepare
-from prirec.device.api import Device
-from prirec.device.view import save_region
-from prirec.device.visits import Visit
-from prirec.engines.randomness import generator
+from prirec.data.prepare import Prepared, filtered, prepare
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.device.device import Device
+from prirec.device.person import Visit
+from prirec.device.sync import save_region
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.evaluate.experiment import recipe
-from prirec.features.told import Value
+from prirec.features.encoding import Value
 from prirec.graph.cohorts import coarse_cells
-from prirec.recommender.catalogue import RESOLUTION
+from prirec.recommender.release import RESOLUTION
 from prirec.rehearsal.plan import FEWEST, Plan
-from prirec.settings import PRIVATE
+from prirec.simulate.setup import recipe
 from prirec.types import RealArray
+from prirec.util.keyed_random import generator
+from prirec.wire.campaign import person_id
 
 RECORDS = 40  # that a made-up person has, on average
 

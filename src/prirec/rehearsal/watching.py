@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prirec.evaluate.metrics import Quality
-from prirec.recommender.progress import Progress
+from prirec.metrics import Quality
+from prirec.recommender.campaign import Progress
 from prirec.rehearsal.crew import NONE, Traffic
 
 OVER = ("over", "failed")

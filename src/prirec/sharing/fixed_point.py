@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from prirec.compiled import inlined
 from prirec.errors import UsageError
 from prirec.types import RealArray, RingArray, SignedArray
+from prirec.util.jit import inlined
 
 _SWIFT = 2.0**51  # the largest whole number that `swiftly_encoded` takes
 _SHIFT = 1.5 * 2.0**52  # from 2^51 below it to 2^51 above, reals are whole numbers

@@ -14,9 +14,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from prirec.compiled import kernel
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.types import BoolArray, OffsetArray
+from prirec.util.jit import kernel
 
 _LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
 

@@ -5,19 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prirec.data.folder import Loaded, read_folder
-from prirec.data.folder_names import suggest
-from prirec.data.folder_tables import require_polars
-from prirec.data.published import (
-    foursquare_tokyo,
-    foursquare_tokyo_profiles,
-    koubei2016,
-    snap,
-    tist2015_tokyo,
-    trivago,
-    tsmc2014,
-    yelp,
-)
-from prirec.data.writing import TableFormat, refuse_occupied, write_folder
+from prirec.data.published import foursquare, others
+from prirec.data.schema import suggest
+from prirec.data.tables import require_polars
+from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
 from prirec.errors import DataError, UsageError
 
 __all__ = ["FORMATS", "Format", "import_published"]
@@ -37,56 +28,56 @@ _ALL = (
     Format(
         name="tist2015-tokyo",
         description="Foursquare Tokyo with profiles (TIST 2015 and UbiComp 2016), the paper's first data set",
-        files=tist2015_tokyo.FILES,
-        read=tist2015_tokyo.read,
+        files=foursquare.TIST2015_FILES,
+        read=foursquare.read_tist2015,
     ),
     Format(
         name="tsmc2014",
         description="Foursquare Tokyo or New York (TSMC 2014), with times, coordinates and categories",
-        files=(" or ".join(tsmc2014.FILES),),
-        read=tsmc2014.read,
+        files=(" or ".join(foursquare.TSMC2014_FILES),),
+        read=foursquare.read_tsmc2014,
     ),
     Format(
         name="gowalla",
         description="Gowalla from SNAP, with times, coordinates and numbers of friends",
-        files=snap.files("gowalla"),
-        read=snap.reader("gowalla"),
+        files=others.snap_files("gowalla"),
+        read=others.snap_reader("gowalla"),
     ),
     Format(
         name="brightkite",
         description="Brightkite from SNAP, with times, coordinates and numbers of friends",
-        files=snap.files("brightkite"),
-        read=snap.reader("brightkite"),
+        files=others.snap_files("brightkite"),
+        read=others.snap_reader("brightkite"),
     ),
     Format(
         name="koubei2016",
         description="Koubei payments of the IJCAI-16 contest, a POI being a merchant at a location",
-        files=koubei2016.FILES,
-        read=koubei2016.read,
+        files=others.KOUBEI_FILES,
+        read=others.read_koubei,
     ),
     Format(
         name="foursquare-tokyo",
         description="Foursquare Tokyo as prepared from LBSN2Vec, with numbers of friends",
-        files=foursquare_tokyo.FILES,
-        read=foursquare_tokyo.read,
+        files=foursquare.TOKYO_FILES,
+        read=foursquare.read_tokyo,
     ),
     Format(
         name="foursquare-tokyo-profiles",
         description="a small part of Foursquare Tokyo with gender, friends and followers",
-        files=foursquare_tokyo_profiles.FILES,
-        read=foursquare_tokyo_profiles.read,
+        files=foursquare.PROFILES_FILES,
+        read=foursquare.read_tokyo_profiles,
     ),
     Format(
         name="yelp",
         description="Yelp as prepared by CAPRI, with coordinates, categories and numbers of friends",
-        files=yelp.FILES,
-        read=yelp.read,
+        files=others.YELP_FILES,
+        read=others.read_yelp,
     ),
     Format(
         name="trivago",
         description="hotels shown and clicked or ignored (RecSys Challenge 2019 sample), with labels",
-        files=trivago.FILES,
-        read=trivago.read,
+        files=others.TRIVAGO_FILES,
+        read=others.read_trivago,
     ),
 )
 FORMATS: Mapping[str, Format] = {known.name: known for known in _ALL}

@@ -1,0 +1,357 @@
+"""What an attacker is asked: which of two places somebody has visited. One they have, the other they have not, and as
+many people went to the one as to the other: knowing nothing, or popularity alone, is right half of the time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self, TypeAlias
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
+from prirec.engines.state import State, centres
+from prirec.errors import PolicyError
+from prirec.features.blocks import Hashed, Words
+from prirec.features.encoding import Encoding
+from prirec.features.samples import Records, Samples
+from prirec.metrics import PlaceLists, positives
+from prirec.model.equations import residual
+from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
+from prirec.model.scoring import Models, scores
+from prirec.simulate.setup import Setup
+from prirec.types import BoolArray, IndexArray, RealArray, RingArray
+from prirec.util.keyed_random import generator
+from prirec_experiments.rivals import dmf
+
+TRIES = 512  # places that a decoy is chosen from
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """One a row. Only whoever asks knows which is which."""
+
+    person: IndexArray = field(repr=False)  # (Q,)
+    visited: IndexArray = field(repr=False)  # (Q,)
+    decoy: IndexArray = field(repr=False)  # (Q,)
+
+    @classmethod
+    def about(cls, samples: Samples, *, many: int, seed: int) -> Self:
+        """People with a training visit, at random; a decoy is in none of their records."""
+        rng, train = generator(seed, "questions of an attacker"), samples.train
+        able = np.unique(train.person[train.label > 0])
+        person = np.sort(rng.choice(able, size=min(many, len(able)), replace=False)).astype(np.int32)
+        been, visitors = positives(train), np.bincount(train.place[train.label > 0], minlength=len(samples.places))
+        visited = np.array([rng.choice(been[int(i)]) for i in person], dtype=np.int32)
+        seen = PlaceLists.of(person=train.person, place=train.place, people=len(samples.ids))
+        pairs = zip(person.tolist(), visited.tolist(), strict=True)
+        decoy = [_decoy(seen[i], place, visitors, rng) for i, place in pairs]
+        return cls(person, visited, np.array(decoy, dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+    def right(self, of_visited: RealArray, of_decoy: RealArray) -> float:
+        """How often the visited place has the higher score; a tie is a guess."""
+        return float(np.mean((of_visited > of_decoy) + 0.5 * (of_visited == of_decoy)))
+
+
+def _decoy(seen: IndexArray, place: int, visitors: np.ndarray, rng: np.random.Generator) -> int:
+    """Of some places that the person has no record of the nearest in popularity, above or below as luck has it, or the
+    more popular would be the likelier."""
+    tried = np.setdiff1d(rng.integers(len(visitors), size=TRIES), seen)
+    if not len(tried):
+        tried = np.setdiff1d(np.arange(len(visitors)), seen)
+    if not len(tried):
+        return place
+    more = visitors[tried] - visitors[place]
+    side = tried[more >= 0] if rng.random() < 0.5 else tried[more <= 0]
+    chosen = side if len(side) else tried
+    return int(chosen[np.argmin(np.abs(visitors[chosen] - visitors[place]))])
+
+
+# What one sample's gradient of V tells whoever opens it: the paper's secure aggregation of a batch of one.
+#
+# Eq. (4) without its penalty is g_d = r x_d (s - v_d x_d) with s = Σ x_e v_e. It is 0 where a feature is 0. The
+# encoding is public, so it is known which features are 0 or 1; for two of them that are there, g_d - g_e = r (v_e -
+# v_d), which gives r, whose sign is the label. With it s = g_d / r + v_d, and every other feature follows from K
+# equations.
+
+
+_NOTHING = (
+    1e-6  # of the largest entry: below it a feature is not in the sample, and what is there is the ring's rounding
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A sample as it came back; where no two features of 0 and 1 are in it, up to a factor."""
+
+    x: RealArray = field(repr=False)  # (D,)
+    label: int
+
+
+def switches(encoding: Encoding) -> BoolArray:
+    """(D,): which features are 0 or 1."""
+    blocks = encoding.blocks()
+    return np.repeat([isinstance(block, Words | Hashed) for block in blocks], [block.width for block in blocks])
+
+
+def read(gradient: RealArray, V: RealArray, *, lambda_v: float, switched: BoolArray) -> Read | None:
+    """From ∇V of one sample and V, both (D, K) and known to the recommender; None where the sample is empty."""
+    told = gradient - 2 * lambda_v * V
+    sizes = np.abs(told).max(axis=1)
+    active = np.flatnonzero(sizes > _NOTHING * sizes.max(initial=0.0))
+    if not len(active):
+        return None
+    ones, x = active[switched[active]], np.zeros(len(V))
+    if len(ones) < 2:
+        x[active], r = _searched(told[active], V[active])
+        return Read(x, -1 if r > 0 else 1)
+    r, pull = _solved(told[ones], V[ones])
+    x[ones] = 1.0
+    for d in np.setdiff1d(active, ones):
+        x[d] = _value(told[d], V[d], r, pull)
+    return Read(x, -1 if r > 0 else 1)
+
+
+def _solved(g: RealArray, v: RealArray) -> tuple[float, RealArray]:
+    """r and s from features that are 1: least squares over their differences from the first, and a mean."""
+    apart, moved = v[0] - v[1:], g[1:] - g[0]
+    r = float((moved * apart).sum() / (apart**2).sum())
+    return r, np.asarray((g / r + v).mean(axis=0)) if r else v.sum(axis=0)
+
+
+def _value(g: RealArray, v: RealArray, r: float, pull: RealArray) -> float:
+    """x of one feature: g = r x s - r x² v, by least squares in x and x²."""
+    columns = r * np.stack([pull, -v], axis=1)
+    return float(np.linalg.lstsq(columns, g, rcond=None)[0][0])
+
+
+def _searched(g: RealArray, v: RealArray) -> tuple[RealArray, float]:
+    """All of it at once, where nothing settles the factor: it does not change the sign of r."""
+    scale = float(np.abs(g).max())
+
+    def missed(unknown: RealArray) -> RealArray:
+        r, x = unknown[0], unknown[1:, None]
+        return np.asarray((r * x * ((x * v).sum(axis=0) - v * x) - g / scale).ravel())
+
+    starts: list[RealArray] = [np.concatenate([[sign], np.ones(len(v))]) for sign in (1.0, -1.0)]
+    found = min((least_squares(missed, one, max_nfev=100) for one in starts), key=lambda one: float(one.cost))
+    return found.x[1:], float(found.x[0])
+
+
+def likeness(part: RealArray, known: RealArray) -> RealArray:
+    """(n,): how like each of these rows (n, d) the part is, whatever its factor; 0 where either is empty."""
+    lengths = np.linalg.norm(known, axis=1) * np.linalg.norm(part)
+    cosine = np.divide(known @ part, lengths, out=np.zeros(len(known)), where=lengths > 0)
+    return np.asarray(cosine**2)
+
+
+# What a curious party can tell about somebody's visits from what each model lets it see. All of it is measured.
+#
+# - the recommender, by itself: what is sent to it, and what it opens;
+# - a neighbour, by itself;
+# - everybody else together, against one: they know all contributions but one and take them off. What is left of a plain
+#   sum is that person's, exactly; of a noisy one it is what ε allows.
+
+
+OPENED = 12  # samples of one person whose gradients are looked at
+
+Found: TypeAlias = dict[str, float]  # who attacks -> how often it is right
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A trained model, and the questions."""
+
+    setup: Setup
+    state: State = field(repr=False)
+    asked: Questions
+
+    @property
+    def samples(self) -> Samples:
+        return self.setup.samples
+
+
+def by_records(samples: Samples, asked: Questions) -> Found:
+    """Whoever holds the records looks them up; whoever hears who reports about a place does too."""
+    been = positives(samples.train)
+
+    def known(places: IndexArray) -> RealArray:
+        pairs = zip(asked.person.tolist(), places.tolist(), strict=True)
+        return np.array([float(place in been[i]) for i, place in pairs])
+
+    return {"recommender": asked.right(known(asked.visited), known(asked.decoy))}
+
+
+def by_popularity(visitors: RealArray, asked: Questions) -> Found:
+    """What the questions themselves give away: whoever sees nothing but how popular places are."""
+    return {"recommender": asked.right(visitors[asked.visited], visitors[asked.decoy])}
+
+
+def by_bits(asked: Questions, *, epsilon: float, seed: int) -> Found:
+    """One answer about each place, true with probability e^ε / (1 + e^ε): Eq. (5)."""
+    rng, truth = generator(seed, "bits of an attacked"), np.exp(epsilon) / (1 + np.exp(epsilon))
+    yes = rng.random(len(asked)) < truth
+    no = rng.random(len(asked)) >= truth
+    return {"recommender": asked.right(yes.astype(np.float64), no.astype(np.float64))}
+
+
+def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf.DmfSettings) -> Found:
+    """DMF: a neighbour is sent r u_i for each record, with the name of the place. Everybody's u begins around one
+    direction, so the product with its own tells the sign of r, which is the label."""
+    model, around = dmf.fit(samples, settings), dmf.user_graph(samples, settings)
+    u, train = model.parts.person, samples.train
+
+    def heard(i: int, place: int) -> float:
+        rows = np.flatnonzero(train.place[train.offsets[i] : train.offsets[i + 1]] == place) + train.offsets[i]
+        if not len(rows) or around.offsets[i] == around.offsets[i + 1]:
+            return 0.0
+        guess = model.at(np.array([i], dtype=np.int32), np.array([place], dtype=np.int32))[0]
+        gradient = residual(float(train.label[rows[0]]), float(guess)) * u[i]
+        return float(-gradient @ u[around.people[around.offsets[i]]])
+
+    def all_heard(places: IndexArray) -> RealArray:
+        return np.array([heard(i, place) for i, place in zip(asked.person.tolist(), places.tolist(), strict=True)])
+
+    return {"neighbour": asked.right(all_heard(asked.visited), all_heard(asked.decoy))}
+
+
+def by_single_gradients(scene: Scene) -> Found:
+    """Algorithm 2 with a batch of one: the recommender opens ∇V of each sample, and reads the sample off it."""
+    samples, settings = scene.samples, scene.setup.settings
+    paper = Samplewise(samples, settings, InTheClear(samples, settings))
+    catalogue, at = samples.catalogue.astype(np.float64), _place_columns(samples)
+    switched, asked = switches(scene.setup.encoding), scene.asked
+    right_labels, of_visited, of_decoy = list[bool](), list[float](), list[float]()
+    rows = (asked.person.tolist(), asked.visited.tolist(), asked.decoy.tolist())
+    for i, visited, decoy in zip(*rows, strict=True):
+        best = np.zeros(2)
+        for row in _rows(samples, i, visited):
+            opened = _opened(paper, scene.state, row)
+            found = read(opened, scene.state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
+            if found is not None:
+                right_labels.append(found.label == samples.train.label[row])
+                if found.label > 0:
+                    best = np.maximum(best, likeness(found.x[at], catalogue[[visited, decoy]]))
+        of_visited.append(best[0])
+        of_decoy.append(best[1])
+    told = asked.right(np.array(of_visited), np.array(of_decoy))
+    return {"recommender": told, "labels": float(np.mean(right_labels)) if right_labels else 0.5}
+
+
+def _rows(samples: Samples, i: int, visited: int) -> IndexArray:
+    """Some of the person's samples, with one of the visited place among them."""
+    rows = np.arange(samples.train.offsets[i], samples.train.offsets[i + 1])
+    first = rows[samples.train.place[rows] == visited][:1]
+    return np.concatenate([first, np.setdiff1d(rows, first)])[:OPENED].astype(np.int64)
+
+
+def _opened(paper: Samplewise, state: State, row: int) -> RealArray:
+    """(D, K): what the recommender opens for one sample, as the ring has it."""
+    T, person = np.ascontiguousarray(state.interaction.T), int(paper.samples.train.person[row])
+    gradient = paper.gradient_of_interaction(state.linear[person], T, paper.sample(row), row)
+    ring = paper.codes.interaction.ring
+    opened = ring.decode(paper.sums.over_batch([(person, ring.encode(gradient))], V=T))
+    return np.ascontiguousarray(opened.reshape(T.shape).T)
+
+
+def _place_columns(samples: Samples) -> IndexArray:
+    """Of the D features those of the place, in the order of the catalogue: static ones, then popularity."""
+    first, wide = samples.people.shape[1], samples.places.shape[1] + samples.popularity.shape[1]
+    return np.arange(first, first + wide)
+
+
+def by_sums(scene: Scene) -> Found:
+    """Rounds: the recommender opens one sum over everyone; with everybody else's contributions taken off, what is left
+    is compared with what a visit to each of the two places would have added."""
+    samples, settings, models = scene.samples, scene.setup.settings, scene.state.models
+    rounds = Rounds(samples, settings, InTheClear(samples, settings))
+    shared = rounds.shared(models)
+    values: dict[int, RingArray] = {}
+    for i in range(len(samples.ids)):
+        w, u = (part.copy() for part in models.of(i))
+        contribution, _ = rounds.learn(w, u, shared, i, scene.state.iteration)
+        values[i] = rounds.codes.interaction.write(contribution)
+    everyone = list(values)
+    opened = rounds.sums.over_everyone(
+        values, survivors=everyone, public=models.public, iteration=scene.state.iteration
+    )
+    if opened is None:
+        raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
+    ring = rounds.codes.interaction.ring
+    rest, whole = _left(opened, values, scene.asked.person.tolist()), ring.decode(opened)
+    guesses = [_guess(scene, rounds, places) for places in (scene.asked.visited, scene.asked.decoy)]
+    alone = [guess @ whole for guess in guesses]
+    alone_left = np.array([ring.decode(rest[i]) for i in scene.asked.person.tolist()])
+    together = [(guess * alone_left).sum(axis=1) for guess in guesses]
+    return {
+        "recommender": scene.asked.right(alone[0], alone[1]),
+        "everybody else, by V": scene.asked.right(together[0], together[1]),
+        "everybody else, by W": _by_models(scene, rounds),
+        **_by_factors(scene, alone_left),
+    }
+
+
+def _by_factors(scene: Scene, left: RealArray) -> Found:
+    """With a latent part, what is left of a sum has a row for each place, and only where the person has a record is
+    there anything in it."""
+    P = scene.state.models.factors
+    if P is None:
+        return {}
+    rows = left[:, -P.size :].reshape(len(left), *P.shape)
+    long = [np.linalg.norm(rows[np.arange(len(left)), at], axis=1) for at in (scene.asked.visited, scene.asked.decoy)]
+    return {"everybody else, by P": scene.asked.right(long[0], long[1])}
+
+
+def _left(opened: RingArray, values: Mapping[int, RingArray], people: Iterable[int]) -> dict[int, RingArray]:
+    """For each of these people what is left of an opened sum when everybody else takes their contribution off."""
+    total = added(list(values.values()))
+    return {i: opened - (total - values[i]) for i in people}
+
+
+def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
+    """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
+    models are not: they are taken to be 0."""
+    samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
+    (J, depth), (D, K) = shared.factors.shape, scene.state.interaction.shape
+    rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=depth, places=J, records=1)
+    made = np.empty((len(places), K * D + J * depth))
+    for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):
+        context = np.zeros((1, samples.train.context.shape[1]), dtype=np.float32)
+        context[0, : samples.popularity.shape[1]] = samples.popularity[place]
+        own = DeviceRecords(samples.people[i], np.array([place], dtype=np.int32), context, np.ones(1, dtype=np.int8))
+        first = np.zeros(1, dtype=np.int32)
+        local_step(np.zeros(D + 1), np.zeros(depth), shared, own, first, rates, work(K, D), room)
+        made[row] = room.whole()
+    return made
+
+
+def _by_models(scene: Scene, rounds: Rounds) -> float:
+    """The rest of a cohort takes its models off the cohort's sum, and asks the one that is left."""
+    samples, state, code = scene.samples, scene.state, rounds.codes.linear
+    around = centres(state, int(rounds.cohort.max()) + 1, public=code.noise > 0)
+    models = np.zeros((len(samples.ids), samples.features + 1))
+    for cohort in np.unique(rounds.cohort[scene.asked.person]).tolist():
+        members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), around[cohort]
+        values = {f: code.write(rounds.clipped(state.linear[f], centre)) for f in members}
+        opened = rounds.sums.over_cohort(
+            cohort, values, survivors=members, public=state.models.public, centre=centre, iteration=state.iteration
+        )
+        if opened is not None:
+            mine = np.intersect1d(scene.asked.person, members).tolist()
+            for i, rest in _left(opened, values, mine).items():
+                models[i] = centre + code.ring.decode(rest)
+    told = [
+        scores(Models(models, state.interaction), samples, _as_records(samples, scene.asked.person, places))
+        for places in (scene.asked.visited, scene.asked.decoy)
+    ]
+    return scene.asked.right(told[0], told[1])
+
+
+def _as_records(samples: Samples, person: IndexArray, place: IndexArray) -> Records:
+    """Visits that might have been, at no particular moment."""
+    context = np.zeros((len(place), samples.train.context.shape[1]), dtype=np.float32)
+    context[:, : samples.popularity.shape[1]] = samples.popularity[place]
+    nobody = np.zeros(len(samples.ids) + 1, dtype=np.int64)
+    return Records(nobody, person, place, np.ones(len(place), dtype=np.int8), context)

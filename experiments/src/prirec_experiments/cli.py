@@ -1,0 +1,205 @@
+"""The commands `prirec reproduce` and `prirec tune`, which this package adds to the program by an entry point."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from prirec.cli.options import Address, Where, examples
+
+
+# Names that a shell completes are listed here, not loaded: a shell waits for them.
+def among(names: Sequence[str]) -> Callable[[str], list[str]]:
+    """Those that begin as the word does. A name of several words is left out: shells would take it apart."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete) and " " not in name]
+
+    return complete
+
+
+# prirec reproduce: the paper's tables and figures, with its numbers beside ours.
+
+
+REPRODUCE_EPILOG = examples(
+    "prirec reproduce table4 --quick",
+    "prirec reproduce table4 figure6 --data published --out results",
+    "prirec reproduce all --forecast",
+    "prirec reproduce all --engine cluster --address head:6379",
+    "prirec reproduce --report results.html",
+)
+REPRODUCE_DATA = "PRIREC_DATA"
+NAMES = ("table2", "table3", "table4", "table5", "figure4", "figure5", "figure6", "figure7", "beyond", "all")
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...",
+            help="table2 ... table5, figure4 ... figure7, beyond, or all.",
+            autocompletion=among(NAMES),
+        ),
+    ] = None,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            envvar=REPRODUCE_DATA,
+            metavar="FOLDER",
+            help="Published data: foursquare_tokyo, foursquare_tokyo_profiles, tist2015_tokyo, trivago, yelp in it.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are, and go on from.")] = Path(
+        "experiments"
+    ),
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+    ] = None,
+    engine: Where = "local",
+    address: Address = None,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Say what it would cost, and stop.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One HTML page of all results in FOLDER, in the end.")
+    ] = None,
+) -> None:
+    """Run the paper's experiments, with controls that it left out.
+
+    Stopped at any moment, it goes on where it was. What data stand for which is said with each table."""
+    import os
+
+    from prirec.cli.train_work import refuse_off_cluster
+    from prirec.errors import UsageError
+    from prirec_experiments.reproduce import Request, reproduce_all
+
+    refuse_off_cluster(engine, address=address)
+    if not names and report is None:
+        raise UsageError("name an experiment, or all; `prirec reproduce --help` lists them")
+    reproduce_all(
+        Request(
+            names=tuple(names or ()), quick=quick, data=data, out=out, threads=threads or os.cpu_count() or 1,
+            forecast=forecast, report=report, engine=engine, address=address,
+        )
+    )  # fmt: skip
+
+
+# prirec tune: the settings that models are compared with.
+
+
+if TYPE_CHECKING:
+    from prirec_experiments.experiment import Workshop
+    from prirec_experiments.results_store import Cabinet
+    from prirec_experiments.tuning import Tried
+
+TUNE_EPILOG = examples(
+    "prirec tune small --model MF --out results",
+    "prirec tune yelp tokyo --data published --out results",
+    "prirec tune yelp --model FM --by optuna --trials 60",
+    "prirec tune yelp --engine cluster --address head:6379",
+)
+TUNE_DATA = "PRIREC_DATA"
+TUNED_CITIES = ("yelp", "tokyo", "trivago", "koubei-sized", "small")
+USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
+
+
+def tune(
+    cities: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CITY...", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(TUNED_CITIES)
+        ),
+    ],
+    *,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", show_default="all that have a grid", help="Repeatable.", autocompletion=among(USUAL)
+        ),
+    ] = None,
+    by: Annotated[
+        Literal["grid", "optuna"], typer.Option(help="The paper's grid, or a search that learns from what it tried.")
+    ] = "grid",
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="For optuna: settings to try.")] = 60,
+    data: Annotated[Path | None, typer.Option(envvar=TUNE_DATA, metavar="FOLDER", help="Published data.")] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept.")] = Path("experiments"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+    ] = None,
+    engine: Where = "local",
+    address: Address = None,
+) -> None:
+    """Search settings on held-out training records.
+
+    Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
+    import os
+    from itertools import product
+
+    from prirec.cli.output import SIMULATION, show_table
+    from prirec.cli.train_work import reached, refuse_off_cluster
+    from prirec.errors import UsageError
+    from prirec_experiments.experiment import Workshop
+    from prirec_experiments.results_store import Cabinet, write_whole
+    from prirec_experiments.tuning import found, merged
+
+    refuse_off_cluster(engine, address=address)
+    if engine == "cluster" and by == "optuna":
+        raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
+    chosen = tuple(model or USUAL)
+    _refuse_unknown(cities, chosen, data)
+    workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
+    file, rows = out / "found.toml", []
+    with reached(engine, address):
+        for city, name in product(cities, chosen):
+            best = _searched(city, name, workshop, cabinet, by=by, trials=trials, engine=engine)
+            write_whole(file, merged(file, best).encode())
+            settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
+            rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
+    show_table(("city", "model", ">log loss", "settings"), rows)
+    typer.echo(f"settings {file}")
+    typer.echo(SIMULATION)
+
+
+def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
+    from prirec.errors import UsageError
+    from prirec_experiments.cities import CITIES
+    from prirec_experiments.models import ENTRANTS
+
+    for city in cities:
+        if city not in CITIES:
+            raise UsageError(f"there is no city '{city}'; there are {', '.join(CITIES)}")
+        if not CITIES[city].available(data):
+            raise UsageError(f"{CITIES[city].title} is read from published data: name their folder with --data")
+    for name in models:
+        if name not in ENTRANTS or name == "popularity alone":
+            raise UsageError(f"no model '{name}' can be tuned; there are {', '.join(USUAL)}")
+
+
+def _searched(
+    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int, engine: str
+) -> "Tried":  # fmt: skip
+    from prirec.cli.output import bars
+    from prirec_experiments import tuning
+
+    with bars() as shown:
+        row = shown.add_task(f"{city}, {model}", total=None, stage="")
+
+        def done(tried: "Tried") -> None:
+            shown.update(row, advance=1, stage=f"log loss {tried.loss:.4f}")
+
+        if by == "optuna":
+            return tuning.search_by_optuna(city, model, workshop, cabinet, trials=trials, done=done)
+        if engine == "cluster":
+            from prirec_experiments.on_cluster import look_ahead
+
+            ahead = partial(look_ahead, workshop=workshop, cabinet=cabinet)
+            return tuning.search(city, model, workshop, cabinet, done=done, ahead=ahead)
+        return tuning.search(city, model, workshop, cabinet, done=done)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """The entry point: called by prirec.cli.main when the program is built."""
+    app.command("reproduce", epilog=REPRODUCE_EPILOG)(reproduce)
+    app.command("tune", epilog=TUNE_EPILOG)(tune)

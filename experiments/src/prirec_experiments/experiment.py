@@ -1,0 +1,134 @@
+"""An experiment: which cells it has, how one is measured, and what all of them show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from tomllib import loads
+from typing import Any, Protocol
+
+from prirec.data.dataset import Dataset
+from prirec.simulate.setup import Setup
+from prirec_experiments.cities import CITIES, City, fingerprint
+from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.rivals.descent import Tell, quiet
+from prirec_experiments.show import Shown
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Where cells are measured: the reader's data, and the city that was opened last."""
+
+    data: Path | None = None
+    threads: int = 1
+    _open: tuple[str, Dataset, str] | None = field(default=None, repr=False)
+    _ready: tuple[str, Setup] | None = field(default=None, repr=False)
+
+    def city(self, name: str) -> tuple[City, Dataset, str]:
+        """The city, its data and their fingerprint. Cells come city by city, and one city is in memory at a time."""
+        if self._open is None or self._open[0] != name:
+            self._open = None
+            dataset = CITIES[name].open(self.data)
+            self._open = (name, dataset, fingerprint(dataset))
+        return CITIES[name], self._open[1], self._open[2]
+
+    def ready(self, name: str, make: Callable[[], Setup]) -> Setup:
+        """A city made ready under settings that this names; the last one is kept."""
+        if self._ready is None or self._ready[0] != name:
+            self._ready = None
+            self._ready = (name, make())
+        return self._ready[1]
+
+    def available(self, cell: Cell) -> bool:
+        return CITIES[cell.city].available(self.data)
+
+
+class Measure(Protocol):
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        """Of all that the result depends on."""
+        ...
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        """Measures the cell and puts what it found into the cabinet."""
+        ...
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        """About how many seconds that takes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str  # "table4"
+    title: str
+    cells: Callable[[Mapping[str, Any]], Sequence[Cell]]  # from its settings
+    measure: Measure
+    show: Callable[[Mapping[str, Any], Cabinet], Shown]
+    conclude: Callable[[Mapping[str, Any], Cabinet], None] = lambda settings, cabinet: None  # once all cells are done
+    clocked: bool = False  # it measures time, and is worth nothing where others work at the same time
+
+    def settings(self, *, quick: bool) -> dict[str, Any]:
+        """Its TOML file; a quick form is the same with what stands below [quick]."""
+        table = loads(files("prirec_experiments").joinpath(f"settings/{self.name}.toml").read_text(encoding="utf-8"))
+        changes = table.pop("quick", {})
+        return {**table, **(changes if quick else {})}
+
+
+# Runs what is missing of an experiment, cell by cell. What is done is kept, so that stopping costs one cell.
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What is still to be measured, and what cannot be."""
+
+    cells: tuple[Cell, ...]
+    done: int
+    without_data: tuple[str, ...]  # cities that are not there
+    seconds: float  # about
+
+
+def missing(experiment: Experiment, cells: Sequence[Cell], workshop: Workshop, cabinet: Cabinet) -> Missing:
+    """City by city, so that each is opened once."""
+    there = sorted((cell for cell in cells if workshop.available(cell)), key=lambda cell: cell.city)
+    left = [cell for cell in there if not cabinet.done(cell, experiment.measure.digest(cell, workshop))]
+    absent = tuple(sorted({cell.city for cell in cells} - {cell.city for cell in there}))
+    expected = sum(experiment.measure.expected(cell, workshop) for cell in left)
+    return Missing(tuple(left), len(there) - len(left), absent, expected)
+
+
+def work(
+    experiment: Experiment, left: Missing, workshop: Workshop, cabinet: Cabinet, *,
+    begun: Callable[[Cell], Tell] = lambda cell: quiet, done: Callable[[Cell], None] = lambda cell: None,
+) -> None:  # fmt: skip
+    """`begun` is told of each cell and answers with who wants to hear of its passes."""
+    for cell in left.cells:
+        experiment.measure.run(cell, workshop, cabinet, begun(cell))
+        done(cell)
+
+
+# Cells without a model: something is counted in a city.
+
+
+MICROSECONDS = 15.0  # a record
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """`count` makes a cell's values of a city; `code` is raised when it counts otherwise."""
+
+    count: Callable[[City, Dataset], Mapping[str, Any]] = field(repr=False)
+    code: int = 1
+
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        _, _, data = workshop.city(cell.city)
+        return f"{self.code}-{data}"
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        city, dataset, _ = workshop.city(cell.city)
+        cabinet.put(cell, self.digest(cell, workshop), self.count(city, dataset))
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        _, dataset, _ = workshop.city(cell.city)
+        return 1e-6 * MICROSECONDS * len(dataset.visits)

@@ -1,0 +1,274 @@
+"""Sums over the in-memory wire, with every byte counted: messages cross it as they would cross a network, and every box
+is opened again to count the ring elements in it."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from time import process_time
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from prirec.config import load
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.engines.protocol import MemoryJournal, Wire
+from prirec.engines.state import start
+from prirec.engines.train import make_engine
+from prirec.evaluate.plots import marker, series
+from prirec.model.simd import LANES, whole_lanes
+from prirec.protocols import member
+from prirec.protocols.codec import decode_content, unseal
+from prirec.protocols.collector import Collector
+from prirec.protocols.meeting import CollectorBase, MemberBase, Task
+from prirec.protocols.member import Member
+from prirec.protocols.messages import AnyMessage, Masked, Partial, Round, ShareOf, Terms, Vector, step
+from prirec.protocols.sdgd import ENTROPY, Neighbour, Receiver
+from prirec.sharing.keys import SigningKey
+from prirec.simulate.setup import set_up
+from prirec.util.keyed_random import generator
+from prirec_experiments.experiment import Experiment, Workshop
+from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.rivals.descent import Tell, quiet
+from prirec_experiments.show import Drawing, Shown, Table
+
+LENGTH = 90  # a linear model: w_0 and 89 features
+WORD = 8  # bytes: the ring of 64 bits
+MEETING = ("invitation", "keys", "roster")
+CARRYING = (ShareOf, Partial, Masked)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One sum, by step: bytes on the wire, messages, and the bytes of ring elements in their boxes."""
+
+    octets: Counter[str]
+    messages: Counter[str]
+    payload: Counter[str]
+    one: dict[str, Any]  # a message of each step
+
+    @property
+    def meeting(self) -> int:
+        return sum(self.octets[name] for name in MEETING)
+
+    def overhead(self, name: str) -> int:
+        """Bytes of each message of a step beside its ring elements."""
+        over, rest = divmod(self.octets[name] - self.payload[name], self.messages[name])
+        if rest:
+            raise ValueError(f"messages of the step '{name}' differ in length")
+        return over
+
+
+def counted(method: Literal["shares", "pads"], size: int, *, length: int = LENGTH) -> Count:
+    """One sum of so many people by Algorithm 1 (shares) or under pads, over the in-memory wire; it is checked, too."""
+    rng = generator(size, "bytes on the wire")
+    own, identities = SigningKey(rng.bytes(32)), [SigningKey(rng.bytes(32)) for _ in range(size)]
+    terms = Terms(method, "collector", length, ring_bits=64, fraction_bits=24, bound=2**30, floor=size)
+    task = Task(Round(rng.bytes(16), "linear", 1), own.public, terms, rng.bytes(32))
+    values = rng.integers(0, 2**64, (size, length), dtype=np.uint64)
+    devices = [device(task, identity, value, rng) for identity, value in zip(identities, values, strict=True)]
+    receiver = (Receiver if method == "shares" else Collector)(task, identity=own, entropy=rng.bytes(32))
+    carried: list[AnyMessage] = []
+
+    def carry(message: AnyMessage) -> Sequence[int]:
+        carried.append(message)
+        return (0,)
+
+    wire = Wire(carry)
+    for party in (receiver, *devices):
+        wire.attach(party, MemoryJournal())
+    wire.do(receiver, receiver.invite([one.name for one in devices]))
+    wire.run(receiver)
+    if not np.array_equal(wire.finished[receiver.name].total, values.sum(axis=0, dtype=np.uint64)):
+        raise ValueError("the sum is not the sum")
+    payload = elements(carried, {one.name: one for one in devices}, receiver)
+    return Count(wire.traffic.octets, wire.traffic.messages, payload, {step(type(one)): one for one in carried})
+
+
+def device(task: Task, identity: SigningKey, value: np.ndarray, rng: np.random.Generator) -> MemberBase:
+    if task.terms.method == "pads":
+        return Member(task, identity=identity, value=value, entropy=rng.bytes(member.ENTROPY))
+    pads = rng.integers(0, 2**64, (task.terms.floor - 1, task.terms.length), dtype=np.uint64)
+    return Neighbour(task, identity=identity, value=value, pads=pads, entropy=rng.bytes(ENTROPY))
+
+
+def elements(carried: list[AnyMessage], devices: dict[bytes, MemberBase], receiver: CollectorBase) -> Counter[str]:
+    """Bytes of ring elements by step, every box opened with the keys of whom it is for."""
+    payload = Counter[str]()
+    for message in carried:
+        if isinstance(message, CARRYING):
+            to = devices.get(message.receiver, receiver)
+            secret, other = to._box_key, devices[message.sender]._box_key.public
+            header = receiver._meeting.header(sender=message.sender, receiver=to.name, kind=type(message))
+            content = decode_content(Vector, unseal(secret.agree(other), header, message.sealed))
+            payload[step(type(message))] += len(content.values)
+    return payload
+
+
+# Figure 7 and the complexity section: time against the size of the data, N, K and D, and bytes against N.
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Figure 7: time and bytes"
+ROUNDS = "PriRec, rounds"
+PRESETS = {"PriRec": "paper", ROUNDS: "rounds"}
+NAMES = {"records": "training records", "neighbours": "neighbours N", "dimension": "K", "words": "features D"}
+SYMBOLS = {"neighbours": "N", "dimension": "K", "words": "D"}
+BYTES = {"shares": "Algorithm 1 as printed", "pads": "the same sum under pads"}
+CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """The best of some passes on one thread, by the process's own time: what else a machine does only adds to it."""
+
+    clock: Callable[[], float] = process_time
+
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        return "3"  # of how it is measured
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        at = {name: int(value) for name, value in cell.changes if not isinstance(value, str)}
+        found = self._bytes(cell.model, at) if cell.model in BYTES else self._seconds(cell.model, at, tell)
+        cabinet.put(cell, self.digest(cell, workshop), found)
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        if cell.model in BYTES:
+            return 1e-3 * float(cell.get("neighbours", 0) or 0) ** 2
+        records, repeats = (float(cell.get(name, 0) or 0) for name in ("records", "repeats"))
+        return 1e-6 * records * (4 + repeats)
+
+    def _seconds(self, model: str, at: Mapping[str, int], tell: Tell) -> dict[str, Any]:
+        records = at["records"]
+        plan = CityPlan(
+            people=max(records // 6, 200), places=max(records // 8, 40), records=records, districts=4, categories=140,
+            span_km=60.0,
+        )  # fmt: skip
+        settings = load(changes={
+            "preset": PRESETS[model], "data.keep": "all", "features.words": at["words"],
+            "neighbours.count": at["neighbours"], "model.dimension": at["dimension"], "floor": 50,
+        })  # fmt: skip
+        samples = set_up(make_city(plan, generator(0, "figure 7")), settings).samples
+        engine, state = make_engine("local", samples, settings, threads=1), start(samples, settings)
+        engine.advance(state)
+        times = []
+        for repeat in range(at["repeats"]):
+            began = self.clock()
+            passed = engine.advance(state)
+            times.append(self.clock() - began)
+            tell(repeat, passed.loss)
+        return {"seconds": min(times), "records": len(samples.train), "features": samples.features}
+
+    def _bytes(self, model: str, at: Mapping[str, int]) -> dict[str, Any]:
+        found = counted("shares" if model == "shares" else "pads", at["neighbours"])
+        return {"elements": sum(found.payload.values()) // WORD, "octets": sum(found.octets.values())}
+
+
+def cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+    usual = {name: settings[name][0] for name in NAMES} | {"repeats": settings["repeats"]}
+    made = [
+        Cell.of(CLOCK, model, {**usual, name: value, "against": name})
+        for model in PRESETS
+        for name in NAMES
+        if not (model == ROUNDS and name == "neighbours")  # cohorts have none
+        for value in settings[f"{name}_against"]
+    ]
+    sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["carried"]]
+    return (*made, *sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """An affine fit, with the 95 % interval of its slope."""
+
+    slope: float
+    half: float
+    offset: float
+    r2: float
+
+
+def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
+    found = stats.linregress(x, y)
+    half = float(stats.t.ppf(0.975, len(x) - 2) * found.stderr) if len(x) > 2 else float("nan")
+    return Fit(float(found.slope), half, float(found.intercept), float(found.rvalue**2))
+
+
+def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+    words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
+    words += (
+        "settings. The paper prints a line without figures. Rounds compute the components of V in lanes of "
+        f"{LANES}, so that there K counts as the next multiple of {LANES}. Bytes are counted on the in-memory wire, "
+        "every box opened."
+    )
+    rows, drawings = [], []
+    for (model, name), points in _lines(settings, cabinet).items():
+        x, y = [point[0] for point in points], [point[1] for point in points]
+        line = fit(x, y)
+        scaled = 1e6 if name == "records" else 1e3
+        unit = "µs a record" if name == "records" else f"ms for one more {SYMBOLS[name]}"
+        slope = f"{scaled * line.slope:.3f} ± {scaled * line.half:.3f} {unit}"
+        span = f"{min(x):,.0f} to {max(x):,.0f}"
+        rows.append((model, _against(model, name), span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
+        drawings.append(_drawing(model, name, x, y, line))
+    fits = Table(
+        "Affine fits of the time of one pass", ("model", "against", ">from", ">slope", ">offset", ">R²"), tuple(rows)
+    )
+    return Shown(TITLE, (words,), (fits, _carried(settings, cabinet)), tuple(drawings))
+
+
+def _lines(settings: Mapping[str, Any], cabinet: Cabinet) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    timed = [cell for cell in cells(settings) if cell.model in PRESETS and cabinet.values(cell) is not None]
+    grouped = groupby(timed, key=lambda cell: (cell.model, str(cell.get("against"))))
+    return {key: [_point(cell, key[1], cabinet) for cell in group] for key, group in grouped}
+
+
+def _point(cell: Cell, name: str, cabinet: Cabinet) -> tuple[float, float]:
+    held = cabinet.values(cell) or {}
+    measured = {"records": "records", "words": "features"}
+    x = float(held[measured[name]] if name in measured else cell.get(name, 0) or 0)
+    return float(whole_lanes(int(x))) if _by_lanes(cell.model, name) else x, float(held["seconds"])
+
+
+def _by_lanes(model: str, name: str) -> bool:
+    return model == ROUNDS and name == "dimension"
+
+
+def _against(model: str, name: str) -> str:
+    return f"{NAMES[name]} in lanes of {LANES}" if _by_lanes(model, name) else NAMES[name]
+
+
+def _carried(settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+    formulas: dict[str, Callable[[int], int]] = {
+        "shares": lambda N: N * (N - 1) * LENGTH + N * LENGTH, "pads": lambda N: N * LENGTH
+    }  # fmt: skip
+    rows = []
+    for cell in (one for one in cells(settings) if one.model in BYTES):
+        if (held := cabinet.values(cell)) is not None:
+            N = int(cell.get("neighbours", 0) or 0)
+            rows.append((BYTES[cell.model], f"{N}", f"{held['elements']:,}", f"{formulas[cell.model](N):,}",
+                         f"{held['octets']:,}"))  # fmt: skip
+    columns = ("sum", ">N", ">counted", ">formula", ">bytes in all")
+    return Table(
+        f"Ring elements of one sum, D + 1 = {LENGTH}", columns, tuple(rows),
+        note="Formulas: N (N - 1) (D + 1) shares and N (D + 1) sums of them as printed; N (D + 1) under pads.",
+    )  # fmt: skip
+
+
+def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line: Fit) -> Drawing:
+    def paint(figure: "Figure") -> None:
+        axes, ends = figure.subplots(), np.array([0.0, max(x)])
+        axes.plot(x, y, color=series(0), marker=marker(0), linestyle="none")
+        axes.plot(ends, line.offset + line.slope * ends, color=series(1))
+        axes.set_xlabel(_against(model, name))
+        axes.set_ylabel("seconds of CPU a pass")
+        axes.set_ylim(bottom=0)
+
+    return Drawing(
+        f"figure7-{model}-{name}", f"{model}: time against {_against(model, name)}", paint, width=360, height=240
+    )
+
+
+FIGURE7 = Experiment("figure7", TITLE, cells, Clocked(), show, clocked=True)

@@ -1,0 +1,147 @@
+"""The models that tables compare: settings of PriRec and of centralised FM, rivals of other kinds, and controls.
+
+A control row keeps a comparison honest: what popularity alone gives, what a device learns without anybody (gamma = 0),
+and what FM gives with a parameter for every person and place, as PriRec has one for every person.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from prirec.engines.state import IterationReport
+from prirec.simulate.setup import Setup, run
+from prirec_experiments.results_store import Scalar
+from prirec_experiments.rivals import dmf, fm_ids, mf
+from prirec_experiments.rivals.descent import Descent, Tell
+from prirec_experiments.scorer import FactorisationScorer, PairScorer, PopularityModel, Scorer
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A model that was trained."""
+
+    scorer: Scorer
+    losses: tuple[float, ...] = ()  # mean training loss of each pass
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A city made ready, and how to work on it."""
+
+    setup: Setup
+    own: Descent | None  # a rival's settings
+    threads: int
+    tell: Tell = field(repr=False)  # iteration, loss
+
+
+Fit: TypeAlias = Callable[[Job], Fitted]
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """`settings` are changes to a preset, those that begin with "rival." to the rival's own."""
+
+    name: str
+    says: str  # what it is, for whoever reads a table
+    settings: Mapping[str, Scalar]
+    fit: Fit = field(repr=False)
+    own: Descent | None = None
+    control: bool = False
+    chances: bool = True  # its scores are those of a chance, so that they have a log loss
+
+    @property
+    def algorithm_2(self) -> bool:
+        """Whether it learns as the paper has it: sample after sample, with neighbours."""
+        return self.settings.get("preset") == "paper"
+
+
+def _trained(job: Job) -> Fitted:
+    """PriRec or FM, as the settings say."""
+
+    def told(passed: IterationReport) -> None:
+        job.tell(passed.iteration, passed.loss)
+
+    outcome = run(job.setup, threads=job.threads, tell=told)
+    scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
+    return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
+
+
+def _popular(job: Job) -> Fitted:
+    model = PopularityModel(job.setup.popularity.released["visitors"])
+    return Fitted(PairScorer(model, job.setup.samples.test))
+
+
+def _by(fit: Callable[..., Scorer]) -> Fit:
+    """A rival's fit(setup, settings, tell=...)."""
+
+    def fitted(job: Job) -> Fitted:
+        losses: list[float] = []
+
+        def told(number: int, loss: float) -> None:
+            losses.append(loss)
+            job.tell(number, loss)
+
+        scorer = fit(job.setup, job.own, tell=told)
+        return Fitted(scorer, tuple(losses))
+
+    return fitted
+
+
+_PAPER: dict[str, Scalar] = {"preset": "paper"}
+_BITS: dict[str, Scalar] = {"popularity.mechanism": "randomized-response", "popularity.epsilon_per_bit": 1.0}
+_RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
+_OWN: dict[str, Scalar] = {"features.own_visits": True}
+_LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
+
+ALL = (
+    Entrant(
+        "popularity alone", "places by how many people visited them", {"preset": "rounds"}, _popular,
+        control=True, chances=False,
+    ),
+    Entrant(
+        "local only", "every device learns its linear model by itself (γ = 0)",
+        {"preset": "rounds", **_LOCAL}, _trained, control=True,
+    ),
+    Entrant(
+        "FM + ids", "centralised FM with a parameter for every person and place", {"preset": "rounds"},
+        _by(fm_ids.scorer), fm_ids.FmIdsSettings(), control=True,
+    ),
+    Entrant("MF", "centralised matrix factorisation", {"preset": "rounds"}, _by(mf.scorer), mf.MfSettings()),
+    Entrant(
+        "DMF", "decentralised matrix factorisation: gradients go to neighbours", {"preset": "rounds"},
+        _by(dmf.scorer), dmf.DmfSettings(),
+    ),
+    Entrant("FM", "centralised FM, the paper's baseline", {"preset": "fm"}, _trained),
+    Entrant("PriRec-", "Algorithm 2 without popularity", {**_PAPER, "features.dynamic": False}, _trained),
+    Entrant(
+        "PriRec", "Algorithm 2; bits of ε = 1 from those with a record, who give their visits away by reporting",
+        {**_PAPER, **_BITS, **_RECORDS}, _trained,
+    ),
+    Entrant(
+        "PriRec, all report", "Algorithm 2; bits of ε = 1 from everyone about every place, Eq. (6) as printed",
+        {**_PAPER, **_BITS}, _trained,
+    ),
+    Entrant("PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained),
+    Entrant(
+        "PriRec, rounds, latent",
+        "ours without noise, with a latent vector on each device (K' = 8): simulation, or a trusted recommender",
+        {"preset": "rounds", "latent.dimension": 8}, _trained,
+    ),
+    Entrant(
+        "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
+        _trained,
+    ),
+    Entrant(
+        "FM, own visits", "centralised FM with the distance from the person's other visits", {"preset": "fm", **_OWN},
+        _trained,
+    ),
+    Entrant(
+        "PriRec, rounds, own visits", "ours without noise, with that distance, which stays on the device",
+        {"preset": "rounds", **_OWN}, _trained,
+    ),
+    Entrant(
+        "PriRec, private, own visits", "ours within ε = 1, with that distance: it costs nothing of the budget",
+        {"preset": "private", **_OWN}, _trained,
+    ),
+)  # fmt: skip
+ENTRANTS: Mapping[str, Entrant] = {entrant.name: entrant for entrant in ALL}

@@ -1,0 +1,164 @@
+"""The work behind prirec reproduce: forecast, cells with bars, tables, drawings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from prirec.cli.output import SIMULATION, bar, bars, console, note, show_table
+from prirec.cli.train_work import reached
+from prirec.data.tables import require_polars
+from prirec.errors import UsageError
+from prirec_experiments.catalogue import EXPERIMENTS
+from prirec_experiments.cities import CITIES
+from prirec_experiments.experiment import Experiment, Missing, Workshop, missing, work
+from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.rivals.descent import Tell
+from prirec_experiments.show import Shown, Table, write_markdown, write_page
+from prirec_experiments.trial import slowness
+
+RESULTS = "results"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for."""
+
+    names: tuple[str, ...]
+    quick: bool
+    data: Path | None
+    out: Path
+    threads: int
+    forecast: bool
+    report: Path | None
+    engine: str = "local"
+    address: str | None = None
+
+    @property
+    def experiments(self) -> tuple[Experiment, ...]:
+        """In the order of the paper."""
+        unknown = [name for name in self.names if name not in EXPERIMENTS and name != "all"]
+        if unknown:
+            raise UsageError(f"there is no experiment '{unknown[0]}'; there are {', '.join(EXPERIMENTS)} and all")
+        return tuple(one for name, one in EXPERIMENTS.items() if name in self.names or "all" in self.names)
+
+    @property
+    def results(self) -> Path:
+        """Quick runs are kept apart: they are no results."""
+        return self.out / ("quick" if self.quick else RESULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An experiment with what is left of it."""
+
+    experiment: Experiment
+    cabinet: Cabinet
+    left: Missing
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+
+def reproduce_all(request: Request) -> None:
+    """Everything that was asked for, one after another."""
+    require_polars()
+    workshop = Workshop(request.data, request.threads)
+    chosen = [_ready(one, workshop, request) for one in request.experiments]
+    if chosen:
+        _foretell(chosen, request)
+    if request.forecast:
+        return
+    with reached(request.engine, request.address):
+        for one in chosen:
+            _work(one, workshop, request)
+    _show(request)
+
+
+def _ready(experiment: Experiment, workshop: Workshop, request: Request) -> Ready:
+    settings, cabinet = experiment.settings(quick=request.quick), Cabinet(request.results, experiment.name)
+    return Ready(experiment, cabinet, missing(experiment, experiment.cells(settings), workshop, cabinet))
+
+
+def _foretell(chosen: list[Ready], request: Request) -> None:
+    """Before anything is begun: how much there is to do."""
+    factor = slowness() if any(one.left.cells for one in chosen) else 1.0
+    rows = [
+        (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", _duration(factor * one.left.seconds))
+        for one in chosen
+    ]
+    show_table(("experiment", ">done", ">to do", ">about"), rows)
+    for city in sorted({city for one in chosen for city in one.left.without_data}):
+        folder = (CITIES[city].published or ("", ""))[1]
+        note(f"{CITIES[city].title} is left out: there is no folder {folder} in the folder of published data (--data)")
+
+
+def _work(one: Ready, workshop: Workshop, request: Request) -> None:
+    if not one.left.cells:
+        return
+    with bars() as shown:
+        row = bar(shown, one.name, iterations=len(one.left.cells))
+        row.begin()
+        done = 0
+
+        def begun(cell: Cell) -> Tell:
+            shown.update(row.task, stage=cell.key)
+            return lambda number, loss: shown.update(row.task, stage=f"{cell.key}: {number}, loss {loss:.4f}")
+
+        def finished(cell: Cell) -> None:
+            nonlocal done
+            done += 1
+            shown.update(row.task, completed=done)
+
+        if request.engine == "cluster" and not one.experiment.clocked:
+            from prirec_experiments.on_cluster import work_elsewhere
+
+            work_elsewhere(one.name, one.left, workshop, one.cabinet, done=finished)
+        else:
+            work(one.experiment, one.left, workshop, one.cabinet, begun=begun, done=finished)
+        shown.update(row.task, stage="done")
+    one.experiment.conclude(one.experiment.settings(quick=request.quick), one.cabinet)
+
+
+def _show(request: Request) -> None:
+    """All results that the folder holds; what was asked for is printed too."""
+    sections: list[Shown] = []
+    for name, experiment in EXPERIMENTS.items():
+        if (request.results / f"{name}.json").is_file():
+            settings = experiment.settings(quick=request.quick)
+            sections.append(experiment.show(settings, Cabinet(request.results, name)))
+            if experiment in request.experiments:
+                _print(sections[-1])
+    if not sections:
+        raise UsageError(f"there are no results in {request.results}; name an experiment to run")
+    target = request.results if request.quick else request.out
+    typer.echo(f"results  {write_markdown(target, sections)}")
+    if request.report is not None:
+        write_page(request.report, sections)
+        typer.echo(f"report   {request.report}")
+    typer.echo(SIMULATION)
+
+
+def _print(shown: Shown) -> None:
+    """Tables that fit on the screen; the others are in the files."""
+    screen = console()
+    screen.print(f"\n{shown.title}", style="bold")
+    for table in shown.tables:
+        if _width(table) <= screen.width:
+            show_table(table.columns, table.rows, title=table.title)
+        else:
+            screen.print(f"{table.title}: too wide for this screen, see below")
+
+
+def _width(table: Table) -> int:
+    """Characters of its widest lines: first columns may be folded, figures may not."""
+    figures = [at for at, name in enumerate(table.columns) if name.startswith(">")]
+    words = len(table.columns) - len(figures)
+    return 24 * words + sum(2 + max(len(row[at]) for row in (table.columns, *table.rows)) for at in figures)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,85 @@
+"""Repeats of a cell as one figure: their mean and their spread."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from prirec.evaluate.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
+from prirec_experiments.results_store import Cabinet, Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """`spread` is the standard deviation of the repeats; none where there is one."""
+
+    mean: float
+    spread: float | None
+    repeats: int
+
+    def __str__(self) -> str:
+        around = "" if self.spread is None else f" ± {self.spread:.4f}"
+        return f"{self.mean:.4f}{around}"
+
+
+def averaged(values: Sequence[float]) -> Average | None:
+    """None without a value, or with one that has no meaning."""
+    if not values or not all(math.isfinite(value) for value in values):
+        return None
+    return Average(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+
+def average(cabinet: Cabinet, cell: Cell, seeds: Iterable[int], what: str = "auc") -> Average | None:
+    """Over the repeats that were measured."""
+    held = [cabinet.values(cell.changed(seed=seed)) for seed in seeds]
+    return averaged([float(one[what]) for one in held if one is not None and one.get(what) is not None])
+
+
+def average_text(found: Average | None) -> str:
+    return "–" if found is None else str(found)
+
+
+# Which differences between models are more than luck: 95 % intervals on every model less a reference, people drawn
+# anew with all their repeats (evaluate/bootstrap.py).
+
+
+REFERENCE = "FM"
+RESAMPLES = 1000
+FIGURES = {"auc": "AUC", "gauc": "GAUC", "log_loss": "log loss"}
+NAME = "differences"  # in a file of results
+
+
+def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], cabinet: Cabinet) -> dict[str, Any]:
+    """For each model but the reference, by figure; those without evidence at hand are left out."""
+    known = tuple(seeds)
+    drawn = {model: _resampled([cell.changed(seed=seed) for seed in known], cabinet) for model, cell in cells.items()}
+    base = drawn.pop(REFERENCE, None)
+    if base is None:
+        return {}
+    return {
+        model: {name: asdict(one) for name, one in differences(mine, base).items()}
+        for model, mine in drawn.items()
+        if mine is not None and mine.by == base.by
+    }
+
+
+def _resampled(cells: Sequence[Cell], cabinet: Cabinet) -> Resampled | None:
+    held = [one for one in (cabinet.evidence(cell) for cell in cells) if one is not None]
+    if len(held) < len(cells):
+        return None
+    return mean_of(
+        [
+            resample_scores(one.label, one.scores, person=one.person, by=Resampling(one.people, RESAMPLES))
+            for one in held
+        ]
+    )
+
+
+def interval_text(interval: Mapping[str, float] | None) -> str:
+    """The difference and its ends; a mark where both ends are on one side of 0."""
+    if interval is None:
+        return "–"
+    low, high = interval["low"], interval["high"]
+    mark = " ▲" if low > 0 else " ▼" if high < 0 else ""
+    return f"{interval['difference']:+.4f} ({low:+.4f} to {high:+.4f}){mark}"

@@ -1,0 +1,184 @@
+"""One cell, measured: the city under the cell's settings, a model trained on it, and every figure on the test records.
+
+Before anything is trained, the set-up is looked at by the leak checker: what would make a figure worthless is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from time import monotonic
+from tomllib import loads
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from prirec import config
+from prirec.config import Settings, load
+from prirec.data.dataset import Dataset
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.evaluate.leaks import check, refuse
+from prirec.metrics import RankQuality, asked, measure, positives, rank_quality
+from prirec.model.scoring import Models
+from prirec.protocols.prediction import Moment
+from prirec.simulate.recommend import Advisor
+from prirec.simulate.setup import Setup, run, set_up
+from prirec.types import IndexArray
+from prirec.util.keyed_random import generator
+from prirec_experiments.cities import City
+from prirec_experiments.experiment import Workshop
+from prirec_experiments.models import ENTRANTS, Entrant, Job
+from prirec_experiments.results_store import Cabinet, Cell, Evidence, Scalar
+from prirec_experiments.rivals.descent import Descent, Tell, quiet
+from prirec_experiments.scorer import Scorer
+
+CODE = 2  # to be raised when the same settings, or a default that was changed, give other figures
+ASKED, TOP, RADIUS_KM = 300, 10, 5.0  # people whose lists are looked at, how long a list is, how near its places are
+OWN = "rival."
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """All settings of a cell."""
+
+    settings: Settings
+    own: Descent | None
+
+    def digest(self, *, model: str, data: str) -> str:
+        """The same where the same is measured on the same data; new settings at their defaults change nothing."""
+        own = "" if self.own is None else repr(self.own)
+        text = "\0".join((str(CODE), model, data, repr(config.changed(self.settings)), own))
+        return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a cell has given."""
+
+    values: Mapping[str, Any]
+    evidence: Evidence = field(repr=False)
+
+
+def chosen(cell: Cell, city: City, entrant: Entrant, found: Mapping[str, Scalar]) -> Chosen:
+    """The model's settings, changed by what its kind of city asks for, what a search has found, and the cell's own."""
+    by_city = {**city.settings, **(city.paper if entrant.algorithm_2 else {})}
+    given = {**by_city, **entrant.settings, **found, **dict(cell.changes)}
+    settings = config.load(changes={name: value for name, value in given.items() if not name.startswith(OWN)})
+    if entrant.own is None:
+        return Chosen(settings, None)
+    own = {name.removeprefix(OWN): value for name, value in given.items() if name.startswith(OWN)}
+    carried = {"dimension": settings.model.dimension, "seed": settings.seed}
+    return Chosen(settings, msgspec.structs.replace(entrant.own, **{**carried, **own}))
+
+
+def attempt(how: Chosen, entrant: Entrant, dataset: Dataset, *, threads: int, tell: Tell) -> Tried:
+    """Trains and measures."""
+    setup = set_up(dataset, how.settings)
+    findings = check(setup)
+    refuse(findings)
+    began = monotonic()
+    fitted = entrant.fit(Job(setup, how.own, threads, tell))
+    seconds = monotonic() - began
+    scores, test = fitted.scorer.test(), setup.samples.test
+    counts = setup.samples.train.counts()
+    quality = measure(test.label, scores, person=test.person, training_records=counts)
+    values = {
+        **quality.as_dict(),
+        **ranked(setup, fitted.scorer).as_dict(),
+        "seconds": seconds,
+        "losses": list(fitted.losses),
+        "flagged": [one.as_dict() for one in findings],
+    }
+    return Tried(values, Evidence.of(setup.samples, scores))
+
+
+def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
+    """NDCG and recall at 10 of the matched places, for some people: those who have a new place in the test."""
+    samples, matching = setup.samples, Advisor.of(setup, _nothing(setup))
+
+    def candidates(person: int) -> IndexArray:
+        return matching.matched(person, Moment(), k=TOP, radius_km=RADIUS_KM)
+
+    return rank_quality(
+        scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
+        people=asked(samples.test, ASKED, seed=setup.settings.seed),
+    )  # fmt: skip
+
+
+def _nothing(setup: Setup) -> Models:
+    """A model of zeros: which places are matched does not depend on one."""
+    D = setup.samples.features
+    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))
+
+
+# About how long a cell takes, before it is begun: records times passes times what one of them costs.
+#
+# The rates were measured with one thread on Yelp at K = 5 and N = 30; `slowness` says how this machine compares. How
+# they grow with K and N is a guess: a forecast is to tell minutes from hours.
+
+
+MICROSECONDS = {"samples": 1.6, "rounds": 0.4, "centralised": 0.8}  # a record and pass, K = 5
+RIVALS = {"MF": 0.13, "DMF": 2.0, "FM + ids": 0.7}
+PREPARING = 5.0  # microseconds a record: filter, split, encode, look for leaks, lists
+REFERENCE = 0.09  # seconds that the trial below took where the rates come from
+
+
+def seconds(how: Chosen, *, model: str, dataset: Dataset) -> float:
+    """On a machine like the one that the rates are from."""
+    settings = how.settings
+    ratio = 1 if dataset.labelled else 1 + settings.data.ratio
+    records = len(dataset.visits) * ratio * settings.data.train_share
+    passes = settings.iterations if how.own is None else how.own.passes
+    rate = MICROSECONDS[settings.schedule] if how.own is None else RIVALS[model]
+    wide = 0.5 + settings.model.dimension / 10 + settings.latent.dimension / 25
+    near = 0.3 + 0.7 * settings.neighbours.count / 30 if settings.schedule == "samples" else 1.0
+    if model == "popularity alone":
+        passes = 0
+    return 1e-6 * records * (PREPARING + rate * passes * wide * near)
+
+
+@cache
+def slowness(clock: Callable[[], float] = monotonic) -> float:
+    """How many times as long a small training takes here as where the rates come from; compiled before it is timed."""
+    plan = CityPlan(people=400, places=160, records=9_600, districts=3, categories=8)
+    city = make_city(plan, generator(0, "speed"))
+    settings = load(changes={"preset": "rounds", "floor": 50, "neighbours.size": 100, "iterations": 40})
+    setup = set_up(city, settings)
+    run(setup, threads=1)
+    began = clock()
+    run(setup, threads=1)
+    return max((clock() - began) / REFERENCE, 0.1)
+
+
+# Cells that are models on cities: how most tables and figures measure theirs.
+
+
+def found_settings(city: str, model: str) -> Mapping[str, Scalar]:
+    """What the search on validation records has found for this model and city (settings/found.toml); else nothing."""
+    table = loads(files("prirec_experiments").joinpath("settings/found.toml").read_text(encoding="utf-8"))
+    return {str(name): value for name, value in table.get(city, {}).get(model, {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Trains a model and measures it on the test records."""
+
+    def chosen(self, cell: Cell, workshop: Workshop) -> Chosen:
+        city, _, _ = workshop.city(cell.city)
+        return chosen(cell, city, ENTRANTS[cell.model], found_settings(cell.city, cell.model))
+
+    def digest(self, cell: Cell, workshop: Workshop) -> str:
+        _, _, data = workshop.city(cell.city)
+        return self.chosen(cell, workshop).digest(model=cell.model, data=data)
+
+    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+        _, dataset, data = workshop.city(cell.city)
+        how = self.chosen(cell, workshop)
+        tried = attempt(how, ENTRANTS[cell.model], dataset, threads=workshop.threads, tell=tell)
+        cabinet.put(cell, how.digest(model=cell.model, data=data), tried.values, tried.evidence)
+
+    def expected(self, cell: Cell, workshop: Workshop) -> float:
+        _, dataset, _ = workshop.city(cell.city)
+        return seconds(self.chosen(cell, workshop), model=cell.model, dataset=dataset)

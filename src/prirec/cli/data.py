@@ -1,0 +1,231 @@
+"""prirec data describe: Table 2 for a data folder."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from prirec.cli.options import Assignments, DataFolder, Json, NewFolder, Seed, SettingsFile, Strict, Tables, examples
+
+if TYPE_CHECKING:
+    from prirec.config import Data, Features
+    from prirec.data.dataset import Dataset
+
+DATA_DESCRIBE_EPILOG = examples(
+    "prirec data describe city",
+    "prirec data describe city --filter none --json",
+    "prirec data describe city --set data.at_least=3 --set features.words=10",
+)
+
+
+def describe(
+    data: DataFolder,
+    *,
+    keep: Annotated[
+        Literal["paper", "none"] | None,
+        typer.Option(
+            "--filter",
+            show_default="data.keep: paper",
+            help="The paper's filter of people and places with few records, or none.",
+        ),
+    ] = None,
+    file: SettingsFile = None,
+    assignments: Assignments = None,
+    people: Annotated[int, typer.Option(min=0, metavar="N", help="List N ids of people; they are private.")] = 0,
+    strict: Strict = False,
+    json: Json = False,
+) -> None:
+    """Count people, places, records and features (Table 2)."""
+    from prirec.cli.options import choose
+    from prirec.cli.output import busy, notes, printable, show_json, show_table
+    from prirec.data.describe import describe as count
+    from prirec.data.folder import read_folder
+
+    flags = {"data.keep": {"none": "all"}.get(keep, keep) if keep else None}
+    settings = choose(preset=None, file=file, assignments=assignments, flags=flags)
+    with busy("counting"):
+        loaded = read_folder(data, strict=strict)
+        kept, left_out = _kept(loaded.dataset, settings.data)
+        description, features = count(kept), _features(loaded.dataset, kept, settings.features)
+    told, ids = (*loaded.notes, *left_out), kept.people.ids[:people]
+    if json:
+        listed = {"people_ids": ids} if people else {}
+        used = {"all": "none"}.get(settings.data.keep, settings.data.keep)
+        show_json({**description.as_dict(), "features": features, "filter": used, "notes": told, **listed})
+        return
+    rows = description.rows()
+    rows.insert(3, ("#feature", f"{features:,}"))
+    show_table((str(data), ""), rows)
+    notes(told)
+    listing = "people: " + ", ".join(printable(name) for name in ids)
+    typer.echo(listing if people else "ids of people are private and not shown; --people 3 lists 3")
+
+
+def _kept(dataset: "Dataset", data: "Data") -> tuple["Dataset", list[str]]:
+    from prirec.data.prepare import filtered
+    from prirec.simulate.setup import recipe
+
+    kept, told = filtered(dataset, recipe(data, labelled=dataset.labelled))
+    return kept, told if len(kept.visits) else [*told, "nothing is left to describe; --filter none describes all"]
+
+
+def _features(dataset: "Dataset", kept: "Dataset", settings: "Features") -> int:
+    """D, with plain counts, if all that is kept were learnt from; columns as in training, before any filter."""
+    import numpy as np
+
+    from prirec.config import Settings
+    from prirec.data.prepare import Prepared
+    from prirec.features.encoding import plan
+    from prirec.simulate.popularity import count
+
+    nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
+    counts = count(Prepared(kept, kept.visits, nothing), Settings(features=settings))
+    return len(plan(dataset, counts, settings).names())
+
+
+# prirec data import: a published data set as a data folder.
+
+
+DATA_IMPORT_EPILOG = examples(
+    "prirec data import --list", "prirec data import gowalla downloads/gowalla gowalla --format parquet"
+)
+
+
+def _formats(incomplete: str) -> list[str]:
+    from prirec.data.published import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def _list(value: bool) -> None:  # noqa: FBT001  # called with one argument by position
+    if not value:
+        return
+    from prirec.data.published import FORMATS
+
+    for known in FORMATS.values():
+        typer.echo(f"{known.name}\n    {known.description}\n    needs {', '.join(known.files)}")
+    raise typer.Exit
+
+
+def import_data(
+    published: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="Name of the format; --list shows them.", autocompletion=_formats)
+    ],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Folder with the published files.")],
+    target: NewFolder,
+    *,
+    table_format: Tables = "csv",
+    show: Annotated[
+        bool, typer.Option("--list", callback=_list, is_eager=True, help="List the formats and their files.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Turn a published data set into a data folder."""
+    from prirec.cli.output import busy, notes, show_json
+    from prirec.data.published import import_published
+
+    with busy(f"reading {source}"):
+        loaded = import_published(published, source, target, table_format=table_format)
+    city = loaded.dataset
+    sizes = {"people": len(city.people), "places": len(city.places), "records": len(city.visits)}
+    if json:
+        show_json({"format": published, **sizes, "notes": loaded.notes, "target": str(target)})
+        return
+    people, places, records = (f"{size:,} {name}" for name, size in sizes.items())
+    typer.echo(f"wrote {people}, {places} and {records} to {target}")
+    notes(loaded.notes)
+
+
+# prirec data make: a synthetic city as a data folder.
+
+
+DATA_MAKE_EPILOG = examples(
+    "prirec data make city",
+    "prirec data make big --people 20000 --records 500000 --format parquet",
+    "prirec data make sydney --centre -33.87,151.21 --span-km 60 --days 365",
+)
+
+
+def make(
+    target: NewFolder,
+    *,
+    people: Annotated[int, typer.Option(min=1, metavar="N", help="People who live there.")] = 2000,
+    places: Annotated[int, typer.Option(min=1, metavar="N", help="Places they can go to.")] = 1500,
+    records: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Places shown to people, clicked or ignored.")
+    ] = 24_000,
+    districts: Annotated[int, typer.Option(min=1, metavar="N", help="Districts, each with tastes of its own.")] = 12,
+    categories: Annotated[int, typer.Option(min=1, metavar="N", help="Categories of places.")] = 24,
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="Days that the records are from.")] = 90,
+    span_km: Annotated[float, typer.Option(metavar="KM", help="Side of the square that the city fills.")] = 25.0,
+    middle: Annotated[
+        str | None, typer.Option("--centre", metavar="LAT,LON", show_default="Tokyo", help="Where its middle is.")
+    ] = None,
+    ignored_per_click: Annotated[
+        float, typer.Option(metavar="RATIO", help="Places ignored for each that is clicked, on average.")
+    ] = 3.0,
+    seed: Seed = 0,
+    table_format: Tables = "csv",
+    json: Json = False,
+) -> None:
+    """Make up a city and write it as a data folder."""
+    from prirec.cli.options import point_of
+    from prirec.cli.output import busy, program, show_json
+    from prirec.data.synthetic import TOKYO, CityPlan, make_city
+    from prirec.data.write_folder import refuse_occupied, write_folder
+    from prirec.util.keyed_random import generator
+
+    refuse_occupied(target)
+    plan = CityPlan(
+        people=people,
+        places=places,
+        records=records,
+        districts=districts,
+        categories=categories,
+        days=days,
+        span_km=span_km,
+        centre=TOKYO if middle is None else point_of(middle, flag="--centre"),
+        ignored_per_click=ignored_per_click,
+    )
+    with busy("making the city"):
+        write_folder(make_city(plan, generator(seed, "city")), target, table_format=table_format)
+    if json:
+        show_json({"people": people, "places": places, "records": records, "seed": seed, "target": str(target)})
+        return
+    typer.echo(f"wrote {people:,} people, {places:,} places and {records:,} records to {target}")
+    typer.echo(f"next: {shlex.join((*program(), 'train', str(target), '--out', 'RUN'))}")
+
+
+# prirec data partition: a data folder cut into parts, for a cluster.
+
+
+DATA_PARTITION_EPILOG = examples(
+    "prirec data partition city city-parts", "prirec data partition large large-parts --parts 512"
+)
+
+
+def partition(
+    data: DataFolder,
+    target: NewFolder,
+    *,
+    parts: Annotated[
+        int, typer.Option(min=1, max=100_000, metavar="N", help="Regions to cut into; a few for each actor.")
+    ] = 64,
+    json: Json = False,
+) -> None:
+    """Cut a data folder into regions, for a cluster.
+
+    No machine need hold all of it then. All commands read the new folder as they read the old one. What is drawn at
+    random is then each person's own."""
+    from prirec.cli.output import busy, program, show_json
+    from prirec.data.partition import partition_folder
+
+    with busy("partitioning"):
+        made = partition_folder(data, target, parts=parts)
+    if json:
+        show_json({"parts": len(made.parts), "people": made.people, "records": made.records, "target": str(target)})
+        return
+    typer.echo(f"wrote {made.people:,} people and {made.records:,} records in {len(made.parts)} parts to {target}")
+    command = (*program(), "train", str(target), "--engine", "cluster", "--out", "RUN")
+    typer.echo(f"next: {shlex.join(command)}")

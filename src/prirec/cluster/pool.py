@@ -1,0 +1,263 @@
+"""A Ray cluster to work on: one that is there already, or one of our own on this machine, which ends with us."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import sleep
+from typing import Any, TypeVar
+
+from prirec.cluster.worker import Source, Worker, made_with, octets
+from prirec.config import Settings
+from prirec.engines.shards import added
+from prirec.errors import PrirecError, StateError, UsageError
+
+PATIENCE = 5.0  # seconds
+# Ray puts the machine's own address in the place of 127.0.0.1; on Linux all of 127.0.0.0/8 stays on the machine
+LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
+QUIET = {"logging_level": "ERROR", "log_to_driver": False}
+
+
+def library() -> Any:
+    """Ray. It would tell its makers about every cluster unless it is told not to, before it is imported."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of what a later version will do
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise UsageError("a cluster needs Ray; install it with: pip install 'prirec[cluster]'") from None
+    return ray
+
+
+@contextmanager
+def connected(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
+    """Until this is left. Where Ray is connected already, that connection is used, and left as it is."""
+    ray = library()
+    if address is not None:
+        refuse_unreachable(address)
+    if ray.is_initialized():
+        yield
+        return
+    try:
+        if address is None:
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, _node_ip_address=LOOPBACK, **QUIET)
+        else:
+            ray.init(address=address, **QUIET)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        raise StateError(f"no Ray cluster could be reached: {_first_line(error)}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def processors() -> int:
+    """Of all nodes together."""
+    return max(1, int(library().cluster_resources().get("CPU", 1)))
+
+
+def refuse_unreachable(address: str) -> None:
+    """At once, where Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError("--address is the HOST:PORT of a cluster's head, as `ray start --head` tells it")
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    except OSError as error:
+        why = error.strerror or "no answer"
+        raise StateError(f"no Ray cluster answers at {address} ({why}); is its head running?") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+# Shards in actors, one each. Arguments of a call go once to each node, through its object store; sums come back by a
+# tree. Never a message for a single device.
+
+
+FAN_IN = 16  # sums that are added by one task
+PLACED = 30.0  # seconds until an actor should have a process; the next time they are twice as many
+ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
+
+
+class LostError(StateError):
+    """An actor or its node is gone; the crew must be mended, and everybody go back to the last checkpoint."""
+
+
+class RayCrew:
+    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew. What is public and the same
+    for all shards goes once to each node."""
+
+    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings, *, public: Any = None):
+        self.ray, self.settings, self.source = library(), settings, source
+        self._public = self.ray.put(public)
+        self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
+        self._dead = ActorTrouble(self.ray)
+        self.actors = self._begun(range(shards))
+
+    def each(self, call: str, *args: Any) -> list[Any]:
+        """What every shard answers, in their order."""
+        return self._answers(self._asked(call, args))
+
+    def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same, with arguments for each."""
+        pairs = zip(self.actors, args, strict=True)
+        return self._answers([actor.call.options(num_returns=2).remote(call, own) for actor, own in pairs])
+
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        """What one of them answers."""
+        return self._answers([self.actors[at].call.options(num_returns=2).remote(call, args)])[0]
+
+    def summed(self, call: str, *args: Any) -> Any:
+        """The sum of what every shard answers: a task adds the answers of up to sixteen, and so on up."""
+        pairs = self._asked(call, args)
+        refs = [answer for answer, _ in pairs]
+        add = self.ray.remote(num_cpus=0)(_added)
+        while len(refs) > FAN_IN:
+            refs = [add.remote(*refs[at : at + FAN_IN]) for at in range(0, len(refs), FAN_IN)]
+        found = self._got([*refs, *(size for _, size in pairs)])
+        self.moved += sum(found[len(refs) :])
+        return added(found[: len(refs)])
+
+    def among(self, give: str, take: str) -> None:
+        """Every shard is told what every shard has, itself too: from store to store, never through the driver."""
+        for giver in self.actors:
+            given, size = giver.call.options(num_returns=2).remote(give, ())
+            self._got([taker.hear.remote(take, given) for taker in self.actors])
+            self.moved += len(self.actors) * self._got([size])[0]
+
+    def mend(self) -> int:
+        """New actors for those that are gone; how many these were. The others have what they had."""
+        pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
+        lost = [at for at, ping in enumerate(pings) if not self._answered(ping)]
+        for at, actor in zip(lost, self._begun(lost), strict=True):
+            self.actors[at] = actor
+        self.mended += len(lost)
+        return len(lost)
+
+    def renew(self) -> None:
+        """All of them made anew."""
+        self.dismiss()
+        self.actors = self._begun(range(len(self.actors)))
+
+    def dismiss(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+
+    def _begun(self, which: Sequence[int]) -> list[Any]:
+        """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
+        crowded = False
+        for attempt in range(ATTEMPTS):
+            free = 0.0 if crowded else self.ray.available_resources().get("CPU", 0.0)
+            each = 1 if free >= len(which) else 0  # no part of one: three halves do not fit on two nodes of one each
+            remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
+            actors = [remote.remote() for _ in which]
+            crowded = not self._placed(actors, patience=PLACED * 2 ** min(attempt, 5))
+            try:
+                if not crowded:
+                    _refuse_other_programs(self._got([actor.made_with.remote() for actor in actors]))
+                    self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
+                    return actors
+            except LostError:
+                sleep(PAUSE)
+            for actor in actors:
+                self.ray.kill(actor)
+        raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
+
+    def _placed(self, actors: Sequence[Any], *, patience: float) -> bool:
+        """Whether all of them have found a node; how many processors are free is known only roughly."""
+        pings = [actor.process.remote() for actor in actors]
+        return not pings or not self.ray.wait(pings, num_returns=len(pings), timeout=patience)[1]
+
+    def loaded(self, actor: Any, at: int) -> Any:
+        """The promise of an actor that it has made its shard."""
+        return actor.load.remote(self.ray.put(self.source(at)), self.settings, self._public)
+
+    def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
+        """For each shard where its answer will be, and where the size of that will be."""
+        held = self.ray.put(args)
+        self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
+        return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
+
+    def _answers(self, pairs: Sequence[Any]) -> list[Any]:
+        found = self._got([ref for pair in pairs for ref in pair])
+        self.moved += sum(found[1::2])
+        return found[::2]
+
+    def _answered(self, ref: Any) -> bool:
+        try:
+            self._got([ref])
+        except LostError:
+            return False
+        return True
+
+    def _got(self, refs: Sequence[Any]) -> list[Any]:
+        try:
+            found: list[Any] = self.ray.get(list(refs))
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, PrirecError):
+                raise error.cause from None
+            if isinstance(error.cause, self._dead.kinds):
+                raise LostError("an actor of the cluster was lost") from None
+            raise
+        except self._dead.kinds:
+            raise LostError("an actor of the cluster was lost") from None
+        return found
+
+
+class ActorTrouble:
+    """What Ray raises where a process or a node has gone."""
+
+    def __init__(self, ray: Any):
+        known = ray.exceptions
+        self.kinds = (
+            known.RayActorError,
+            known.ObjectLostError,
+            known.WorkerCrashedError,
+            known.NodeDiedError,
+            known.OutOfMemoryError,  # Ray's own watch over a node's memory
+        )
+
+
+def _added(*parts: Any) -> Any:
+    return added(parts)
+
+
+def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
+    """The same bits need the same program everywhere."""
+    here = made_with()
+    for there in told:
+        for name, version in there.items():
+            if version != here[name]:
+                raise UsageError(
+                    f"a node of the cluster has {name} {version}, and this machine {here[name]}: results would differ; "
+                    "install the same everywhere"
+                )
+
+
+# Whole pieces of work as Ray tasks over all nodes: for searches and repeats, whose parts do not wait for others.
+
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+RETRIES = 3  # of a task whose worker or node died
+
+
+def in_tasks(
+    function: Callable[[Any, Item], Answer], shared: Any, items: Sequence[Item], *, processors: int = 1
+) -> Iterator[Answer]:
+    """function(shared, item) for each, in the order of items. What is shared goes once to each node."""
+    ray = library()
+    held = ray.put(shared)
+    remote = ray.remote(num_cpus=processors, max_retries=RETRIES)(function)
+    for ref in [remote.remote(held, item) for item in items]:
+        try:
+            yield ray.get(ref)
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, PrirecError):
+                raise error.cause from None
+            raise
+        except ActorTrouble(ray).kinds:
+            raise StateError("a worker of the cluster died again and again; what was done before is kept") from None

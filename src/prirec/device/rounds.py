@@ -1,0 +1,403 @@
+"""What a device computes in a campaign: its part of the sum of visits, and steps (b) to (e) of each round.
+
+Every contribution leaves this file in whole numbers and no longer than its norm; what masks it and adds its share of
+noise is protocols/secure_sum. The letters are those of docs/rounds.md; engines/plain.py is the same for a whole city.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from os import urandom
+from typing import TypeVar
+
+import numpy as np
+
+from prirec.config import Settings
+from prirec.device.ledger import PaidStore, Price
+from prirec.device.person import Person
+from prirec.device.records import Records, positions_of, records_of
+from prirec.device.store import Kept, Visited, save_given, save_model
+from prirec.device.sync import View
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
+from prirec.features.popularity import OwnCounts
+from prirec.model.block_steps import away_from, mix_model
+from prirec.model.equations import shrink
+from prirec.model.local_step import contribution_of, local_step, rates_of, work
+from prirec.model.public_half import public
+from prirec.privacy.accountant import Spent
+from prirec.privacy.norm import clipped
+from prirec.privacy.plan import popularity_entries
+from prirec.privacy.weighted_popularity import weighted
+from prirec.protocols import member, noise
+from prirec.protocols.actions import Aborted, Action, Persist, Send, Stage
+from prirec.protocols.codec import decode, encode, positions
+from prirec.protocols.meeting import Task
+from prirec.protocols.member import Member
+from prirec.protocols.messages import Invitation, Round
+from prirec.sharing.keys import SigningKey
+from prirec.types import RealArray, RingArray
+from prirec.util.keyed_random import iteration_key, mix, shuffle
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Model, array
+from prirec.wire.http import MOST_ATTEMPTS, is_within
+from prirec.wire.regions import Known
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """W_i after a round, and what the device adds to the sum over everyone."""
+
+    linear: RealArray = field(repr=False)  # (D + 1,)
+    contribution: RingArray = field(repr=False)  # (K * D,)
+    loss: float = field(repr=False)  # mean over the own records, before each step
+
+
+def visited_places(person: Person, campaign: Campaign, known: Known) -> Visited:
+    """Where the person was, once a place, at norm 1, in whole numbers: privacy/weighted_popularity.py for one."""
+    places = known.rows[positions_of(person.visits(), known)].astype(np.int64)
+    once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
+    return Visited(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
+
+
+def visits_vector(visited: Visited, campaign: Campaign) -> RingArray:
+    """(J,): the contribution to the sum of visits. Write `visited` down with it (device/store.py, save_given)."""
+    vector = np.zeros(popularity_entries(campaign.charter.places, campaign.settings), dtype=np.int64)
+    vector[visited.places] = visited.whole
+    return vector.view(np.uint64)
+
+
+def start(campaign: Campaign) -> RealArray:
+    """W_i before the first round of a campaign: zero for everyone."""
+    return np.zeros(_features(campaign) + 1)
+
+
+def mixing_vector(campaign: Campaign, linear: RealArray, *, centre: RealArray) -> RingArray:
+    """Step (b): clip(W_i - centre), the centre being what the cohort opened last."""
+    _check(campaign, linear=linear, other=centre)
+    out = np.empty_like(linear)
+    away_from(centre, linear, out)
+    shrink(out, campaign.rounds.linear.clip, out)
+    return campaign.rounds.linear.write(out)
+
+
+def learn(
+    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
+    mean: RealArray | None = None,
+) -> Learnt:  # fmt: skip
+    """Steps (c) to (e) of round t: mix with the cohort's mean, if it was opened in this round, then the local step.
+
+    `linear` stays as it is: the new one counts once it is written down with what was masked."""
+    code = campaign.rounds.interaction
+    w, gradient, loss = _moved(
+        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean, clip=code.clip
+    )
+    return Learnt(w, code.write(gradient), loss)
+
+
+def learn_alone(
+    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
+    mean: RealArray | None = None,
+) -> RealArray:  # fmt: skip
+    """W_i after a round in which the person adds nothing: when the budget is spent, or for somebody who is new.
+
+    Nothing of it leaves the device, so it costs nothing; what others have opened may be taken in all the same."""
+    return _moved(
+        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean, clip=np.inf
+    )[0]
+
+
+def _moved(
+    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
+    mean: RealArray | None, clip: float,
+) -> tuple[RealArray, RealArray, float]:  # fmt: skip
+    """Steps (c) and (d): W_i, the clipped mean gradient of V, and the mean loss."""
+    _check(campaign, linear=linear, other=mean, interaction=interaction)
+    if records.features != _features(campaign):
+        raise UsageError("these records are encoded otherwise than the campaign calls for; make them anew")
+    settings, w = campaign.settings, linear.copy()
+    if mean is not None:
+        mix_model(w, mean, records.gamma)  # (c)
+    shared = public(interaction, records.places, first=records.own.person.size)
+    D, K = interaction.shape
+    made, order = contribution_of(K, D), _order(records, settings, iteration)
+    rates, no_latent = rates_of(settings, clip=clip), np.empty(0)  # within a budget there is no latent part
+    lost = local_step(w, no_latent, shared, records.own, order, rates, work(K, D), made)  # (d)
+    if not np.isfinite(w).all():
+        raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
+    return w, made.whole(), lost / max(len(order), 1)
+
+
+def _order(records: Records, settings: Settings, iteration: int) -> np.ndarray:
+    order = np.empty(len(records.own.place), dtype=np.int32)
+    shuffle(mix(iteration_key(settings.seed, "order", iteration), records.key), order)
+    return order
+
+
+def _check(
+    campaign: Campaign, *, linear: RealArray, other: RealArray | None, interaction: RealArray | None = None
+) -> None:
+    """Kernels do not look at the size of an array."""
+    D, K = _features(campaign), campaign.settings.model.dimension
+    wanted = [(linear, (D + 1,)), (other, (D + 1,)), (interaction, (D, K))]
+    if any(one is not None and (one.shape != shape or one.dtype != np.float64) for one, shape in wanted):
+        raise UsageError("a model has not the size that the campaign calls for")
+
+
+def _features(campaign: Campaign) -> int:
+    return len(campaign.encoding.names())
+
+
+# What a device adds to each kind of sum, and what it costs: worked out from the signed log and its own data alone.
+#
+# Which round it is and what it costs follow from public documents, and are refused where these are wrong. What is added
+# follows from the person's records too, and whatever goes wrong there is not told: not even by silence, since whoever
+# writes the documents could choose them so that some records fail and others do not, and ask for free. The device then
+# adds zeros, at the full price, and its model stays as it was.
+
+
+WHAT = {
+    "popularity": "how popular places are",
+    "linear": "mixing linear models in the neighbourhood",
+    "interaction": "the feature interaction model V",
+}
+
+_Made = TypeVar("_Made")
+
+
+def _nothing(rows: sqlite3.Connection) -> None:
+    """Nothing follows on the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One vector for one sum."""
+
+    task: Task
+    value: RingArray = field(repr=False)
+    what: str
+    cost: Spent
+    settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
+    empty: Exception | None = field(default=None, repr=False)  # why it is nothing but zeros, for the person's eyes
+
+    def alone(self, person: Person) -> None:
+        """What the device does with it if it may not be sent: it has learnt for itself."""
+        if self.task.round.kind == "interaction":
+            with person.store.transaction() as rows:
+                self.settle(rows)
+
+
+def contribution(of: Round, view: View, person: Person) -> Contribution:
+    """What this device would add to a round that it was invited to. PeerError if it is not one of its rounds."""
+    if not is_current(of, view):
+        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
+    campaign, model = view.campaign, view.model
+    if campaign is None or view.position is None:
+        raise PeerError(Fault.ORDER, "this device has no part in that campaign")
+    if model is None:
+        made = _visits(of, view, campaign, person)
+    else:
+        made = (_mixing if of.kind == "linear" else _learning)(of, view, campaign, model, person)
+    return replace(made, task=replace(made.task, allowed=view.allowed(of.kind)))
+
+
+def is_current(of: Round, view: View) -> bool:
+    """Whether the log is at this round, and the charter has it. Devices mix first, and learn once mixing is over."""
+    campaign, model = view.campaign, view.model
+    if campaign is None or view.over or of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
+        return False
+    if model is None:
+        return campaign.edition is None and (of.kind, campaign.iteration(of.number)) == ("popularity", 0)
+    if model.iteration >= campaign.settings.iterations or not (model.mixed or campaign.mixes(model.iteration)):
+        return False
+    kind = "interaction" if model.mixed else "linear"
+    return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
+
+
+def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:
+    task, name = _same(campaign.popularity(attempt=of.attempt), of), campaign.name
+    nowhere = Visited(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    visited, why = _worked_out(lambda: visited_places(person, campaign, view.known), instead=nowhere)
+    return _priced(
+        task, visits_vector(visited, campaign), campaign, lambda rows: save_given(rows, name, visited), why
+    )  # fmt: skip
+
+
+def _mixing(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
+    V, centre, held = _interaction(model, campaign), _centre(view), person.model(campaign.name)
+    task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
+    value, why = _worked_out(
+        lambda: mixing_vector(campaign, _linear(held, campaign), centre=centre),
+        instead=campaign.rounds.linear.ring.zeros(len(centre)),
+    )
+    return _priced(_same(task, of), value, campaign, _nothing, why)
+
+
+def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
+    V, t, cohort = _interaction(model, campaign), model.iteration, view.cohort
+    opened = cohort in positions(model.opened, size=len(model.means))
+    mean = _centre(view) if opened else None
+    task, held = _same(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
+    zeros = campaign.rounds.interaction.ring.zeros(V.size)
+    if held is not None and held.iteration > t:  # in an attempt before this one: nobody learns from a round twice
+        return _priced(task, zeros, campaign, _nothing)
+    linear = _linear(held, campaign)
+    learnt, why = _worked_out(
+        lambda: learn(
+            records_of(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
+        ),
+        instead=Learnt(linear, zeros, 0.0),
+    )
+    took = (view.mean_name or b"") if opened and why is None else b""
+    kept = Kept(campaign.name, t + 1, learnt.linear, took)
+    return _priced(task, learnt.contribution, campaign, lambda rows: save_model(rows, kept), why)
+
+
+def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
+    """What comes of the person's records; where nothing does, what stands for it, and why. Anything is caught, since
+    any kind of failure would tell something; what is refused for the public part alone was refused before."""
+    try:
+        return work(), None
+    except Exception as problem:
+        return instead, problem.with_traceback(None)  # which would keep the records in memory
+
+
+def _linear(held: Kept | None, campaign: Campaign) -> RealArray:
+    """W_i as it is; in a campaign's first round 0 for everyone."""
+    return start(campaign) if held is None else held.linear
+
+
+def _same(task: Task, of: Round) -> Task:
+    if task.round != of:
+        raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
+    return task
+
+
+def _priced(
+    task: Task, value: RingArray, campaign: Campaign, settle: Callable[[sqlite3.Connection], None],
+    empty: Exception | None = None,
+) -> Contribution:  # fmt: skip
+    kind = task.round.kind
+    return Contribution(task, value, WHAT[kind], noise.cost(task.terms, norm=campaign.norm(kind)), settle, empty)
+
+
+def _interaction(model: Model, campaign: Campaign) -> RealArray:
+    wide = len(campaign.encoding.names())
+    return _bounded(array(model.interaction, np.float64, (wide, campaign.settings.model.dimension)))
+
+
+def _centre(view: View) -> RealArray:
+    if view.mean is None or view.campaign is None:
+        raise PeerError(Fault.ORDER, "this device has no cohort in that campaign")
+    return _bounded(array(view.mean.values, np.float64, (len(view.campaign.encoding.names()) + 1,)))
+
+
+def _bounded(values: RealArray) -> RealArray:
+    if not is_within(values):
+        raise PeerError(Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use")
+    return values
+
+
+# A device in its rounds: which sums it enters, and what must be on disk before a word is sent.
+#
+# It enters a round when it is invited to exactly the one that it has worked out by itself from the signed log, and its
+# ledger has enough left. What it adds is settled together with the pads: the journal's MASKED, the charge, and what
+# follows on the device (the moved linear model, or what was added to the sum of visits) are one transaction.
+# Whether it enters, and what it sends, never depends on what the person's records are (contributing.py).
+# A life that ends takes its keys with it: the next one hands in again what was masked, bit for bit, and begins no round
+# anew. A round that the log has left behind is over: nothing more is masked, paid for or handed in for it.
+
+
+MOST = 4  # rounds at once: there are never more than two honest ones
+
+
+def of_use(messages: Iterable[bytes], view: View) -> list[bytes]:
+    """Those that are for a round which the log has not left behind."""
+    return [body for body in messages if is_current(decode(body).round, view)]
+
+
+class Rounds:
+    """Fed with letters, it answers with what is to be handed in. `day` is today, in days since 1970."""
+
+    def __init__(
+        self, person: Person, paid: PaidStore, *, identity: SigningKey, day: Callable[[], int],
+        entropy: Callable[[int], bytes] = urandom,
+    ) -> None:  # fmt: skip
+        self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
+        self._parties: dict[Round, tuple[Member, Contribution]] = {}
+        self.declined: PrirecError | None = None  # why the last round was not entered, or given up
+        self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
+
+    def receive(self, body: bytes, view: View) -> list[bytes]:
+        """One letter. What does not belong to a round of this device is forgotten."""
+        try:
+            message = decode(body)
+            if isinstance(message, Invitation):
+                self._enter(message.round, view)
+            if message.round not in self._parties:
+                return []
+            return self._do(message.round, self._parties[message.round][0].receive(message))
+        except PrirecError as refusal:
+            self.declined = refusal
+            return []
+
+    def handed_in_before(self, view: View) -> list[bytes]:
+        """What an earlier life masked, and may not have got through with."""
+        return of_use(self._person.store.pending(), view)
+
+    def forget_past(self, view: View) -> None:
+        """When the log has gone on: keys of rounds that are over are dropped, and so are vectors that were masked for
+        them. They arrived, or never will."""
+        for of in [of for of in self._parties if not is_current(of, view)]:
+            del self._parties[of]
+        for of in (decode(payload).round for payload in self._person.store.pending()):
+            if not is_current(of, view):
+                self._paid.write(Persist(of, Stage.BURNT, bytes(32)), day=self._day())
+
+    def _enter(self, of: Round, view: View) -> None:
+        """A party for the round, unless there was one before. PolicyError if the ledger does not cover it: then the
+        device learns alone."""
+        held = self._person.store.entry(of)
+        if of in self._parties or (held is not None and held.round == of):
+            return
+        mine = contribution(of, view, self._person)
+        self.empty = mine.empty or self.empty
+        if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
+            mine.alone(self._person)
+            raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+        entropy = self._entropy(member.ENTROPY)
+        while len(self._parties) >= MOST:
+            self._parties.pop(next(iter(self._parties)))
+        self._parties[of] = Member(mine.task, identity=self._identity, value=mine.value, entropy=entropy), mine
+
+    def _do(self, of: Round, actions: Iterable[Action]) -> list[bytes]:
+        """What the party asked for, in its order."""
+        said = []
+        for action in actions:
+            match action:
+                case Persist():
+                    self._write(of, action)
+                case Send():
+                    said.append(encode(action.message))
+                case Aborted():
+                    self.declined = action.error
+                    self._parties.pop(of, None)
+        return said
+
+    def _write(self, of: Round, persist: Persist) -> None:
+        mine = self._parties[of][1]
+        try:
+            if persist.stage is Stage.MASKED:
+                price, settle = Price(mine.what, mine.cost), None if self._has_masked(of) else mine.settle
+                self._paid.write(persist, day=self._day(), price=price, together=settle)
+            else:
+                self._paid.write(persist, day=self._day())
+        except PrirecError as refusal:
+            self._parties.pop(of, None)  # nothing of it is sent
+            if isinstance(refusal, PolicyError):
+                mine.alone(self._person)
+            raise
+
+    def _has_masked(self, of: Round) -> bool:
+        """Then this is the same once more, and what follows on the device has followed."""
+        held = self._person.store.entry(of)
+        return held is not None and held.round == of and held.masked

@@ -1,0 +1,76 @@
+"""Pieces of HTML. Every text that comes from data or settings passes through `text` on its way to the page."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from unicodedata import category
+
+# Even if a text slipped through unescaped, the page could neither run nor fetch anything.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def text(value: object) -> str:
+    """Plain text, safe between tags and inside a quoted attribute; what no page may hold shows as a replacement."""
+    return escape("".join("\ufffd" if _forbidden(c) else c for c in str(value)), quote=True)
+
+
+def _forbidden(character: str) -> bool:
+    """Control characters, and halves of surrogate pairs, which cannot be written at all."""
+    return category(character) in ("Cc", "Cs") and character not in "\n\t"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A figure with so many digits; a dash where it has no meaning."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def packaged(name: str) -> str:
+    """A file that lies beside this one."""
+    return files("prirec.evaluate").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """A titled section. The parts are HTML, the title is text."""
+    return f'<section id="{text(name)}">\n<h2>{text(title)}</h2>\n' + "\n".join(parts) + "\n</section>"
+
+
+def paragraph(words: str, *, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    mark = f' class="{text(kind)}"' if kind else ""
+    return f"<p{mark}>{text(words)}</p>"
+
+
+def figure(drawing: str, caption: str) -> str:
+    """A drawing (SVG) with what it shows (text) above it."""
+    return f"<figure><figcaption>{text(caption)}</figcaption>\n{drawing}</figure>"
+
+
+def grid(figures: Sequence[str], *, kind: str) -> str:
+    """Figures side by side where there is room, below each other on a phone."""
+    return f'<div class="{text(kind)}">\n' + "\n".join(figures) + "\n</div>"
+
+
+def beside(drawing: str, *notes: str) -> str:
+    """A drawing, and what there is to say about it to its right or below."""
+    return (
+        f'<div class="beside">\n<figure>{drawing}</figure>\n<div class="notes">\n' + "\n".join(notes) + "\n</div></div>"
+    )
+
+
+def items(entries: Sequence[str]) -> str:
+    """A list of plain texts."""
+    return "<ul>\n" + "\n".join(f"<li>{text(entry)}</li>" for entry in entries) + "\n</ul>"
+
+
+def page(title: str, parts: Sequence[str], *, wide: bool = False) -> str:
+    """A whole page that needs nothing but itself; a wide one is for tables of many columns."""
+    main = '<main class="wide">' if wide else "<main>"
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{text(title)}</title>\n<style>\n{packaged('report.css')}</style>\n</head>\n<body>\n{main}\n"
+    )
+    return head + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"

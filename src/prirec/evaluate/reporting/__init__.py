@@ -1,1 +1,0 @@
-"""The parts of the report: pieces of HTML, plots, a map, tables."""

@@ -1,0 +1,149 @@
+"""Where a person's records are, in a city that has words for it and no coordinates: the town most often searched."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from prirec.data.dataset import Category, Dataset, Visits
+from prirec.errors import DataError
+from prirec.types import IndexArray, OffsetArray, RealArray
+from prirec.util.geography import EARTH_RADIUS_KM, unit_vectors
+from prirec.util.jit import kernel
+
+
+def areas(dataset: Dataset, train: Visits, column: str) -> RealArray:
+    """(I,): the word that most of a person's training records have in this column of places (the first in line among
+    equals), as its rank in the line of words read from the back, so that "Nice, France" stands beside "Paris, France".
+
+    NaN for people without a record whose place has a word.
+    """
+    words = dataset.places.columns.get(column)
+    if not isinstance(words, Category):
+        raise DataError(
+            f"neighbours.alike names a column of places with one word each; {column!r} is none in this city"
+        )
+    there = words.codes[train.place] >= 0
+    rank = _line(words.words)[words.codes[train.place[there]]]
+    return _most_frequent(train.person[there], rank, people=len(dataset.people))
+
+
+def _line(words: tuple[str, ...]) -> np.ndarray:
+    """For each word its rank: by country, then by town."""
+    backwards = [tuple(reversed([part.strip() for part in word.split(",")])) for word in words]
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[sorted(range(len(words)), key=backwards.__getitem__)] = np.arange(len(words))
+    return rank
+
+
+def _most_frequent(person: np.ndarray, rank: np.ndarray, *, people: int) -> RealArray:
+    pairs, counts = np.unique(np.stack([person, rank], axis=1), axis=0, return_counts=True)
+    order = np.lexsort((-pairs[:, 1], counts))  # the last to be written stays: the most, then the first in line
+    area = np.full(people, np.nan)
+    area[pairs[order, 0]] = pairs[order, 1]
+    return area
+
+
+# Where a person lives, as the device itself works it out; the location never leaves it.
+
+
+def homes(dataset: Dataset, train: Visits) -> RealArray | None:
+    """(I, 2): the location in the person's own table, else the median of the places of the training visits.
+
+    NaN where neither is known; None where the city has no coordinates at all.
+    """
+    if dataset.places.location is None and dataset.people.location is None:
+        return None
+    home = np.full((len(dataset.people), 2), np.nan)
+    if dataset.places.location is not None:
+        positive = train.take(train.label > 0)
+        home = _medians(positive.person, dataset.places.location[positive.place], len(dataset.people))
+    if dataset.people.location is not None:
+        unknown = np.isnan(dataset.people.location).any(axis=1, keepdims=True)  # half a location is none
+        home = np.where(unknown, home, dataset.people.location)
+    return home
+
+
+def _medians(person: np.ndarray, location: RealArray, people: int) -> RealArray:
+    """Median latitude and longitude of each person's rows; longitudes are unrolled around the person's first one."""
+    known = ~np.isnan(location).any(axis=1)
+    person, location = person[known], location[known]
+    first = np.full(people, 0.0)
+    first[person[::-1]] = location[::-1, 1]
+    around = (location[:, 1] - first[person] + 180.0) % 360.0 - 180.0
+    medians = np.stack([_median(person, location[:, 0], people), _median(person, around, people)], axis=1)
+    medians[:, 1] = (medians[:, 1] + first + 180.0) % 360.0 - 180.0
+    return medians
+
+
+def _median(group: np.ndarray, values: RealArray, groups: int) -> RealArray:
+    order = np.lexsort((values, group))
+    counts = np.bincount(group, minlength=groups)
+    ends = np.cumsum(counts)
+    starts, some = ends - counts, counts > 0
+    lower, upper = (starts + (counts - 1) // 2)[some], (starts + counts // 2)[some]
+    medians = np.full(groups, np.nan)
+    medians[some] = (values[order][lower] + values[order][upper]) / 2
+    return medians
+
+
+# How far a place is from the nearest other place that the person has visited: known to the person's device alone.
+#
+# People go where they have been near before. What is looked at are training visits, and never the place itself: whether
+# somebody has been to it would give a training visit away, and in a test it would give the drawing of negatives away.
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVisits:
+    """Where people were: person i at places[offsets[i]:offsets[i + 1]]. Private; on a device there is one person."""
+
+    points: RealArray = field(repr=False)  # (J, 3): places on the unit sphere, NaN where unknown
+    offsets: OffsetArray = field(repr=False)  # (I + 1,)
+    places: IndexArray = field(repr=False)
+
+    @classmethod
+    def of(cls, location: RealArray | None, visits: Visits, *, people: int) -> Self | None:
+        """From the visits that may be looked at; None where places have no coordinates."""
+        if location is None:
+            return None
+        visited = visits.take(visits.label > 0)
+        order = np.argsort(visited.person, kind="stable")
+        counts = np.bincount(visited.person, minlength=people)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(unit_vectors(location), offsets, visited.place[order])
+
+    @classmethod
+    def of_one(cls, points: RealArray, places: IndexArray) -> Self:
+        """Of one person, who was at these places; the points are those of all places."""
+        return cls(points, np.array([0, len(places)], dtype=np.int64), places.astype(np.int32))
+
+    def nearest_km(self, person: IndexArray, place: IndexArray) -> RealArray:
+        """(R,): NaN for who was nowhere else, or for a place without coordinates."""
+        chord = np.empty(len(place))
+        _nearest(self.points, self.offsets, self.places, person, place, chord)
+        km: RealArray = 2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0))
+        return km
+
+
+def nearest_km(own: OwnVisits | None, person: IndexArray, place: IndexArray) -> RealArray:
+    """NaN where there are no coordinates at all."""
+    return np.full(len(place), np.nan) if own is None else own.nearest_km(person, place)
+
+
+@kernel
+def _nearest(
+    points: RealArray, offsets: OffsetArray, places: IndexArray, person: IndexArray, place: IndexArray, out: RealArray
+) -> None:
+    """Squares of the shortest chords to another place; NaN where there is none."""
+    for row in range(place.size):
+        here, best = place[row], np.inf
+        for at in range(offsets[person[row]], offsets[person[row] + 1]):
+            there = places[at]
+            if there != here:
+                square = 0.0
+                for axis in range(3):
+                    apart = points[here, axis] - points[there, axis]
+                    square += apart * apart
+                if square < best:  # false for NaN
+                    best = square
+        out[row] = best if best < np.inf else np.nan

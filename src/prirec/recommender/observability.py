@@ -1,0 +1,158 @@
+"""Logs of the service: one JSON object a line, with nothing in it that anybody sent.
+
+What this program says of itself is written out: an event, numbers, words of its own. Of what libraries say only the
+place in their source is: their texts can hold an address, a path or a part of a request. Of an error its type and
+where it happened; its text only if it is this program's own, which repeats nothing private.
+"""
+
+import json
+import logging
+import os
+import traceback
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from prirec.errors import PrirecError
+
+_LOGGER: Final = "prirec.recommender"
+_log = logging.getLogger(_LOGGER)
+
+
+class Lines(logging.Formatter):
+    """A record as a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        if record.name == _LOGGER:
+            line |= {"event": record.msg, **getattr(record, "told", {})}
+        else:
+            line |= {"event": "library", "source": f"{record.name} {record.module}:{record.lineno}"}
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= _error(record.exc_info[1])
+        return json.dumps(line)
+
+
+def note(event: str, **told: int | float | str) -> None:
+    """Something that whoever runs the service should know. Words are the program's own."""
+    _log.info(event, extra={"told": told})
+
+
+def warning(event: str, **told: int | float | str) -> None:
+    """The same, and something is to be done about it."""
+    _log.warning(event, extra={"told": told})
+
+
+def failure(event: str, error: BaseException, **told: int | float | str) -> None:
+    """Something that should not have happened."""
+    _log.error(event, extra={"told": told | _error(error)})
+
+
+def told(by: Any) -> None:
+    """What a conductor tells about itself, which has an `event` and numbers or words beside it; empty ones are left
+    out."""
+    held = {field.name: getattr(by, field.name) for field in fields(by)}
+    event = held.pop("event")
+    note(event, **{name: value for name, value in held.items() if value})
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    frames = traceback.extract_tb(error.__traceback__)
+    at = [f"{Path(frame.filename).stem}:{frame.lineno} {frame.name}" for frame in frames]
+    told = {"problem": str(error)} if isinstance(error, PrirecError) else {}
+    return {"error": type(error).__name__, "at": at, **told}
+
+
+def configuration() -> dict[str, Any]:
+    """For logging.config.dictConfig: everything that anybody logs goes out as such lines, on standard error."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": Lines}},
+        "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines"}},
+        "root": {"handlers": ["lines"], "level": "WARNING"},
+        # of uvicorn no warnings: anybody can make it write one with every line of garbage
+        "loggers": {_LOGGER: {"level": "INFO"}, "uvicorn": {"level": "ERROR"}},
+    }
+
+
+# Figures for whoever runs the service, as Prometheus reads them. No label holds a person, an address or a path that
+# somebody chose: routes are named by their pattern.
+
+
+SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one machine keep figures together; read at import
+PAGE: Final = CONTENT_TYPE_LATEST
+
+_SECONDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_MANY: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the page
+
+
+class Metrics:
+    """The figures of one worker; where workers share a folder, `page` adds theirs up."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "prirec_requests", "Requests, by route and status.", ("route", "status"), registry=registry
+        )  # fmt: skip
+        self.seconds = Histogram(
+            "prirec_request_seconds", "Time to an answer, with what it waited for letters.", ("route",),
+            registry=registry, buckets=_SECONDS,
+        )  # fmt: skip
+        self.messages = Counter(
+            "prirec_messages", "Messages of the protocols that were handed in: taken, or why not.", ("result",),
+            registry=registry,
+        )  # fmt: skip
+        self.letters = Counter("prirec_letters", "Letters that were given out.", registry=registry)
+        self.received = Counter("prirec_message_bytes", "Bytes of messages that were handed in.", registry=registry)
+        self.commits = Histogram(
+            "prirec_commit_messages", "Messages that were made durable together.", registry=registry, buckets=_MANY
+        )
+        self.commit_seconds = Histogram(
+            "prirec_commit_seconds", "Time until they were durable.", registry=registry, buckets=_SECONDS
+        )
+        self.polls = Gauge(
+            "prirec_waiting_polls", "Requests that wait for letters.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.conductor_failures = Counter(
+            "prirec_conductor_failures", "How often the conductor ended with an error.", registry=registry
+        )
+        if SHARED in os.environ:
+            _forget_the_dead(Path(os.environ[SHARED]))
+        else:
+            ProcessCollector(registry=registry)
+
+    def page(self) -> bytes:
+        if SHARED not in os.environ:
+            return generate_latest(self._registry)
+        shared = CollectorRegistry()
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
+        return generate_latest(shared)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """What workers that are gone had under way is under way no more."""
+    for process in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            mark_process_dead(process)  # type: ignore[no-untyped-call]

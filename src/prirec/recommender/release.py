@@ -1,0 +1,381 @@
+"""The recommender's catalogue, packed by region: what devices download whole, and any cache may carry.
+
+A region is an h3 cell coarser than the one that a device names; places without coordinates are in a region of their
+own, which everyone downloads. What does not change from one edition to the next keeps its bytes and its name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from pathlib import Path
+from typing import Generic, Literal, Self, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+from h3.api import basic_int as h3
+
+from prirec.config import Features, Settings, check, dump
+from prirec.data.dataset import Places
+from prirec.data.describe import describe_place
+from prirec.data.folder import read_public
+from prirec.engines.newcomers import Starts, starts_of
+from prirec.errors import DataError, StateError, UsageError
+from prirec.features.encoding import Encoding, encode_columns, plan_declared, with_popularity
+from prirec.features.popularity import OwnCounts
+from prirec.graph.cohorts import NO_CELL, coarse_cells
+from prirec.privacy.plan import sized
+from prirec.privacy.popularity_estimate import Gamma, Shrunk, nearby_means, shrunk
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.protocols.noise import share_for
+from prirec.protocols.prediction import PlacePart
+from prirec.protocols.terms import codes_for
+from prirec.types import IndexArray, RealArray, RingArray
+from prirec.util.geography import located
+from prirec.wire import documents
+from prirec.wire.campaign import Campaign, cohorts_by, deployable, seed_of
+from prirec.wire.documents import (
+    LIMIT,
+    VERSION,
+    Charter,
+    Counts,
+    Document,
+    Edition,
+    Line,
+    Manifest,
+    Parts,
+    People,
+    Publication,
+    RegionLine,
+    Start,
+    octets,
+    read,
+    written,
+)
+from prirec.wire.http import FINEST_CELL
+from prirec.wire.regions import Fetch, Known, Popular, read_regions
+
+Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; whatever names the others is the last
+
+RESOLUTION = 5  # cells of about 250 km²
+LONGEST_WORDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All regions, and the documents that are new in them."""
+
+    manifest: Manifest
+    known: Known = field(repr=False)  # all J places, in the catalogue's order
+    documents: Documents = field(repr=False, default_factory=list)
+
+    @classmethod
+    def read(cls, name: bytes, fetch: Fetch, *, campaign: Campaign) -> Self:
+        """What was published before, from the documents that the recommender keeps; nothing in it is new."""
+        manifest = read(Manifest, fetch(name), name=name)
+        found = read_regions(manifest, fetch, campaign=campaign)
+        if len(found) != campaign.charter.places:
+            raise StateError("the catalogue in the store has not the places that the campaign began with")
+        return cls(manifest, found)
+
+    @property
+    def name(self) -> bytes:
+        """Of the manifest."""
+        return written(self.manifest)[0]
+
+    def with_counts(self, popular: Popular) -> Self:
+        """The same with popularity in each region."""
+        some = (popular.take(rows) for rows in _by_region(self.known))
+        pages = [
+            Counts(
+                cell=line.cell,
+                released=octets(one.released, np.float64),
+                sums=octets(one.sums, np.float64),
+                predicted=octets(one.predicted, np.float64),
+                weight=octets(one.weight, np.float64),
+            )
+            for line, one in zip(self.manifest.regions, some, strict=True)
+        ]
+        return self._with("counts", pages, known=replace(self.known, popular=popular))
+
+    def with_parts(self, part: PlacePart) -> Self:
+        """The same with the places' half of Eq. (1) in each region."""
+        some = (part.take(rows) for rows in _by_region(self.known))
+        pages = [
+            Parts(cell=line.cell, pull=octets(one.pull, np.float64), square=octets(one.square, np.float64))
+            for line, one in zip(self.manifest.regions, some, strict=True)
+        ]
+        return self._with("parts", pages, known=replace(self.known, part=part))
+
+    def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: Known) -> Self:
+        found = [page(one) for one in pages]
+        lines = [
+            msgspec.structs.replace(line, **{kind: name})
+            for line, (name, _) in zip(self.manifest.regions, found, strict=True)
+        ]
+        manifest = msgspec.structs.replace(self.manifest, regions=tuple(lines))
+        return type(self)(manifest, known, [*found, page(manifest)])
+
+
+def regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
+    """Places as they are published before anybody visits them: ids, words, locations and X^j, static."""
+    if not 0 <= resolution <= FINEST_CELL:
+        raise UsageError(f"regions are h3 cells of resolution 0 to {FINEST_CELL}")
+    known = _known(places, encoding, resolution=resolution)
+    pages = [
+        page(_places(known.take(rows), cell)) for rows, cell in zip(_by_region(known), known.cells, strict=True)
+    ]  # fmt: skip
+    lines = tuple(RegionLine(cell, name) for cell, (name, _) in zip(known.cells, pages, strict=True))
+    manifest = Manifest(resolution, lines)
+    return Catalogue(manifest, known, [*pages, page(manifest)])
+
+
+def page(document: Document) -> tuple[bytes, bytes]:
+    """A document's name and bytes, if devices would read as many."""
+    name, body = written(document)
+    if len(body) > LIMIT:
+        raise UsageError("a region has more places than fit into one document: publish by a finer resolution")
+    return name, body
+
+
+def _by_region(known: Known) -> list[IndexArray]:
+    """The places of each region."""
+    ends = np.cumsum(np.bincount(known.region, minlength=len(known.cells)))
+    return np.split(np.argsort(known.region, kind="stable").astype(np.int32), ends[:-1])
+
+
+def _known(places: Places, encoding: Encoding, *, resolution: int) -> Known:
+    _refuse_odd_ids(places.ids)
+    features = encode_columns(encoding.place, places.columns, len(places))
+    if not np.isfinite(features).all():
+        raise DataError("a feature of a place is not a finite number; NaN is for what is unknown")
+    location = _whole(places)
+    cells, region = np.unique(coarse_cells(location, resolution), return_inverse=True)
+    return Known(
+        cells=tuple(cells.tolist()),
+        ids=places.ids,
+        words=tuple(_shown(describe_place(places, row)) for row in range(len(places))),
+        rows=np.arange(len(places), dtype=np.int32),
+        location=location,
+        features=features,
+        region=region.astype(np.int32),
+    )
+
+
+def _whole(places: Places) -> RealArray:
+    """(J, 2): half a location is none."""
+    if places.location is None:
+        return np.full((len(places), 2), np.nan)
+    return np.where(located(places.location)[:, None], places.location, np.nan)
+
+
+def _refuse_odd_ids(ids: Sequence[str]) -> None:
+    """Devices show ids, and would refuse these."""
+    if not ids:
+        raise DataError("there is no place to publish")
+    if len(set(ids)) < len(ids):
+        raise DataError("the id of a place is there twice")
+    if not all(one.isprintable() for one in ids):
+        raise DataError("the id of a place has characters in it that cannot be shown; write it without them")
+
+
+def _shown(text: str) -> str:
+    """In one line, without characters that a terminal would act on."""
+    plain = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return plain if len(plain) <= LONGEST_WORDS else plain[: LONGEST_WORDS - 1] + "…"
+
+
+def _places(region: Known, cell: int) -> documents.Places:
+    return documents.Places(
+        cell=cell,
+        ids=region.ids,
+        words=region.words,
+        rows=octets(region.rows, np.int32),
+        location=octets(region.location, np.float64),
+        features=octets(region.features, np.float32),
+    )
+
+
+# A campaign begins with a charter; when its sum of visits is open, an edition follows. Pure: no store and no clock.
+#
+# What the recommender works out here it works out from the opened sum and from what is public, and all of it is
+# published. It must come to the same bits as simulate/popularity.py and features/encoding.py in a simulation.
+
+
+_ENOUGH = 1000  # places that show whether there are surroundings
+
+_Kind = TypeVar("_Kind", bound=Document)
+
+
+@dataclass(frozen=True, slots=True)
+class Issued(Generic[_Kind]):
+    """A document for the log to name, with everything that it names itself and that is new."""
+
+    document: _Kind
+    catalogue: Catalogue = field(repr=False)
+    documents: Documents = field(repr=False)  # the document itself is the last
+
+    @property
+    def name(self) -> bytes:
+        return self.documents[-1][0]
+
+
+def charter(
+    catalogue: Catalogue, people: Sequence[Line], *, deployment: bytes, campaign: int, recommender: bytes,
+    settings: Settings, encoding: Encoding,
+) -> Issued[Charter]:  # fmt: skip
+    """What a campaign starts from. Everything that devices would refuse later is refused here."""
+    roster = People(tuple(sorted(people, key=lambda line: line.name)))
+    _refuse_odd_people(roster.lines)
+    _refuse_odd_encoding(encoding)
+    many, listed = len(roster.lines), page(roster)
+    features = len(encoding.names()) + columns(catalogue)
+    settled = sized(deployable(check(settings)), people=many, features=features)
+    codes_for(settled, people=many, places=len(catalogue.known), features=features)  # refuses what no ring could hold
+    document = Charter(
+        version=VERSION,
+        deployment=deployment,
+        campaign=campaign,
+        recommender=recommender,
+        settings=dump(settled),
+        encoding=encoding.to_json(),
+        people=listed[0],
+        many=many,
+        manifest=catalogue.name,
+        places=len(catalogue.known),
+    )
+    Campaign.of(document).popularity()  # and so are terms
+    return Issued(document, catalogue, [*catalogue.documents, listed, page(document)])
+
+
+def columns(catalogue: Catalogue) -> int:
+    """How many columns of popularity there will be, but for those that turn out to be the same everywhere."""
+    some = catalogue.known.location[located(catalogue.known.location)][:_ENOUGH]
+    return 1 + bool(nearby_means(some, np.zeros(len(some))).shape[1])
+
+
+def edition(
+    campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, opened: RingArray, survivors: int,
+    rostered: int,
+) -> Issued[Edition]:  # fmt: skip
+    """From the sum of visits as it was opened, over so many survivors of a roster of so many."""
+    release = noisy(campaign, opened, survivors=survivors, rostered=rostered)
+    found = shrunk(release, location=catalogue.known.location, features=_public(catalogue))
+    encoding = with_popularity(campaign.encoding, found.columns)
+    popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
+    counted = catalogue.with_counts(popular)
+    seed = seed_of(campaign.name, octets(opened, np.uint64))
+    cohort = cohorts_by(people, msgspec.structs.replace(campaign.settings, seed=seed))
+    document = Edition(
+        charter=campaign.name,
+        encoding=encoding.to_json(),
+        manifest=counted.name,
+        shape=popular.shape,
+        sigma=popular.sigma,
+        seed=seed,
+        cohorts=int(cohort.max()) + 1,
+    )
+    return Issued(document, counted, [*counted.documents, page(document)])
+
+
+def noisy(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
+    """The sum in units of a person's norm, and the noise that it is known to have: the survivors' shares, as the signed
+    terms size them for this roster. Nobody's own part is known here."""
+    task, bits = campaign.popularity(), campaign.visits.norm.fraction_bits
+    if opened.shape != (task.terms.length,) or opened.dtype != np.uint64:
+        raise UsageError("the opened sum has not one entry of the ring for each place")
+    variance = share_for(task.terms, rostered).total_variance(survivors)
+    sums = opened.view(np.int64).astype(np.float64) * 2.0**-bits
+    none = OwnCounts(len(opened), np.empty(0, dtype=np.int64), np.empty(0))
+    return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
+
+
+def _public(catalogue: Catalogue) -> RealArray | None:
+    features = catalogue.known.features.astype(np.float64)
+    return features if features.shape[1] else None
+
+
+def _popular(release: NoisySums, found: Shrunk, *, names: tuple[str, ...]) -> Popular:
+    """Columns that are the same everywhere are left out: no feature is made of them."""
+    nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
+    predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
+    return Popular(
+        names=names,
+        released=np.stack(released, axis=1) if released else np.empty((len(nothing), 0)),
+        sums=release.sums,
+        predicted=predicted,
+        weight=found.weight,
+        sigma=release.sigma,
+        shape=shape,
+    )
+
+
+def _refuse_odd_people(lines: Sequence[Line]) -> None:
+    if len({line.name for line in lines}) < len(lines):
+        raise UsageError("a device is on the roster twice")
+    if not all(line.cell == NO_CELL or h3.is_valid_cell(line.cell) for line in lines):
+        raise UsageError("a device on the roster names a cell that is none of h3's")
+
+
+def _refuse_odd_encoding(encoding: Encoding) -> None:
+    if encoding.popularity:
+        raise UsageError("a charter's encoding has no popularity: it comes with the edition")
+    if not encoding.names():
+        raise DataError("there is no feature to learn from: give places or schema.toml columns, or coordinates")
+
+
+# What is published for recommending, and what a catalogue is published from. Pure, but for the folder that is read.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A catalogue before it is packed, and the encoding that devices will use; popularity has no part in it yet."""
+
+    places: Places = field(repr=False)
+    encoding: Encoding = field(repr=False)
+    notes: tuple[str, ...] = ()  # in plain sentences, what looks odd
+
+
+def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Source:
+    """From `pois` and schema.toml of a data folder; no file with people or visits is opened. Private columns are those
+    that schema.toml names as [users.*] and [visits.*]: devices are asked for them, and keep them."""
+    if not path.is_dir():
+        raise DataError("there is no such folder; places are published from its pois.csv or pois.parquet", file=path)
+    public = read_public(path)
+    encoding = plan_declared(public.places, public.schema, settings, timed=timed)
+    return Source(public.places, encoding, public.notes)
+
+
+def publication(
+    campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, iteration: int, V: RealArray, means: RealArray
+) -> Issued[Publication]:  # fmt: skip
+    """V after so many rounds, the places' half of Eq. (1) under it, and where people who are new start.
+
+    The catalogue is the edition's, with popularity; means (C, D + 1) are what cohorts opened last, 0 where one never
+    did. All of it has been opened already, so nobody pays for it."""
+    if campaign.edition is None:
+        raise UsageError("a model is published under an edition")
+    encoding = campaign.encoding
+    features = len(encoding.names())
+    if V.shape != (features, campaign.settings.model.dimension) or means.shape[1:] != (features + 1,):
+        raise UsageError("V and the means have not the size that the edition's encoding calls for")
+    first = encoding.width(encoding.person)
+    parted = catalogue.with_parts(PlacePart.of(V, catalogue.known.catalogue(encoding), first=first))
+    document = Publication(
+        edition=written(campaign.edition)[0],
+        iteration=iteration,
+        interaction=octets(V, np.float64),
+        manifest=parted.name,
+        starts=_starts(starts_for(campaign, people, means)),
+    )
+    return Issued(document, parted, [*parted.documents, page(document)])
+
+
+def starts_for(campaign: Campaign, people: Sequence[Line], means: RealArray) -> Starts:
+    """From the roster, which is public, and the means of its cohorts."""
+    cells = np.array([line.cell for line in people], dtype=np.uint64)
+    return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
+
+
+def _starts(found: Starts) -> tuple[Start, ...]:
+    rows = zip(found.cells.tolist(), found.models, strict=True)
+    return tuple(Start(cell, octets(model, np.float64)) for cell, model in rows)

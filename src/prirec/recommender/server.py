@@ -1,0 +1,226 @@
+"""Runs the service: TLS, workers on one store, and beside each of them whoever may conduct rounds.
+
+Workers know nothing of each other but through the store. Each runs a conductor, and the one that holds the lease has
+the word; the others wait for it to go silent.
+"""
+
+import os
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from time import sleep
+from types import FrameType
+from typing import Any, Final, NoReturn, Protocol
+
+from fastapi import FastAPI
+from uvicorn import Config, Server
+from uvicorn.supervisors import Multiprocess
+
+from prirec.errors import StateError, UsageError
+from prirec.recommender import observability, tls
+from prirec.recommender.conductor import Wake
+from prirec.recommender.connections import Connection
+from prirec.recommender.endpoints import Endpoints
+from prirec.recommender.limits import Limits
+from prirec.recommender.observability import SHARED
+from prirec.recommender.service import app
+from prirec.recommender.store import Store
+from prirec.recommender.tls import ends
+
+KEEP_ALIVE: Final = 65  # seconds that a connection is kept for a next request: longer than a device waits for letters
+ENDING: Final = 10  # seconds that requests under way have when the service ends
+SOON: Final = timedelta(days=14)  # before its end, at which a certificate is worth a warning
+PAUSE: Final = 1.0  # seconds before a conductor that failed begins again
+
+
+class Conduct(Protocol):
+    """Conducts rounds until it is told to stop; `came` is set when messages were handed in, and to stop. `wake` is to
+    be called when letters were delivered, `failed` when something could not be done."""
+
+    def __call__(self, store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """All that one worker is made of. It may be sent to a process of its own, where calling it gives the service."""
+
+    store_url: str = field(repr=False)  # may hold a password
+    certificate: Path
+    key: Path
+    conduct: Conduct | None = None
+    limits: Limits = field(default_factory=Limits)
+    code: str | None = field(default=None, repr=False)
+
+    def __call__(self) -> FastAPI:
+        store = Store.open(self.store_url)
+        try:
+            return app(
+                store,
+                limits=self.limits,
+                code=self.code,
+                alongside=partial(_alongside, store=store, conduct=self.conduct),
+            )
+        except BaseException:
+            store.close()
+            raise
+
+
+def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
+    """Serves until it is told to end by SIGTERM or SIGINT; requests under way are answered first."""
+    if workers < 1:
+        raise UsageError("a service has at least one worker")
+    with Store.open(worker.store_url) as store:  # what is wrong with it is told here, once
+        store.founding()
+    tls.context(worker.certificate, worker.key)
+    listening = _listening(host, port)
+    _allow_many_connections()
+    config = _configured(worker, workers=workers, log_config=observability.configuration())
+    _note_its_end(worker.certificate, now=datetime.now(UTC))
+    enrolment = "open to anybody" if worker.code is None else "asks for a code"
+    observability.note("serving", host=host, port=listening.getsockname()[1], workers=workers, enrolment=enrolment)
+    with _ended_by_signals():
+        if workers == 1:
+            Server(config).run(sockets=[listening])
+            return
+        with _figures_together():
+            Multiprocess(config, sockets=[listening]).run()
+
+
+def _note_its_end(certificate: Path, *, now: datetime) -> None:
+    """Devices refuse a certificate that has ended, all of them at the same moment."""
+    end = ends(certificate)
+    if end <= now:
+        observability.warning("the certificate has ended", until=end.isoformat())
+    elif end - now < SOON:
+        observability.warning("the certificate ends soon", until=end.isoformat(), days=(end - now).days)
+
+
+@contextmanager
+def running(worker: Worker, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+    """The service in a thread of this process, while the context lasts; gives the port. Logs are the caller's."""
+    config = _configured(worker, workers=1, log_config=None)
+    listening = _listening(host, port)
+    try:
+        config.load()  # what is wrong with it is told here
+    except BaseException:
+        listening.close()
+        raise
+    server = Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="service", daemon=True)
+    thread.start()
+    while not server.started:
+        if not thread.is_alive():
+            raise StateError("the service did not start")
+        sleep(0.005)
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _configured(worker: Worker, *, workers: int, log_config: dict[str, Any] | None) -> Config:
+    return Config(
+        worker,
+        factory=True,
+        workers=workers,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=log_config,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=worker.limits.connections,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=ENDING,
+        timeout_worker_healthcheck=30,
+        ssl_context_factory=partial(_context, worker.certificate, worker.key),
+    )
+
+
+def _context(certificate: Path, key: Path, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    return tls.context(certificate, key)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        made = socket.create_server(address[:2], family=family, backlog=2048)
+    except (OSError, OverflowError):
+        raise UsageError(
+            "this address and port cannot be listened on: they are in use, not this machine's, or need a privilege"
+        ) from None
+    made.set_inheritable(True)
+    return made
+
+
+def _allow_many_connections() -> None:
+    """Each device that waits for letters has one open, and systems allow few unless they are asked."""
+    with suppress(ImportError, ValueError, OSError):  # not every system can be asked
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+@contextmanager
+def _alongside(at: Endpoints, *, store: Store, conduct: Conduct | None) -> Iterator[None]:
+    """A conductor in a thread of its own, and at the end the store is closed."""
+    stop = Event()
+    given = {"conduct": conduct, "store": store, "stop": stop}
+    conducting = Thread(target=_conducting, args=(at,), kwargs=given, name="conductor", daemon=True)
+    if conduct is not None:
+        conducting.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        at.desk.came.set()
+        if conduct is not None:
+            conducting.join()
+        store.close()
+
+
+def _conducting(at: Endpoints, *, conduct: Conduct, store: Store, stop: Event) -> None:
+    while not stop.is_set():
+        try:
+            conduct(store, stop, came=at.desk.came, wake=at.desk.wake, failed=at.metrics.conductor_failures.inc)
+        except Exception as error:  # the service goes on, and the conductor tries again
+            observability.failure("the conductor failed", error)
+            at.metrics.conductor_failures.inc()
+        stop.wait(PAUSE)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Uvicorn ends in good order and then raises the signal again: that shall not cut off what is left to do here."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _figures_together() -> Iterator[None]:
+    """A folder in which workers keep their figures, so that any of them can give those of all."""
+    with TemporaryDirectory(prefix="prirec-figures-") as folder:
+        os.environ[SHARED] = folder
+        try:
+            yield
+        finally:
+            del os.environ[SHARED]

@@ -1,0 +1,1 @@
+"""Simulation on one machine: set-up, release of popularity, saved runs, recommendations."""

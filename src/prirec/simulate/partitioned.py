@@ -1,0 +1,639 @@
+"""Some parts of a partitioned city, from raw rows to a shard: the steps of simulate/setup.py. Between them whoever
+conducts adds up counts over all parts. What a step is told is public or a count; what it makes stays here.
+
+Every step follows from the parts and from what was told, so that a shard that was lost is made again by the same calls.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import blake2b
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.lib.format import open_memmap, write_array_header_1_0
+
+from prirec import config
+from prirec.config import Settings
+from prirec.data.dataset import Places
+from prirec.data.folder import read_public
+from prirec.data.partitioned import read_partition, read_parts
+from prirec.data.prepare import (
+    Made,
+    Prepared,
+    Recipe,
+    distinct_visitors,
+    drop_unused_people,
+    each,
+    left_out,
+    only_places,
+    refuse_empty,
+    with_places,
+)
+from prirec.data.schema import Schema
+from prirec.engines.checkpoint import Checkpoint
+from prirec.engines.newcomers import Inhabitants, inhabitants, starts_from
+from prirec.engines.shards import Crew, Shard, Share, Whole, split_cohorts
+from prirec.engines.state import IterationReport
+from prirec.errors import DataError, PolicyError, StateError, UsageError
+from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
+from prirec.features.popularity import Among, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
+from prirec.features.samples import Records, Samples, assemble, place_features
+from prirec.graph.cohorts import HALVINGS, CellCounts, CellKeys, Cells, Groups, Roster, Search, groups, in_order
+from prirec.graph.neighbourhoods import cells_of
+from prirec.metrics import Quality, auc_within_people
+from prirec.model.scoring import Models, mean_loss, scores
+from prirec.privacy.norm import Norm
+from prirec.privacy.plan import sized
+from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
+from prirec.privacy.weighted_popularity import NoisySums, written
+from prirec.simulate.popularity import contributions, noise_in_popularity, those_left
+from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
+from prirec.simulate.setup import recipe
+from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, OffsetArray, RealArray
+from prirec.util.files import move_in, room_beside
+from prirec.util.geography import morton
+from prirec.util.keyed_random import run_key
+
+
+class Amounts(NamedTuple):
+    """What there is of everything."""
+
+    people: int
+    records: int
+    train: int = 0
+    test: int = 0
+    negatives: int = 0
+    left_out: int = 0
+
+    def plus(self, other: "Amounts") -> "Amounts":
+        return Amounts(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Columns(NamedTuple):
+    """Sums for each place, by name."""
+
+    sums: Mapping[str, RealArray]
+
+    def plus(self, other: "Columns") -> "Columns":
+        return Columns({name: values + other.sums[name] for name, values in self.sums.items()})
+
+
+def refuse_unfit_apart(settings: Settings) -> None:
+    """What needs all records at once."""
+    if settings.features.averages:
+        raise UsageError("features.averages are not carried over parts: their sums are not exact in any order")
+    if settings.features.dynamic and settings.popularity.mechanism == "randomized-response":
+        raise UsageError("popularity.mechanism 'randomized-response' is not carried over parts; use 'secure-sum'")
+
+
+class Apart:
+    """People of some parts."""
+
+    def __init__(self, folder: Path, which: Sequence[int], settings: Settings):
+        read = read_parts(folder, which)
+        self.dataset, self.rows, self.settings = read.loaded.dataset, read.rows, settings
+        self.catalogue: Places = self.dataset.places  # before any filter
+        self.recipe = recipe(settings.data, labelled=self.dataset.labelled)
+        self.shard: Shard
+
+    def amounts(self) -> Amounts:
+        return Amounts(len(self.dataset.people), len(self.dataset.visits))
+
+    # Filter
+
+    def visitors(self) -> CellCounts:
+        return CellCounts(distinct_visitors(self.dataset))
+
+    def records_of_places(self) -> CellCounts:
+        return CellCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
+
+    def drop(self, places: BoolArray, at_least: int) -> CellCounts:
+        """Without records of other places, or of people with fewer; how many that were."""
+        visits = self.dataset.visits
+        busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
+        keep = busy[visits.person] & places[visits.place]
+        self.dataset = self.dataset.with_visits(visits.take(keep))
+        return CellCounts(np.array([np.count_nonzero(~keep)]))
+
+    def settle(self, places: BoolArray) -> None:
+        """Without people who have no record left, and with these places only."""
+        kept, stay = drop_unused_people(self.dataset)
+        self.dataset, self.rows = with_places(kept, places), self.rows[stay]
+
+    # Prepare and count
+
+    def prepare(self) -> Amounts:
+        self.made: Made = each(self.dataset, self.recipe, partial(run_key, self.settings.seed))
+        made = self.made
+        people, records = len(self.dataset.people), len(self.dataset.visits)
+        return Amounts(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
+
+    def among(self) -> Among:
+        return Among.of(self.made.train)
+
+    def counts(self, among: Among) -> Columns:
+        """Popularity in the clear; what each person added stays here."""
+        days = self.settings.features.recent_days
+        mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
+        self.own = dict(mine.own)
+        return Columns(dict(mine.released))
+
+    def survivors(self) -> CellCounts:
+        return CellCounts(np.array([those_left(self._prepared(), self.settings)[1]]))
+
+    def vectors(self, norm: Norm) -> Columns:
+        """Visit vectors of norm 1, in whole numbers."""
+        left, _ = those_left(self._prepared(), self.settings)
+        self.whole: OwnCounts = written(contributions(left, self.settings), norm)
+        return Columns({POPULARITY: self.whole.total()})
+
+    def release(self, released: Mapping[str, RealArray]) -> None:
+        """What plain counts came to over everyone."""
+        self._see(Popularity(released, {name: own for name, own in self.own.items() if name in released}))
+
+    def release_noisy(self, shrunk: Shrunk, sums: RealArray, sigma: float, unit: float) -> None:
+        """What the noisy sum came to; everyone leaves the own part out by the same map."""
+        own = OwnCounts(self.whole.places, self.whole.pairs, self.whole.counts * unit)
+        part = own_part(NoisySums(sums, sigma, own), shrunk.prior, shrunk.columns[POPULARITY], shrunk.weight)
+        self._see(Popularity(shrunk.columns, {POPULARITY: part}))
+
+    def release_nothing(self) -> None:
+        self._see(Popularity())
+
+    def _see(self, found: Popularity) -> None:
+        self.popularity = found if self.settings.features.own_left_out else nothing_left_out(found)
+
+    def _prepared(self) -> Prepared:
+        return Prepared(self.dataset, self.made.train, self.made.test)
+
+    # Encode
+
+    def plan(self) -> Encoding:
+        """The same whoever is asked: private tables are looked at for names and kinds of columns only."""
+        return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
+
+    def assemble(self, encoding: Encoding, places: FeatureArray) -> CellCounts:
+        """How many features there are."""
+        self.samples: Samples = assemble(
+            self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
+            places=places,
+        )  # fmt: skip
+        standing = {name: at for at, name in enumerate(self.dataset.people.ids)}
+        self.rows = self.rows[[standing[name] for name in self.samples.ids]]
+        return CellCounts(np.array([self.samples.features]))
+
+    # Cohorts
+
+    def cells(self) -> Cells:
+        self.named = cells_of(self.samples.home, len(self.samples.ids), self.settings)
+        return Cells.of(self.named)
+
+    def meet(self, groups: Groups) -> CellKeys:
+        beacon = int(run_key(self.settings.seed, "beacon"))
+        self.roster = Roster(self.named, self.samples.keys, groups, beacon=beacon)
+        return self.roster.strays()
+
+    def below(self, group: OffsetArray, pivots: KeyArray) -> CellCounts:
+        return self.roster.below(group, pivots)
+
+    def gather(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
+        """The cohorts that these people are in."""
+        self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
+        return np.unique(self.cohort).astype(np.int64)
+
+    def inhabitants(self) -> Inhabitants:
+        return inhabitants(self.named, self.shard.rounds.cohort, self.shard.state.means)
+
+    def open(self, settings: Settings, split: OffsetArray, whole: Whole) -> None:
+        """The shard, with settings in which the plan has chosen what was left to it."""
+        mine = np.intersect1d(split, self.cohort)
+        self.shard = Shard(Share(self.samples, self.cohort, mine, whole), settings)
+        del self.made, self.roster
+
+
+# The driver's half of getting a partitioned city ready: it adds counts, opens sums, and holds what is public.
+
+
+Call = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class CityApart:
+    """A city made ready, of which only what is public is here."""
+
+    settings: Settings  # with the cohort size that the plan chose
+    whole: Whole
+    split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
+    encoding: Encoding = field(repr=False)
+    places: Places = field(repr=False)
+    released: Released = field(repr=False)
+    amounts: Amounts
+    notes: tuple[str, ...] = ()
+
+
+class Preparing:
+    """`calls` is all that was told to shards, in order: whoever hears it again has what a lost one had."""
+
+    def __init__(self, crew: Crew, folder: Path, settings: Settings):
+        self.crew, self.settings, self.calls = crew, settings, list[Call]()
+        public = read_public(folder)
+        self.places, self.schema = public.places, public.schema
+        self.recipe = recipe(settings.data, labelled=read_partition(folder).labelled)
+        self.notes: list[str] = []
+
+    def city(self) -> CityApart:
+        """All steps, in the order of simulate/setup.py."""
+        refuse_unfit_apart(self.settings)
+        self._filter()
+        amounts: Amounts = self._tell("prepare")
+        refuse_empty(range(amounts.train), range(amounts.test))
+        if amounts.left_out:
+            self.notes.append(left_out(amounts.left_out, amounts.negatives))
+        released = self._count(amounts.people)
+        encoding: Encoding = self.crew.one(0, "plan")
+        features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
+        settled = sized(self.settings, people=amounts.people, features=features)
+        known, numbers = self._cohorts(settled, amounts.people)
+        split = split_cohorts(numbers)
+        whole = Whole(amounts.people, len(self.places), features, known.cohorts)
+        self._each("open", settled, split, whole)
+        columns = {name: values.tolist() for name, values in released.items()}
+        told = Released(places=self.places.ids, columns=columns)
+        return CityApart(settled, whole, split, encoding, self.places, told, amounts, tuple(self.notes))
+
+    def _each(self, call: str, *args: Any) -> list[Any]:
+        self.calls.append((call, args))
+        return self.crew.each(call, *args)
+
+    def _tell(self, call: str, *args: Any) -> Any:
+        self.calls.append((call, args))
+        return self.crew.summed(call, *args)
+
+    def _filter(self) -> None:
+        before: Amounts = self.crew.summed("amounts")
+        if not before.records:
+            raise DataError("the data set has no records")
+        if self.recipe.filter == "none":
+            return
+        if self.recipe.filter == "visitors":
+            kept = self.crew.summed("visitors").values >= self.recipe.at_least
+            self._tell("drop", kept, 0)
+        else:
+            kept = self._often(self.recipe)
+        self._each("settle", kept)
+        many, self.places = len(self.places), only_places(self.places, kept)
+        after: Amounts = self.crew.summed("amounts")
+        if not after.records:
+            raise DataError(
+                f"no record is left after the filter '{self.recipe.filter}' with at_least = {self.recipe.at_least}; "
+                "lower it"
+            )
+        self.notes.append(
+            f"the filter kept {after.people:,} of {before.people:,} people, {len(self.places):,} of {many:,} places "
+            f"and {after.records:,} of {before.records:,} records"
+        )
+
+    def _often(self, how: Recipe) -> BoolArray:
+        """Places that are left when nobody and nothing has fewer records."""
+        while True:
+            enough = self.crew.summed("records_of_places").values >= how.at_least
+            if not self._tell("drop", enough, how.at_least).values[0]:
+                left: BoolArray = self.crew.summed("records_of_places").values > 0
+                return left
+
+    def _count(self, people: int) -> Counts:
+        """Popularity as it is released; what each person added is where the person is."""
+        if not self.settings.features.dynamic:
+            self._each("release_nothing")
+            return {}
+        if self.settings.popularity.mechanism == "secure-sum":
+            return self._count_noisily(people)
+        among: Among = self.crew.summed("among")
+        released = self._tell("counts", among).sums
+        self._each("release", released)
+        return dict(released)
+
+    def _count_noisily(self, people: int) -> Counts:
+        survivors = int(self.crew.summed("survivors").values[0])
+        drawn = noise_in_popularity(self.settings, people=people, places=len(self.places), survivors=survivors)
+        total: Columns = self._tell("vectors", drawn.norm)
+        unit = 2.0**-drawn.norm.fraction_bits
+        sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
+        nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
+        public = shrunk(NoisySums(sums, sigma, nobody), location=self.places.location, features=self._said())
+        self._each("release_noisy", public, sums, sigma, unit)
+        return dict(public.columns)
+
+    def _said(self) -> RealArray | None:
+        """(J, p): what the catalogue says of places."""
+        blocks = plan_declared(self.places, Schema(), self.settings.features).place
+        features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
+        return features if features.shape[1] else None
+
+    def _cohorts(self, settled: Settings, people: int) -> tuple[Groups, list[OffsetArray]]:
+        """Groups, and the cohorts that each shard has somebody of."""
+        if people < settled.floor:
+            raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
+        found: Cells = self._tell("cells")
+        known = groups(found, size=settled.neighbours.size)
+        strays: CellKeys = self._tell("meet", known)
+        cuts = self._cut(known)
+        beacon = int(run_key(settled.seed, "beacon"))
+        return known, self._each("gather", cuts, in_order(strays.keys, beacon=beacon))
+
+    def _cut(self, known: Groups) -> KeyArray:
+        search = Search(known)
+        if len(search.group):
+            for _ in range(HALVINGS):
+                search.told(self.crew.summed("below", search.group, search.pivots))
+            return search.found(self.crew.summed("below", search.group, search.last))
+        return search.last
+
+
+def dealt(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
+    """Parts for each shard, neighbours together, about as much work in each; never more shards than parts."""
+    each, many = np.array(efforts, dtype=np.int64), min(shards, len(efforts))
+    middles = 2 * np.cumsum(each) - each
+    at = middles * many // max(2 * int(each.sum()), 1)
+    return [np.flatnonzero(at == shard).tolist() for shard in np.unique(at)]
+
+
+# What shards do when a training over parts is done: find the rows in which their people would stand in the whole,
+# write their models there, and measure.
+#
+# The order of rows is that of features/samples.py: along a Z-order curve of homes, then as in the tables. Nobody holds
+# all of it: every shard hears the sorted codes of every other, and counts how many come before each of its own.
+
+
+_TOGETHER = 4096  # rows that are written by one call
+_ROWS = 31  # bits for the number of a row; a code of morton has up to 33
+
+
+class Tested(NamedTuple):
+    """Sums over test records."""
+
+    losses: float
+    records: int
+    weighted: float  # AUC within each person, times the person's records
+    within: int
+    people: OffsetArray  # (n,): how many tested people have so many training records
+
+    def plus(self, other: "Tested") -> "Tested":
+        longest = max(len(self.people), len(other.people))
+        people = sum(np.pad(one.people, (0, longest - len(one.people))) for one in (self, other))
+        sums = (a + b for a, b in zip(self[:4], other[:4], strict=True))
+        return Tested(*sums, people)  # type: ignore[call-arg, arg-type]
+
+
+class Wins(NamedTuple):
+    """Of positives over negatives, doubled so that a tie is one."""
+
+    won: int
+    positives: int
+    negatives: int
+
+    def plus(self, other: "Wins") -> "Wins":
+        return Wins(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def auc(self) -> float:
+        """As metrics.auc has it, to the bit."""
+        pairs = self.positives * self.negatives
+        if pairs == 0:
+            return float("nan")
+        if self.positives <= self.negatives:
+            return self.won / (2 * pairs)
+        return 1.0 - (2 * pairs - self.won) / (2 * pairs)
+
+
+class Finished(Apart):
+    """Parts with a shard that was moved to the end."""
+
+    # Where everyone stands
+
+    def begin_ranks(self) -> None:
+        rows, home = self.rows.astype(np.uint64), self.samples.home
+        self._codes: KeyArray = rows if home is None else (morton(home) << np.uint64(_ROWS)) | rows
+        self.rank: OffsetArray = np.zeros(len(rows), dtype=np.int64)
+
+    def codes(self) -> KeyArray:
+        return np.sort(self._codes)
+
+    def count_before(self, others: KeyArray) -> None:
+        self.rank += np.searchsorted(others, self._codes)
+
+    # What is written in these rows
+
+    def write(self, folder: str) -> None:
+        """Models, whose they are, and how many records everyone has."""
+        for name, values in (
+            ("linear", self.shard.state.linear),
+            ("people", self.samples.keys),
+            ("train counts", self.samples.train.counts()),
+            ("test counts", self.samples.test.counts()),
+        ):
+            _write(Path(folder) / f"{name}.npy", self.rank, values)
+
+    def write_records(self, folder: str, side: str) -> None:
+        """Places and labels of everyone, from where the file of offsets says."""
+        records: Records = getattr(self.samples, side)
+        begin = np.load(Path(folder) / f"{side} offsets.npy", mmap_mode="r")[self.rank]
+        at = np.repeat(begin - records.offsets[:-1], records.counts()) + np.arange(len(records))
+        _write(Path(folder) / f"{side} place.npy", at, records.place)
+        _write(Path(folder) / f"{side} label.npy", at, records.label)
+
+    # How good it is
+
+    def test(self, V: RealArray) -> Tested:
+        samples, test = self.samples, self.samples.test
+        self._scores = scores(Models(self.shard.state.linear, V), samples, test)
+        within = auc_within_people(test.label, self._scores, person=test.person)
+        tested = np.flatnonzero(test.counts() > 0)
+        return Tested(
+            mean_loss(test, self._scores) * len(test) if len(test) else 0.0,
+            len(test),
+            float(within.auc @ within.records),
+            int(within.records.sum()),
+            np.bincount(samples.train.counts()[tested]),
+        )
+
+    def begin_wins(self, most: int | None) -> None:
+        """Among people with at most so many training records; None: all."""
+        samples, test = self.samples, self.samples.test
+        few: BoolArray = np.ones(len(samples.ids), dtype=np.bool_) if most is None else samples.train.counts() <= most
+        label, found = test.label[few[test.person]], self._scores[few[test.person]]
+        self._positive, self._negative = np.sort(found[label > 0]), np.sort(found[label < 0])
+        self._won = 0
+
+    def negatives(self) -> RealArray:
+        return self._negative
+
+    def count_wins(self, negative: RealArray) -> None:
+        below = np.searchsorted(negative, self._positive, side="left").sum()
+        self._won += int(below) + int(np.searchsorted(negative, self._positive, side="right").sum())  # a tie: once
+
+    def wins(self) -> Wins:
+        return Wins(self._won, len(self._positive), len(self._negative))
+
+
+def _write(file: Path, at: OffsetArray, values: Any) -> None:
+    """Rows of a file that other shards write in too, each by its place: pages of a file that is mapped would be written
+    back whole, and on another node with what they held before."""
+    order = np.argsort(at, kind="stable")
+    places, there = at[order], np.load(file, mmap_mode="r")
+    begin, kind = there.offset, there.dtype
+    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(at)]
+    with file.open("r+b", buffering=0) as out:
+        for first, end in pairwise(edges):
+            for a in range(first, end, _TOGETHER):
+                some = np.ascontiguousarray(values[order[a : min(a + _TOGETHER, end)]], dtype=kind)
+                _put(out.fileno(), memoryview(some.tobytes()), begin + int(places[a]) * some[0].nbytes)
+        os.fsync(out.fileno())
+
+
+def _put(handle: int, content: memoryview, offset: int) -> None:
+    while content:
+        done = os.pwrite(handle, content, offset)
+        content, offset = content[done:], offset + done
+
+
+# A run over parts, measured and saved: the same folder as of any other run, written by shards where it is long.
+
+
+CHUNK = 1 << 24
+FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
+
+
+def quality_apart(crew: Crew, V: RealArray) -> Quality:
+    """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
+    found: Tested = crew.summed("test", V)
+    tested = int(found.people.sum())
+    few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
+    return Quality(
+        auc=_wins(crew, None).auc(),
+        log_loss=found.losses / found.records if found.records else float("nan"),
+        gauc=found.weighted / found.within if found.within else float("nan"),
+        auc_few=_wins(crew, few).auc(),
+        records=found.records,
+    )
+
+
+def _wins(crew: Crew, most: int | None) -> Wins:
+    crew.each("begin_wins", most)
+    crew.among("negatives", "count_wins")
+    won: Wins = crew.summed("wins")
+    return won
+
+
+def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
+    """Written beside, then moved into place. Every node must reach the folder that the run is in."""
+    place = path.resolve()
+    beside = room_beside(place)
+    try:
+        beside.mkdir(parents=True)
+        rows = _long_files(beside, crew, city)
+        hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
+        write_files(beside, _short(crew, city, course), source=source, rows=rows, there=hashes)
+        move_in(beside, place)
+    except OSError as error:
+        raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _short(crew: Crew, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
+    """What the driver knows."""
+    starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
+    return {
+        "settings.toml": config.dump(city.settings).encode(),
+        "encoding.json": city.encoding.to_json(),
+        "interaction.npy": bytes_of(course.state.interaction),
+        "popularity.json": msgspec.json.encode(city.released),
+        "cells.npy": bytes_of(starts.cells),
+        "starts.npy": bytes_of(starts.models),
+        "history.jsonl": _history(course.history),
+        "catalogue.npy": bytes_of(place_keys(city.places)),
+    }
+
+
+def _history(history: Sequence[IterationReport]) -> bytes:
+    return b"".join(msgspec.json.encode(passed) + b"\n" for passed in history)
+
+
+def _long_files(folder: Path, crew: Crew, city: CityApart) -> str:
+    """linear.npy and people.npy; and the fingerprint of rows and records that run_folder.rows_of has."""
+    people, features = city.whole.people, city.whole.features
+    crew.each("begin_ranks")
+    crew.among("codes", "count_before")
+    _room(folder / "linear.npy", np.float64, (people, features + 1))
+    _room(folder / "people.npy", np.uint64, (people,))
+    for side in ("train", "test"):
+        _room(folder / f"{side} counts.npy", np.int64, (people,))
+    crew.each("write", str(folder))
+    digest = blake2b(digest_size=16)
+    _update(digest, folder / "people.npy")
+    persons = city.encoding.width(city.encoding.person)
+    digest.update(f"{(city.whole.places, city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
+    for side in ("train", "test"):
+        _fingerprint(digest, folder, side, crew)
+    return str(digest.hexdigest())
+
+
+def _fingerprint(digest: Any, folder: Path, side: str, crew: Crew) -> None:
+    done = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
+    _room(folder / f"{side} place.npy", np.int32, (done,))
+    _room(folder / f"{side} label.npy", np.int8, (done,))
+    crew.each("write_records", str(folder), side)
+    for name in ("offsets", "place", "label"):
+        _update(digest, folder / f"{side} {name}.npy")
+        (folder / f"{side} {name}.npy").unlink()
+    (folder / f"{side} counts.npy").unlink()
+
+
+def _write_offsets(counts: Path, offsets: Path) -> int:
+    """Where the records of everyone begin, and of how many there are the end."""
+    done = 0
+    with offsets.open("wb") as out:
+        shape = (np.load(counts, mmap_mode="r").size + 1,)
+        write_array_header_1_0(out, {"descr": "<i8", "fortran_order": False, "shape": shape})
+        out.write(np.int64(0).tobytes())
+        for some in _entries(counts):
+            ends = done + np.cumsum(np.frombuffer(some, dtype=np.int64))
+            out.write(ends.tobytes())
+            done = int(ends[-1])
+    return done
+
+
+def _room(file: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
+    """For shards to write in; a disk without room says so here."""
+    open_memmap(file, mode="w+", dtype=np.dtype(kind), shape=shape)
+    with file.open("r+b") as made, suppress(AttributeError):  # not every system can be asked
+        os.posix_fallocate(made.fileno(), 0, max(file.stat().st_size, 1))
+
+
+def _update(digest: Any, file: Path) -> None:
+    for some in _entries(file):
+        digest.update(some)
+
+
+def _entries(file: Path) -> Iterator[bytes]:
+    """Those of an array, as a stream: a file that is mapped counts as memory, whole."""
+    with file.open("rb") as stream:
+        stream.seek(np.load(file, mmap_mode="r").offset)
+        while some := stream.read(CHUNK):
+            yield some
+
+
+def _hash(file: Path) -> str:
+    digest = blake2b(digest_size=32)
+    with file.open("rb") as stream:
+        while some := stream.read(CHUNK):
+            digest.update(some)
+    return digest.hexdigest()

@@ -1,0 +1,116 @@
+"""Private quality figures, simulated: what a deployment would learn of itself, beside what only a simulation can see.
+
+Every vector is rounded as a device rounds it, and the noise has the exact law of the sum of all shares that are left.
+It comes from the run's seed and protects nobody.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from prirec.config import Settings
+from prirec.errors import PolicyError, UsageError
+from prirec.features.samples import Records, Samples
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.plan import Kind, Release, planned
+from prirec.privacy.quality_figures import USUAL, QualityFigures, QualityTerms, contributions, read
+from prirec.types import BoolArray, OffsetArray, RealArray
+from prirec.util.keyed_random import generator
+
+_BLOCK = 1 << 16  # people at a time
+
+
+@dataclass(frozen=True, slots=True)
+class TrueFigures:
+    """The same figures without bins, cap, rounding and noise; nan where there is nothing to take them from."""
+
+    auc: float
+    log_loss: float
+    base_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateFigures:
+    """What the recommender reads, and what it would read if it saw everything."""
+
+    read: QualityFigures
+    true: TrueFigures
+
+
+def quality_release(settings: Settings, samples: Samples) -> Release:
+    """The part of the budget that settings give to quality figures of this city's people."""
+    if not settings.privacy.quality:
+        raise PolicyError(
+            "quality figures have no part of the privacy budget: give them one, privacy.quality = 0.1 say, which is "
+            "taken from all the other parts"
+        )
+    people, pois = len(samples.ids), len(samples.places)
+    return planned(settings, people=people, pois=pois, features=samples.features).release(Kind.QUALITY)
+
+
+def private_figures(
+    test: Records,
+    scores: RealArray,
+    *,
+    release: Release,
+    seed: int,
+    terms: QualityTerms = USUAL,
+    left: BoolArray | None = None,
+) -> PrivateFigures:
+    """One release over everyone who is left (I,), also those without test records, who give zeros and their share of
+    the noise; without `left` nobody is lost. The true figures are everyone's."""
+    people = len(test.offsets) - 1
+    there = np.ones(people, dtype=np.bool_) if left is None else left
+    if people != release.of.crowd.size or terms.length > release.of.length:
+        raise UsageError("the plan for quality figures is for another number of people, or for a shorter vector")
+    if scores.shape != test.label.shape or there.shape != (people,):
+        raise UsageError("there is one score for each test record, and each person is left or lost")
+    noise, survivors = release.noise(), int(there.sum())
+    if survivors < noise.survivors:
+        raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
+    stream = Stream(generator(seed, "quality figures").bytes(32))
+    total = _total(test, scores, release=release, terms=terms, there=there)
+    total += noise.total(stream, survivors=survivors, count=terms.length)
+    found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
+    return PrivateFigures(found, true_figures(test, scores))
+
+
+def true_figures(test: Records, scores: RealArray) -> TrueFigures:
+    """The person-weighted AUC, and the means over people of their mean log loss and their share of positives."""
+    people, records = len(test.offsets) - 1, test.counts()
+    positive = test.label > 0
+    positives = np.bincount(test.person, positive, people)
+    of_class = np.where(positive, positives[test.person], (records - positives)[test.person])
+    loss = np.bincount(test.person, np.logaddexp(0.0, -(test.label * scores)), people)
+    some = records > 0
+    return TrueFigures(
+        auc=_weighted_auc(scores, 1 / of_class, positive=positive),
+        log_loss=float((loss[some] / records[some]).mean()) if some.any() else math.nan,
+        base_rate=float((positives[some] / records[some]).mean()) if some.any() else math.nan,
+    )
+
+
+def _total(
+    test: Records, scores: RealArray, *, release: Release, terms: QualityTerms, there: BoolArray
+) -> OffsetArray:  # fmt: skip
+    """The exact sum of the whole numbers of all who are there."""
+    total = np.zeros(terms.length, dtype=np.int64)
+    for first in range(0, len(test.offsets) - 1, _BLOCK):
+        offsets = test.offsets[first : first + _BLOCK + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        own = contributions(
+            test.label[rows], scores[rows], offsets=offsets - offsets[0], norm=release.norm, terms=terms
+        )  # fmt: skip
+        total += own[there[first : first + _BLOCK]].sum(axis=0)
+    return total
+
+
+def _weighted_auc(scores: RealArray, weights: RealArray, *, positive: np.ndarray) -> float:
+    """The chance that a positive, drawn by weight, scores above a negative, drawn by weight, a tie counting half."""
+    _, value = np.unique(scores, return_inverse=True)
+    values = int(value.max(initial=-1)) + 1
+    P, N = (np.bincount(value[side], weights[side], values) for side in (positive, ~positive))
+    if not P.any() or not N.any():
+        return math.nan
+    return float(P @ (np.cumsum(N) - N / 2) / (P.sum() * N.sum()))

@@ -1,0 +1,129 @@
+"""Where a file or a folder is written before it takes its place: beside it, under a name that says by whom.
+
+A process that is killed leaves what it wrote. The next one to write the same path clears that away, if its name tells
+that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines or
+containers share, nobody here can tell whether it is alive: what it has left stays.
+"""
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved in
+
+
+def room_beside(path: Path) -> Path:
+    """This process's own; nothing is there."""
+    for left in abandoned(path):
+        clear(left)
+    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}.partial")
+
+
+def abandoned(path: Path, ending: str = "") -> list[Path]:
+    """What is left beside `path` by processes on this machine that are no more, or by this one before."""
+    return [left for left in left_beside(path, ending) if not _may_be_written(left)]
+
+
+def left_beside(path: Path, ending: str = "") -> list[Path]:
+    """What processes on any machine write there, or have left."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}-\d{{1,9}}\.partial{re.escape(ending)}")
+    with suppress(OSError):
+        return [one for one in path.parent.iterdir() if name.fullmatch(one.name)]
+    return []
+
+
+def clear(left: Path) -> None:
+    if left.is_dir() and not left.is_symlink():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            left.unlink()
+
+
+def _may_be_written(left: Path) -> bool:
+    machine, process = left.name.removesuffix(EARLIER).split(".")[-2].split("-")
+    if machine != _machine() or os.name != "posix":  # elsewhere, to ask would be to send
+        return True
+    if int(process) == os.getpid():
+        return False
+    try:
+        os.kill(int(process), 0)  # asks whether there is one, and sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:  # there is, and it is somebody else's
+        return True
+    return True
+
+
+@cache
+def _machine() -> str:
+    """Where a process's number means something: a machine, or a container on it."""
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/etc/machine-id").read_text(encoding="ascii", errors="replace"))
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()
+
+
+# Files and folders that are whole whenever anybody looks: written beside, made durable, then moved in.
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """What is written to it takes the place of the file when this is left; after any error the old one is untouched."""
+    beside = room_beside(path)
+    try:
+        with beside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def move_in(beside: Path, path: Path) -> None:
+    """Puts a whole folder in the place of another; if that fails, the other is put back."""
+    earlier, replaces = beside.with_name(f"{beside.name}{EARLIER}"), path.exists()
+    if replaces:
+        for left in abandoned(path, EARLIER):  # what is at `path` came after them
+            clear(left)
+        path.rename(earlier)
+    try:
+        beside.rename(path)
+    except OSError:
+        if replaces:
+            earlier.rename(path)
+        raise
+    sync_folder(path.parent)
+    if replaces:
+        clear(earlier)
+
+
+def put_back(path: Path) -> None:
+    """If a process was killed between the two moves above, and there is nothing at `path`: what was there before."""
+    if not path.exists() and len(left_beside(path, EARLIER)) == 1:
+        for earlier in abandoned(path, EARLIER):
+            with suppress(OSError):  # a disk that is only read: whoever looks for `path` is told of it
+                earlier.rename(path)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes a rename durable, where the system lets a folder be opened."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

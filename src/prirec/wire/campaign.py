@@ -1,0 +1,164 @@
+"""From a charter to the sums of a campaign: what both sides work out by themselves, so that nobody is told a price.
+
+A campaign sums visits once, and then for each round t the linear models of every cohort (but for the first round, where
+all are 0) and the gradients of V of everyone. Noise is inside each sum, and a cohort's mean is published to its members
+and to people who are new: so all of them are opened by the recommender (decisions/0015).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Self
+
+import msgspec
+import numpy as np
+
+from prirec.config import Settings, loads
+from prirec.errors import PolicyError
+from prirec.features.encoding import Encoding, from_json
+from prirec.graph.neighbourhoods import cohorts_of
+from prirec.privacy.norm import Norm
+from prirec.privacy.plan import Kind, Release, planned, popularity_entries
+from prirec.protocols.codec import encode
+from prirec.protocols.meeting import Task
+from prirec.protocols.messages import Round
+from prirec.protocols.terms import Code, Codes, codes_for, double_masks, model_hash
+from prirec.sharing.fixed_point import FixedPoint
+from prirec.types import IndexArray, RealArray
+from prirec.util.keyed_random import person_keys
+from prirec.wire.documents import Charter, Edition, Line, address
+from prirec.wire.http import refuse_unsound
+
+LEAST_CORRUPT = 0.05  # of a roster: masks and noise are never sized for fewer, whatever a recommender says
+SPAN = 2**16  # numbers that a campaign has for its rounds: they go on over all campaigns of a deployment
+
+
+def person_id(name: bytes) -> str:
+    """A device's identity as the id that keyed shuffles and cohorts know it by."""
+    return name.hex()
+
+
+def deployable(settings: Settings) -> Settings:
+    """Settings that devices may be asked to follow. PolicyError for what only a simulation may do."""
+    wrong = {
+        "privacy.epsilon_per_user: without a budget nothing hides a person": settings.privacy.epsilon_per_user is None,
+        "popularity.mechanism: only 'secure-sum' is collected": settings.popularity.mechanism != "secure-sum",
+        "features.averages: they are not collected yet": bool(settings.features.averages),
+        "popularity.cap: it is for comparisons": settings.popularity.cap is not None,
+        "features.dynamic: a campaign begins with the sum of visits": not settings.features.dynamic,
+        "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
+        "stopping: it looks at everyone's records": settings.stopping.patience > 0,
+        "latent: sums of its factors are over too few people at many a place": settings.latent.dimension > 0,
+        "seed: nobody may choose it, it follows from the first opened sum": settings.seed != 0,
+        "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
+        f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
+        "against them": settings.sums.corrupt < LEAST_CORRUPT,
+    }
+    for problem, is_so in wrong.items():
+        if is_so:
+            raise PolicyError(f"these settings are for a simulation, not for a deployment ({problem})")
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A charter and what follows from it; with an edition, the rounds as well."""
+
+    charter: Charter
+    settings: Settings
+    edition: Edition | None = None
+    codes: Codes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
+        settings = deployable(loads(charter.settings))
+        encoding = from_json(charter.encoding if edition is None else edition.encoding)
+        refuse_unsound(charter, edition, settings, encoding)
+        if edition is None:
+            return cls(charter, settings)
+        seeded = msgspec.structs.replace(settings, seed=edition.seed)
+        codes = codes_for(seeded, people=charter.many, places=charter.places, features=len(encoding.names()))
+        return cls(charter, seeded, edition, codes)
+
+    @property
+    def name(self) -> bytes:
+        return address(encode(self.charter))
+
+    @property
+    def encoding(self) -> Encoding:
+        return from_json(self.charter.encoding if self.edition is None else self.edition.encoding)
+
+    @property
+    def visits(self) -> Release:
+        """The sum of visits, as planned: its noise does not depend on what is learnt later."""
+        return planned(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
+
+    def popularity(self, *, attempt: int = 0) -> Task:
+        """One sum over everyone, of vectors of visits."""
+        norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
+        ring = FixedPoint(summands=self.charter.many, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
+        code = Code(ring, noise=self.visits.wanted_whole)
+        return self._task(Round(self.charter.deployment, "popularity", self._number(0), 0, attempt), code, length)
+
+    def mixing(
+        self, iteration: int, cohort: int, *, V: RealArray, centre: RealArray, attempt: int = 0
+    ) -> Task:  # fmt: skip
+        """Step (b) of a round: the linear models of a cohort, measured from its last mean."""
+        of = Round(self.charter.deployment, "linear", self._number(iteration), cohort, attempt)
+        return self._task(of, self.rounds.linear, len(centre), V, centre)
+
+    def interaction(self, iteration: int, *, V: RealArray, attempt: int = 0) -> Task:
+        """Step (e) of a round: the gradients of V of everyone."""
+        of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
+        return self._task(of, self.rounds.interaction, V.size, V)
+
+    @property
+    def rounds(self) -> Codes:
+        if self.codes is None:
+            raise PolicyError("rounds begin when the sum of visits is open")
+        return self.codes
+
+    def mixes(self, iteration: int) -> bool:
+        """Whether a round has a sum of linear models: in the first they are all 0."""
+        return iteration > 0
+
+    def norm(self, kind: str) -> Norm:
+        """How long a person's contribution to a kind of sum may be: with the terms' noise, its price."""
+        wide = len(self.encoding.names())
+        plan = planned(self.settings, people=self.charter.many, pois=self.charter.places, features=wide)
+        return plan.release(
+            {"popularity": Kind.POPULARITY, "linear": Kind.MIXING, "interaction": Kind.INTERACTION}[kind]
+        ).norm
+
+    def iteration(self, number: int) -> int:
+        """Which of this campaign's rounds a number is."""
+        return number - self._number(0)
+
+    def _number(self, iteration: int) -> int:
+        return self.charter.campaign * SPAN + iteration
+
+    def _task(self, of: Round, code: Code, length: int, *held: RealArray) -> Task:
+        terms = double_masks(
+            code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,
+            noise=code.noise,
+        )  # fmt: skip
+        return Task(of, self.charter.recommender, terms, self._held(*held))
+
+    def _held(self, *models: RealArray) -> bytes:
+        """What members sign that they hold: the charter, and once there is an edition that, V and a cohort's centre.
+        Both name all that they stand on, so nobody is told another roster, encoding, seed or catalogue."""
+        if self.edition is None:
+            return self.name
+        edition = address(encode(self.edition))
+        return sha256(b"prirec held" + self.name + edition + model_hash(*models)).digest()
+
+
+def cohorts_by(lines: Sequence[Line], settings: Settings) -> IndexArray:
+    """The cohort of each line of a roster: anyone who holds the roster and the edition's seed comes to the same."""
+    cells = np.array([line.cell for line in lines], dtype=np.uint64)
+    return cohorts_of(cells, person_keys([person_id(line.name) for line in lines]), settings)
+
+
+def seed_of(charter: bytes, opened: bytes) -> int:
+    """The seed of everything that a campaign draws in public, from the sum of visits as it was opened."""
+    return int.from_bytes(sha256(b"prirec beacon" + charter + opened).digest()[:8], "little") >> 1
