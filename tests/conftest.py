@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("support")  # without this, Python drops the asserts of helpers under -O
 
@@ -12,6 +13,11 @@ pytest.register_assert_rewrite("support")  # without this, Python drops the asse
 def pytest_configure_node(node: Any) -> None:
     """In the process that shares tests out: tells each worker what that process itself was started with."""
     node.workerinput["optimize"] = sys.flags.optimize
+
+
+# How long an example takes says something about the machine, and nothing about what is tested.
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -103,7 +103,7 @@ def back(dataset, *, table_format):
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(dataset=datasets())
 def test_what_is_written_reads_back_the_same(table_format, dataset):
     assert flat(back(dataset, table_format=table_format)) == flat(dataset)

@@ -112,7 +112,7 @@ def test_no_place_is_shown_twice_to_a_person_at_one_moment(city: Dataset) -> Non
     assert np.unique(rows, axis=1).shape[1] == 24_000
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     people=st.integers(1, 20), places=st.integers(1, 8), more=st.integers(0, 60), categories=st.integers(1, 70),
     days=st.integers(1, 9), seed=st.integers(0, 99), data=st.data(),

@@ -34,7 +34,7 @@ def not_visited(visits: list[int], *, places: int, **changes: Any) -> tuple[np.n
     ratio=st.integers(1, 4),
     among=st.sampled_from(["uniform", "nearby"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_negatives_are_never_visited_and_as_many_as_wanted(visits: list[int], ratio: int, among: str) -> None:
     of, place = not_visited(visits, places=30, ratio=ratio, among=among)
     left = 30 - len(set(visits))

@@ -151,7 +151,7 @@ class TwinJournals(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TwinJournals.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TwinJournals.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 TestTwinJournals = TwinJournals.TestCase
 
 

@@ -60,7 +60,7 @@ def oracle(y: np.ndarray, s: np.ndarray, person: np.ndarray, by: Resampling) -> 
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(records, st.integers(0, 99))
 def test_every_resample_has_the_figures_of_its_repeated_records(drawn, seed):
     y, s, person = unzip(drawn)
@@ -70,7 +70,7 @@ def test_every_resample_has_the_figures_of_its_repeated_records(drawn, seed):
     assert together == pytest.approx(np.array(oracle(y, s, person, by)), abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(records)
 def test_the_auc_of_a_resample_is_exact(drawn):
     y, s, person = unzip(drawn)

@@ -34,7 +34,7 @@ def sum_of(some):
     return total
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     people=st.integers(2, 400), spread=st.floats(0.0, 3.0), lost=st.floats(0.0, 1.0), size=st.integers(2, 60),
     shards=st.integers(1, 5), seed=st.integers(0, 10**6),

@@ -28,7 +28,7 @@ def sizes(cohort: np.ndarray) -> list[int]:
 populations = st.lists(st.sampled_from(CELLS), max_size=150).map(lambda cells: np.array(cells, dtype=np.uint64))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(populations, st.integers(2, 30), st.integers(0, 2**256))
 def test_no_cohort_is_smaller_than_asked_and_none_is_skipped(cells, size, beacon):
     cohort = cohorts(cells, keys_for(cells), size=size, beacon=beacon)
@@ -40,7 +40,7 @@ def test_no_cohort_is_smaller_than_asked_and_none_is_skipped(cells, size, beacon
         assert max(sizes(cohort)) < 3 * size
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(populations, st.integers(2, 30), st.integers(0, 2**64), st.randoms(use_true_random=False))
 def test_the_order_of_people_does_not_matter(cells, size, beacon, random):
     keys = keys_for(cells)

@@ -47,7 +47,7 @@ def test_places_without_coordinates_are_left_out():
     assert 3 not in RegionIndex.build(street).near((0.0, 0.03), 1.5, at_least=99)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(0, 300),
     st.integers(0, 9),
@@ -91,7 +91,6 @@ spots = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(spots, st.floats(0, 12), st.floats(0, 1), st.floats(0, 2 * np.pi))
 def test_cells_near_hold_every_point_within_the_radius(here, radius_km, part, bearing):
     cells = cells_near(*here, radius_km, 6)
@@ -99,7 +98,6 @@ def test_cells_near_hold_every_point_within_the_radius(here, radius_km, part, be
     assert list(cells) == sorted(set(cells))
 
 
-@settings(deadline=None)
 @given(st.floats(0, 0.99), st.integers(0, 5), st.floats(0, 12))
 def test_cells_near_do_not_tell_where_in_the_cell_the_person_stands(part, direction, radius_km):
     cell = h3.latlng_to_cell(33.4, -112.0, 6)

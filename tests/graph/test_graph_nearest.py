@@ -23,7 +23,7 @@ def by_looking_at_everyone(location, online, count):
         yield km[:count] if there[person] else km[:0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_nobody_nearer_is_left_out(data):
     people = data.draw(st.integers(2, 40))

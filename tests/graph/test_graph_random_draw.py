@@ -3,7 +3,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -23,7 +23,6 @@ def tampered(seen) -> list[float]:
     return [seen[0] + 0.1 * sum(seen) / len(seen), *seen[1:]]
 
 
-@settings(deadline=None)
 @given(st.integers(2, 60), st.data())
 def test_fixed_neighbours_are_distinct_and_never_oneself(people, data):
     count = data.draw(st.integers(1, people - 1))
@@ -57,7 +56,6 @@ def test_fixed_neighbours_over_several_blocks_are_still_distinct(monkeypatch):
     assert all(len(set(found.of(i).tolist()) - {i}) == 20 for i in range(100))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(2, 50), st.data())
 def test_a_keyed_draw_is_distinct_never_oneself_and_the_same_again(key, people, data):
     person, count = data.draw(st.integers(0, people - 1)), data.draw(st.integers(1, people - 1))

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
@@ -49,7 +49,6 @@ EVERY = {
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(deadline=None)
 @given(graphs())
 def test_every_row_sums_to_one_and_nothing_is_negative(name, neighbours):
     weights, own = EVERY[name](neighbours)
@@ -66,7 +65,6 @@ def test_uniform_is_one_over_the_number_of_neighbours():
     assert own.tolist() == [0, 0, 1]
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_metropolis_hastings_keeps_everyones_average_on_any_directed_graph(neighbours):
     S = matrix(neighbours, *metropolis_hastings(neighbours))

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -27,7 +27,6 @@ def test_splitmix64_gives_the_published_first_words_for_seed_1234567():
     assert [word(np.uint64(1234567), np.uint64(k)) for k in range(4)] == published
 
 
-@settings(deadline=None)
 @given(words, words, st.integers(1, 2**32 - 1))
 def test_words_equal_whole_number_arithmetic(a, b, bound):
     assert splitmix64(np.uint64(a)) == reference_splitmix64(a)
@@ -51,7 +50,6 @@ def test_mix_each_is_mix_for_each():
     assert mix_each(np.uint64(9), keys).tolist() == [mix(9, 0), mix(9, 1), mix(9, ALL)]
 
 
-@settings(deadline=None)
 @given(words)
 def test_uniform_is_53_bits_in_the_half_open_unit_interval(key):
     x = uniform(np.uint64(key))
@@ -59,7 +57,6 @@ def test_uniform_is_53_bits_in_the_half_open_unit_interval(key):
     assert x * 2**53 == reference_splitmix64(key) >> 11
 
 
-@settings(deadline=None)
 @given(words, st.integers(0, 60), st.sampled_from([np.int32, np.int64]))
 def test_shuffle_fills_with_a_permutation_that_the_key_decides(key, size, dtype):
     first, second = np.full(size, -1, dtype=dtype), np.full(size, 7, dtype=dtype)

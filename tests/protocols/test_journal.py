@@ -277,5 +277,5 @@ def where(of: Round) -> tuple[bytes, str, int]:
     return of.deployment, of.kind, of.number
 
 
-Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestLives = Lives.TestCase

@@ -230,9 +230,7 @@ class BadLine(RuleBasedStateMachine):
 
 
 TestBadLine = BadLine.TestCase
-TestBadLine.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestBadLine.settings = settings(max_examples=60, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.soak

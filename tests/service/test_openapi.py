@@ -26,7 +26,7 @@ MADE_UP = [
     for mode in GenerationMode
     if mode is GenerationMode.POSITIVE or ROUTES[route]["openapi_extra"].keys() & {"parameters", "security"}
 ]
-REPEATABLE = settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+REPEATABLE = settings(max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))
 
 names = st.one_of(st.just(IDENTITY.public), st.binary(min_size=32, max_size=32))
 rounds = st.builds(

@@ -2,5 +2,5 @@
 
 from hypothesis import HealthCheck, settings
 
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])
 FEW = settings(PATIENT, max_examples=20)
