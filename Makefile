@@ -3,10 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-CLEAN  := $(VENV)/.kernels
 PEERS  := .venv-peers/.ready
 FLOWER := .venv-flower/.ready
-SOURCES := $(shell find src experiments/src -name '*.py')
 FIRST  := tests/conformance/test_engines_give_the_same_bits.py
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package and its tests as text
@@ -30,12 +28,7 @@ $(READY): requirements.lock pyproject.toml experiments/pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable experiments
 	touch $@
 
-# numba's cache of a kernel does not notice that a kernel which it calls has changed
-$(CLEAN): $(SOURCES) $(READY)
-	find src experiments/src -name '*.nbi' -delete -o -name '*.nbc' -delete
-	touch $@
-
-setup: $(READY) $(CLEAN)
+setup: $(READY)
 
 demo: setup
 	$(BIN)/prirec demo --out demo

@@ -1,8 +1,12 @@
 """Sums side by side are the sums one by one, to the last bit; and what runs for every record counts no references."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
-from functools import cache
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +18,10 @@ from prirec.engines import local
 from prirec.engines import local as local_samples
 from prirec.engines.state import start
 from prirec.engines.train import make_engine
-from prirec.model import public_half, simd
-from prirec.model.equations import add_loss, add_pull, dot, loss, odds
-from prirec.util.jit import kernel
+from prirec.model import lanes, local_step, public_half, simd
+from prirec.model.equations import add_loss, add_pull, loss, odds
+from prirec.model.lanes import dot
+from prirec.util.jit import Kernel, kernel, vector_instructions
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, samples_of, small_city
 
 L, D = 16, 11  # lanes, and rows of V
@@ -36,12 +41,6 @@ def product(w, first, x):
     return dot(w, first, x)
 
 
-@cache
-def compiled(meaning: Callable) -> Callable:
-    """What kernels get instead of it."""
-    return njit(lambda *given: meaning(*given))
-
-
 def real(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.normal(size=shape)
 
@@ -59,10 +58,6 @@ def some_entries(rng: np.random.Generator, many: int) -> tuple:
     return 3, rng.permutation(8).astype(np.int32), real(rng, 8).astype(np.float32), 1, 1 + many
 
 
-def context(rng: np.random.Generator, many: int) -> tuple:
-    return 4, real(rng, many).astype(np.float32)
-
-
 def half_absent(rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random(9) < 0.5, 0.0, real(rng, 9)).astype(np.float32)
 
@@ -71,27 +66,183 @@ def words(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.integers(2**64, size=shape, dtype=np.uint64)
 
 
-GIVEN: dict[Callable, Callable[[np.random.Generator, int], tuple]] = {
-    simd.four_sums: lambda rng, n: (real(rng, 23), 3, real(rng, 15 + n)),
-    simd.add_times: lambda rng, n: (real(rng, 23), 3, real(rng, 10 + n).astype(np.float32), 0.7),
-    simd.pull_of_entries: lambda rng, n: (real(rng, D, L), *some_entries(rng, n), real(rng, 4, L), 2, 8),
-    simd.pairs_lanes: lambda rng, n: (
-        real(rng, D, L), *context(rng, n), real(rng, 1, L), real(rng, 3, L), 1, real(rng, 1, L), 8
+# Primitives: vector instructions and plain loops
+
+
+def try_reading(read, read_flat, write, write_flat, table, flat, out):
+    write(out, 2, 8, read(table, 1, 0))
+    write(out, 1, 8, read_flat(flat, 3))
+    write_flat(flat, 9, read(table, 3, 8))
+
+
+def try_arithmetic(read, write, plus, minus, times, table, out):
+    a, b = read(table, 0, 8), read(table, 2, 0)
+    write(out, 0, 0, plus(a, b))
+    write(out, 1, 0, minus(a, b))
+    write(out, 2, 0, times(a, b))
+
+
+def try_sums(read, times, spread, sum_of, table, value):
+    return sum_of(times(read(table, 1, 8), spread(value)))
+
+
+def try_vectors(dot, add_times, out, first, x, much):
+    before = dot(out, first, x)
+    add_times(out, first, x, much)
+    return before
+
+
+def try_prefetch(prefetch, prefetch_row, table):
+    prefetch(table, 8)
+    prefetch_row(table, 1)
+
+
+TRIED: dict[Callable, Callable[[np.random.Generator, int], tuple]] = {
+    try_reading: lambda rng, n: [
+        (real(rng, 4, L), real(rng, 30), real(rng, 4, L)),
+        (words(rng, 4, L), words(rng, 30), words(rng, 4, L)),
+    ][n % 2],
+    try_arithmetic: lambda rng, n: [(real(rng, 4, L), real(rng, 4, L)), (words(rng, 4, L), words(rng, 4, L))][n % 2],
+    try_sums: lambda rng, _: (real(rng, 2, L), 0.7),
+    try_vectors: lambda rng, n: (real(rng, 23), 3, real(rng, 10 + n // 2).astype([np.float32, np.float64][n % 2]), 0.7),
+    try_prefetch: lambda rng, _: (real(rng, 2, L),),
+}
+
+
+def primitives_of(task: Callable) -> list[str]:
+    return [name for name in signature(task).parameters if hasattr(lanes, name)]
+
+
+@pytest.mark.parametrize("task", list(TRIED), ids=lambda task: task.__name__)
+def test_vector_instructions_give_what_plain_loops_give_to_the_last_bit(task):
+    names = primitives_of(task)
+    fast = [getattr(simd, name, getattr(lanes, name)).dispatcher for name in names]
+    plain = [njit(getattr(lanes, name).__wrapped__) for name in names]
+    compiled = njit(task)
+    for seed in range(18):
+        given = TRIED[task](random(seed), seed % 6)
+        assert outcome(compiled, (*fast, *given)) == outcome(compiled, (*plain, *given))
+
+
+def test_every_primitive_has_vector_instructions_and_is_tried():
+    """Those of this Numba work: no kernel has fallen back to plain loops unnoticed."""
+    primitives = {name for name, one in vars(lanes).items() if isinstance(one, Kernel) and one._instructions}
+    assert vector_instructions("prirec.model.simd") is simd
+    assert primitives <= {name for task in TRIED for name in primitives_of(task)}
+    assert all(getattr(lanes, name).dispatcher is getattr(simd, name).dispatcher for name in primitives)
+
+
+ENGINE = """
+from hashlib import sha256
+from prirec.engines.state import start
+from prirec.engines.train import make_engine
+from support.cities import SMALL_ROUNDS, samples_of, small_city
+samples = samples_of(small_city(), SMALL_ROUNDS)
+state, engine = start(samples, SMALL_ROUNDS), make_engine("local", samples, SMALL_ROUNDS, threads=1)
+for _ in range(2):  # models are mixed from the second on
+    engine.advance(state)
+print(sha256(state.models.interaction.tobytes() + state.models.linear.tobytes()).hexdigest())
+"""
+
+
+def test_a_run_in_plain_loops_gives_the_same_bits():
+    tests = Path(__file__).parents[1]
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", ENGINE], env={**os.environ, "PRIREC_SIMD": simd, "PYTHONPATH": str(tests)},
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for simd in ("0", "1")
+    ]  # fmt: skip
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("broken", ["raises", "wrong"])
+def test_plain_loops_take_over_where_vector_instructions_do_not_work(broken, monkeypatch):
+    def works():
+        if broken == "raises":
+            raise AttributeError("no such attribute in this Numba")
+        return False
+
+    monkeypatch.setattr(simd, "works", works)
+    assert vector_instructions.__wrapped__("prirec.model.simd") is None
+
+
+# Kernels written in primitives, and what they mean in NumPy
+
+
+def pull_of_entries(V, first, feature, value, start, stop, out, row, at):
+    numbers = first + feature[start:stop].astype(np.int64)
+    total, squares = np.zeros(8), np.zeros(8)
+    for d, x in zip(numbers.tolist(), value[start:stop].tolist(), strict=True):
+        term = V[d, at : at + 8] * x
+        total += term
+        squares += term * term
+    out[row, at : at + 8] = total
+    return added_up(squares)
+
+
+def square_of_rows(G, touched, many, at):
+    sums = np.zeros((2, 8))
+    for place, d in enumerate(touched[:many].tolist()):
+        row = G[d, at : at + 8]
+        sums[place % 2 if place < many // 2 * 2 else 0] += row * row
+    return added_up(sums[0] + sums[1])
+
+
+def added_up(numbers):
+    while len(numbers) > 1:
+        numbers = numbers[: len(numbers) // 2] + numbers[len(numbers) // 2 :]
+    return float(numbers[0])
+
+
+def entries_score(w, first, feature, value, start, stop):
+    total = 0.0
+    for e in range(start, stop):
+        total += float(w[first + feature[e]]) * float(value[e])
+    return total
+
+
+def add_entries(w, first, feature, value, start, stop, much):
+    for e in range(start, stop):
+        w[first + feature[e]] += much * float(value[e])
+
+
+def note_entries(feature, start, stop, first, noted, touched, many):
+    for e in range(start, stop):
+        d = first + feature[e]
+        touched[many] = d
+        many += 1 - int(noted[d])
+        noted[d] = 1
+    return many
+
+
+def note_present(x, feature, value):
+    many = 0
+    for d in range(x.size):
+        feature[many], value[many] = d, x[d]
+        many += int(x[d] != 0.0)
+    return many
+
+
+GIVEN: dict[str, tuple[Callable, Callable, Callable[[np.random.Generator, int], tuple]]] = {
+    "pull": (
+        public_half.pull_of_entries, pull_of_entries,
+        lambda rng, n: (real(rng, D, L), *some_entries(rng, n), real(rng, 4, L), 2, 8),
     ),
-    simd.collect_features: lambda rng, n: (
-        real(rng, D, L), *context(rng, n), 0.7, real(rng, 1, L), real(rng, D, L), 8
+    "square": (
+        local_step._square_of_rows, square_of_rows, lambda rng, n: (real(rng, D, L), touched(rng), n, 8)
     ),
-    simd.collect_entries: lambda rng, n: (
-        real(rng, D, L), *some_entries(rng, n), 0.7, real(rng, 1, L), 1.3, real(rng, D, L), 8
+    "score": (local_step.entries_score, entries_score, lambda rng, n: (real(rng, 23), *some_entries(rng, n))),
+    "add": (local_step.add_entries, add_entries, lambda rng, n: (real(rng, 23), *some_entries(rng, n), 0.7)),
+    "note": (
+        local_step.note_entries, note_entries,
+        lambda rng, n: (some_entries(rng, n)[1], 1, 1 + n, 3, noted(rng), touched(rng), 3),
     ),
-    simd.add_row: lambda rng, _: (real(rng, 1, L), real(rng, 1, L), 0.7, 8),
-    simd.square_of_rows: lambda rng, n: (real(rng, D, L), touched(rng), n, 8),
-    simd.take_rows: lambda rng, n: (real(rng, D, L), noted(rng), touched(rng), n, 0.7, real(rng, D * L), 8),
-    simd.add_rows_at: lambda rng, n: (words(rng, D, L), touched(rng), n, words(rng, D * L), 8),
-    simd.entries_score: lambda rng, n: (real(rng, 23), *some_entries(rng, n)),
-    simd.add_entries: lambda rng, n: (real(rng, 23), *some_entries(rng, n), 0.7),
-    simd.note_entries: lambda rng, n: (some_entries(rng, n)[1], 1, 1 + n, 3, noted(rng), touched(rng), 3),
-    simd.note_present: lambda rng, _: (half_absent(rng), np.zeros(10, dtype=np.int32), np.zeros(10)),
+    "present": (
+        local_step.note_present, note_present,
+        lambda rng, _: (half_absent(rng), np.zeros(10, dtype=np.int32), np.zeros(10)),
+    ),
 }  # fmt: skip
 
 
@@ -102,11 +253,11 @@ def outcome(of: Callable, given: tuple) -> tuple:
     return answer, [one.tolist() for one in copies if isinstance(one, np.ndarray)]
 
 
-@pytest.mark.parametrize("meaning", list(GIVEN), ids=lambda meaning: meaning.__name__)
-def test_compiled_lanes_are_what_python_says_of_them_to_the_last_bit(meaning):
-    fast = compiled(meaning)
+@pytest.mark.parametrize("name", list(GIVEN))
+def test_kernels_in_lanes_are_what_numpy_says_of_them_to_the_last_bit(name):
+    fast, meaning, give = GIVEN[name]
     for seed in range(18):
-        given = GIVEN[meaning](random(seed), seed % 6)
+        given = give(random(seed), seed % 6)
         assert outcome(fast, given) == outcome(meaning, given)
 
 
@@ -115,13 +266,13 @@ def test_compiled_lanes_are_what_python_says_of_them_to_the_last_bit(meaning):
 @pytest.mark.parametrize("dimension", [1, 5, 8, 11, 16, 19])
 def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
     """Of features that are all there; those that are 0 pull nowhere."""
-    rng, width = random(dimension + many), simd.whole_lanes(dimension)
+    rng, width = random(dimension + many), lanes.whole_lanes(dimension)
     V, x, plain = rng.normal(size=(many + 5, dimension)), rng.normal(size=many).astype(kind), np.zeros(dimension)
     own = one_by_one(np.ascontiguousarray(V.T), 3, x, plain)
     wide, squares = np.full((2, width), np.nan), 0.0
-    for at in range(0, width, simd.LANES):
+    for at in range(0, width, lanes.LANES):
         all_of_them = np.arange(many, dtype=np.int32)
-        squares += compiled(simd.pull_of_entries)(simd.in_lanes(V), 3, all_of_them, x, 0, many, wide, 1, at)
+        squares += public_half.pull_of_entries(lanes.in_lanes(V), 3, all_of_them, x, 0, many, wide, 1, at)
     assert wide[1, :dimension].tolist() == plain.tolist()
     assert not wide[1, dimension:].any()
     assert squares == pytest.approx(own, rel=1e-14)
@@ -129,13 +280,13 @@ def test_a_pull_in_lanes_is_the_pull_to_the_last_bit(dimension, many, kind):
 
 def test_rows_filled_up_to_lanes_are_emptied_again():
     V = random(3).normal(size=(4, 11))
-    assert simd.out_of_lanes(simd.in_lanes(V), 11).tolist() == V.T.ravel().tolist()
+    assert lanes.out_of_lanes(lanes.in_lanes(V), 11).tolist() == V.T.ravel().tolist()
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (7, 16), (3,), (0, 8)])
 @pytest.mark.parametrize("dtype", [np.float64, np.uint64])
 def test_lines_begin_where_memory_hands_them_over(shape, dtype):
-    made = simd.in_lines(*shape, dtype=dtype)
+    made = lanes.in_lines(*shape, dtype=dtype)
     assert (made.shape, made.dtype, made.any()) == (shape, dtype, False)
     assert made.flags.c_contiguous
     assert not made.size or made.ctypes.data % 64 == 0
@@ -195,15 +346,18 @@ LOCKED.flags.writeable = False
 )
 def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out, reason):
     with pytest.raises(TypingError, match=reason):
-        compiled(simd.add_times)(out, 0, x, 1.0)
+        simd.add_times(out, 0, x, 1.0)
     assert (out == 1).all()
 
 
-def test_numbers_of_features_are_no_reals_and_words_of_the_ring_no_numbers():
-    with pytest.raises(TypingError, match="int32"):
-        compiled(simd.entries_score)(np.ones(8), 0, np.ones(3), np.ones(3), 0, 3)
+def test_words_of_the_ring_are_no_reals():
     with pytest.raises(TypingError, match="uint64"):
-        compiled(simd.add_rows_at)(np.ones((4, 8)), np.zeros(4, dtype=np.int32), 1, np.ones(8, dtype=np.uint64), 0)
+        add_rows(np.ones((4, 8)), np.ones((4, 8), dtype=np.uint64))
+
+
+@kernel
+def add_rows(total, rows):
+    lanes.write(total, 0, 0, lanes.plus(lanes.read(total, 0, 0), lanes.read(rows, 0, 0)))
 
 
 KERNELS = {

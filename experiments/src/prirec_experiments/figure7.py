@@ -17,7 +17,7 @@ from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.engines.state import start
 from prirec.engines.train import make_engine
 from prirec.evaluate.plots import marker, series
-from prirec.model.simd import LANES, whole_lanes
+from prirec.model.lanes import LANES, whole_lanes
 from prirec.protocols import member
 from prirec.protocols.codec import decode_content, unseal
 from prirec.protocols.collector import Collector

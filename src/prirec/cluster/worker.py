@@ -8,7 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 
 from prirec import __version__
@@ -106,7 +105,7 @@ def made_with() -> dict[str, str]:
     return {
         "prirec": __version__,
         "numpy": np.__version__,
-        "numba": numba.__version__,
+        "numba": version("numba"),
         "h3": version("h3"),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "machine": platform.machine(),

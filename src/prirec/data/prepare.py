@@ -7,7 +7,6 @@ from itertools import compress
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from prirec.data.dataset import Columns, Dataset, People, Places, Visits, take
 from prirec.errors import DataError, UsageError
@@ -287,6 +286,8 @@ def _located(places: Places) -> np.ndarray:
 
 def _nearest(places: Places, located: np.ndarray, *, pool: int) -> IndexArray:
     """The nearest places to each located place and, as it is no use as a candidate, itself: one more than the pool."""
+    from scipy.spatial import cKDTree
+
     points = unit_vectors(np.asarray(places.location)[located])
     tree, width = cKDTree(points), min(pool + 1, len(located))
     near = np.empty((len(located), width), dtype=np.int32)

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.special import expit
 
 from prirec.data.dataset import Category, Column, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.errors import UsageError
@@ -183,6 +181,8 @@ def scatter(count: int, *, centres: RealArray, span_km: float, rng: np.random.Ge
 
 def nearest_centre(points: RealArray, centres: RealArray) -> IndexArray:
     """The district of each point: the one whose centre is nearest."""
+    from scipy.spatial import cKDTree
+
     return np.asarray(cKDTree(centres).query(points)[1], dtype=np.int32)
 
 
@@ -447,6 +447,8 @@ def district_tastes(*, districts: int, categories: int, rng: np.random.Generator
 
 def intercept_for(logits: RealArray, share: float) -> float:
     """Bisection: the intercept at which the mean click probability is that share."""
+    from scipy.special import expit
+
     sample = logits[:: max(1, len(logits) // _CALIBRATE_ON)]
     low, high = -100.0, 100.0
     for _ in range(60):
@@ -469,6 +471,8 @@ def make_city(plan: CityPlan, rng: np.random.Generator) -> Dataset:
 
 def city_and_truth(plan: CityPlan, rng: np.random.Generator) -> tuple[Dataset, RealArray]:
     """The city and the true click probability of each record, which nothing outside the tests may use."""
+    from scipy.special import expit
+
     centres = district_centres(plan.districts, span_km=plan.span_km, rng=rng)
     residents = settle(plan, centres=centres, rng=rng)
     venues = open_venues(plan, centres=centres, rng=rng)

@@ -11,7 +11,6 @@ from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
@@ -59,6 +58,8 @@ def unvisited(
 
 def _nearest(place: IndexArray, location: RealArray) -> dict[int, IndexArray]:
     """The closest places to each of these, itself among them, as far as they have coordinates."""
+    from scipy.spatial import cKDTree
+
     there = np.flatnonzero(located(location)).astype(np.int32)
     anchors = np.intersect1d(place, there)
     if not len(anchors):

@@ -16,11 +16,11 @@ from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of, shares_of_mean
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.block_steps import Everyone, Mixing, contribute_models, step_people
+from prirec.model.lanes import in_lines, out_of_lanes
 from prirec.model.latent import Latent, no_latent
 from prirec.model.local_step import contribution_of, rates_of, work
 from prirec.model.public_half import PlaceRows, place_rows, public
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
-from prirec.model.simd import in_lines, out_of_lanes
 from prirec.protocols.terms import Code, Codes, codes
 from prirec.sharing.fixed_point import outside
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray

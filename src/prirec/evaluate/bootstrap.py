@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
 
 from prirec.errors import UsageError
 from prirec.metrics import RankFigures, auc, auc_within_people, gauc, log_loss
@@ -185,6 +184,8 @@ def differences(first: Resampled, second: Resampled, *, level: float = 0.95) -> 
 
 def _ends(level: float, *, people: int) -> tuple[float, float]:
     """Φ(± t √(n / (n - 1))), t Student's quantile for n - 1 degrees of freedom."""
+    from scipy.special import ndtr, stdtrit
+
     freedom = max(people - 1, 1)
     far = float(ndtr(stdtrit(freedom, (1 - level) / 2) * math.sqrt((freedom + 1) / freedom)))
     return far, 1 - far

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.special import ndtr
 
 from prirec.config import Settings
 from prirec.data.dataset import Numbers, Visits
@@ -90,6 +88,8 @@ class Evidence:
     @property
     def power(self) -> float:
         """The chance that a column of all visits, as noisy as this one, is told."""
+        from scipy.special import ndtr
+
         expected = self.by_training / self.error if self.error > 0 else math.inf
         return float(ndtr(expected - FAR)) if self.by_training > 0 else 0.0
 
@@ -183,6 +183,8 @@ def _slope(x: RealArray, y: RealArray, columns: RealArray) -> tuple[float, float
 
 def _spanned(columns: RealArray) -> RealArray:
     """An orthonormal basis of the columns, some of which may coincide."""
+    from scipy.linalg import qr
+
     scaled = columns / np.maximum(np.abs(columns).max(axis=0), 1e-300)
     basis, triangle, _ = qr(scaled, mode="economic", pivoting=True)
     size = np.abs(np.diag(triangle))

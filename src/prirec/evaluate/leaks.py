@@ -5,7 +5,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from prirec.config import Settings
 from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
@@ -330,6 +329,8 @@ def _by_person(positive: Visits) -> IndexArray:
 
 def _pools(places: Places, pool: int) -> tuple[IndexArray, IndexArray]:
     """The places among which a nearby negative is drawn, as data/prepare.py has them, and the row of each place."""
+    from scipy.spatial import cKDTree
+
     known = np.flatnonzero(located(np.asarray(places.location)))
     points, row = unit_vectors(np.asarray(places.location)[known]), np.full(len(places), -1, dtype=np.int32)
     row[known] = np.arange(len(known), dtype=np.int32)

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
-from scipy.spatial import cKDTree
 
 from prirec.config import DIVERGES
 from prirec.errors import UsageError
@@ -136,6 +135,8 @@ def _apart(points: RealArray) -> RealArray:
 
 def _search(points: RealArray, *, reach: int, count: int, rng: Generator | None) -> IndexArray:
     """Positions (n, min(reach, count)) of the chosen neighbours among the points themselves."""
+    from scipy.spatial import cKDTree
+
     width = min(reach, count)
     chosen = np.empty((len(points), width), dtype=np.int32)
     if width == 0:

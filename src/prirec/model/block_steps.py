@@ -6,10 +6,10 @@ Everything that is summed is summed in the ring, so blocks can be taken in any o
 from typing import NamedTuple
 
 from prirec.model.equations import shrink
+from prirec.model.lanes import LANES, number, plus, prefetch_entry, prefetch_row, read, read_flat, write
 from prirec.model.latent import FactorRows
 from prirec.model.local_step import Contribution, DeviceRecords, Rates, Touched, Work, local_step
 from prirec.model.public_half import Public
-from prirec.model.simd import LANES, add_rows_at, call_entry, call_row
 from prirec.sharing.fixed_point import add_encoded, encode_into, shorten
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 from prirec.util.jit import inlined, lean_kernel
@@ -71,8 +71,11 @@ def add_touched(found: Touched, code: Encoder, encoded: RingArray, total: RingAr
     if not ready(values, code):
         return False
     fine = encode_into(values, code.scale, code.bound, encoded[: values.size])
-    for at in range(0, total.shape[1], LANES):
-        add_rows_at(total, feature, many[0], encoded, at)
+    L = total.shape[1]
+    for at in range(0, L, LANES):
+        for row in range(many[0]):
+            d = number(feature, row)
+            write(total, d, at, plus(read(total, d, at), read_flat(encoded, row * L + at)))
     return fine
 
 
@@ -121,15 +124,15 @@ def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int
     """What persons i + 1 and i + 2 will need: first where a place's features stand, then the features themselves."""
     place, offsets = everyone.place, everyone.offsets
     if i + 2 < stop:
-        call_row(W, i + 2)
+        prefetch_row(W, i + 2)
         for e in range(offsets[i + 2], offsets[i + 3]):
-            call_entry(shared.offsets, place[e])
-            call_row(shared.pulls, place[e])
-            call_entry(shared.squares, place[e])
-            call_row(shared.factors, place[e])
+            prefetch_entry(shared.offsets, place[e])
+            prefetch_row(shared.pulls, place[e])
+            prefetch_entry(shared.squares, place[e])
+            prefetch_row(shared.factors, place[e])
         for e in range(offsets[i + 1], offsets[i + 2]):
-            call_entry(shared.feature, shared.offsets[place[e]])
-            call_entry(shared.value, shared.offsets[place[e]])
+            prefetch_entry(shared.feature, shared.offsets[place[e]])
+            prefetch_entry(shared.value, shared.offsets[place[e]])
 
 
 @lean_kernel

@@ -6,7 +6,7 @@ x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/
 
 from math import exp, inf, log, log1p, nan, sqrt
 
-from prirec.model.simd import four_sums
+from prirec.model.lanes import dot
 from prirec.types import FeatureArray, RealArray, ValueArray
 from prirec.util.jit import inlined
 
@@ -140,15 +140,6 @@ def interaction_gradient(
     for k in range(T.shape[0]):
         for d in range(x.size):
             out[k, d] = interaction_gradient_of(T[k, d], x[d], pull[k], r, lambda_v)
-
-
-@inlined
-def dot(w: RealArray, first: int, x: ValueArray) -> float:
-    """The sum of w[first + d] x[d], in four interleaved sums: a single one would wait for itself at every step."""
-    s0, s1, s2, s3 = four_sums(w, first, x)
-    for d in range(x.size // 4 * 4, x.size):
-        s0 += w[first + d] * x[d]
-    return (s0 + s1) + (s2 + s3)
 
 
 @inlined

@@ -9,7 +9,26 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.config import Settings
-from prirec.model.equations import add_loss, dot, odds, residual_at, shrinkage
+from prirec.model.equations import add_loss, odds, residual_at, shrinkage
+from prirec.model.lanes import (
+    LANES,
+    Eight,
+    add_times,
+    dot,
+    in_lines,
+    minus,
+    number,
+    out_of_lanes,
+    plus,
+    put,
+    read,
+    spread,
+    sum_of,
+    times,
+    whole_lanes,
+    write,
+    write_flat,
+)
 from prirec.model.latent import (
     FactorRows,
     LatentRates,
@@ -20,26 +39,8 @@ from prirec.model.latent import (
     latent_step,
     weigh,
 )
-from prirec.model.public_half import Public
-from prirec.model.simd import (
-    LANES,
-    add_entries,
-    add_row,
-    add_times,
-    collect_entries,
-    collect_features,
-    entries_score,
-    in_lines,
-    note_entries,
-    note_present,
-    out_of_lanes,
-    pairs_lanes,
-    pull_of_entries,
-    square_of_rows,
-    take_rows,
-    whole_lanes,
-)
-from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
+from prirec.model.public_half import Public, pull_of_entries
+from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray, ValueArray
 from prirec.util.jit import inlined
 
 
@@ -110,12 +111,77 @@ def clip(contribution: Contribution, room: Work, records: int, weight: float, lo
     _, (feature, gradient, many), factors = contribution
     share, square, L = 1.0 / max(records, 1), 0.0, room.gradient.shape[1]
     for at in range(0, L, LANES):
-        square += square_of_rows(room.gradient, feature, many[0], at)
+        square += _square_of_rows(room.gradient, feature, many[0], at)
     factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
+    scale = spread(share * factor)
     for at in range(0, L, LANES):
-        take_rows(room.gradient, room.noted, feature, many[0], share * factor, gradient, at)
+        for row in range(many[0]):
+            d = number(feature, row)
+            write_flat(gradient, row * L + at, times(scale, read(room.gradient, d, at)))
+            write(room.gradient, d, at, spread(0.0))  # both as they were before the step
+            put(room.noted, d, 0)
     if factor != 1.0:
         weigh(factors, factor)
+
+
+@inlined
+def _square_of_rows(G: RealArray, touched: IndexArray, many: int, at: int) -> float:
+    """The sum of the squares of the first `many` rows touched, in sixteen interleaved sums."""
+    even = odd = spread(0.0)
+    for pair in range(many >> 1):
+        a, b = read(G, number(touched, 2 * pair), at), read(G, number(touched, 2 * pair + 1), at)
+        even, odd = plus(even, times(a, a)), plus(odd, times(b, b))
+    if many & 1:
+        last = read(G, touched[many - 1], at)
+        even = plus(even, times(last, last))
+    return sum_of(plus(even, odd))
+
+
+# Features of which most are 0, as entries: which feature, and its value
+
+
+@inlined
+def entries_score(w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int) -> float:
+    """The sum of w[first + d] x_d over entries start to stop."""
+    total = 0.0
+    for e in range(start, stop):
+        total += number(w, first + number(feature, e)) * number(value, e)
+    return total
+
+
+@inlined
+def add_entries(
+    w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int, much: float
+) -> None:
+    """w[first + d] += much x_d, for entries start to stop."""
+    for e in range(start, stop):
+        d = first + number(feature, e)
+        put(w, d, number(w, d) + much * number(value, e))
+
+
+@inlined
+def note_entries(
+    feature: IndexArray, start: int, stop: int, first: int, noted: IndexArray, touched: IndexArray, many: int
+) -> int:
+    """Adds first + d to the `many` numbers in `touched`, unless it is noted that they are there; returns how many there
+    are then. Without a branch, which would have to be guessed; `touched` needs room for one more than it holds."""
+    for e in range(start, stop):
+        d = first + number(feature, e)
+        put(touched, many, d)
+        many += 1 - number(noted, d)
+        put(noted, d, 1)
+    return many
+
+
+@inlined
+def note_present(x: FeatureArray, feature: IndexArray, value: RealArray) -> int:
+    """The features that are not 0 as entries; returns how many there are. Room for one more is needed."""
+    many = 0
+    for d in range(x.size):
+        put(feature, many, d)
+        put(value, many, number(x, d))
+        many += number(x, d) != 0.0
+    return many
 
 
 # The local step: one person, own records, V fixed. One function that every engine calls, present and future.
@@ -188,8 +254,16 @@ def _linear(w: RealArray, shared: Public, x: FeatureArray, j: int, m: int) -> fl
 def _pairs(shared: Public, x: FeatureArray, j: int, own_square: float, room: Work) -> float:
     """Eq. (1), feature interaction model; fills room.pull."""
     V, total = shared.lanes, -(own_square + shared.squares[j])
+    first = V.shape[0] - x.size
     for at in range(0, V.shape[1], LANES):
-        total += pairs_lanes(V, V.shape[0] - x.size, x, room.base, shared.pulls, j, room.pull, at)
+        added = squares = spread(0.0)
+        for d in range(x.size):
+            term = times(read(V, first + d, at), spread(number(x, d)))
+            added = plus(added, term)
+            squares = plus(squares, times(term, term))
+        pull = plus(plus(read(room.base, 0, at), read(shared.pulls, j, at)), added)
+        write(room.pull, 0, at, pull)
+        total += sum_of(minus(times(pull, pull), squares))
     return float(0.5 * total)
 
 
@@ -208,12 +282,24 @@ def _collect(
 ) -> int:
     """Eq. (4) without lambda_v, and without the person's features; returns how many rows are touched now."""
     V, feature, value = shared.lanes, shared.feature, shared.value
-    start, stop = shared.offsets[j], shared.offsets[j + 1]
+    start, stop, first = shared.offsets[j], shared.offsets[j + 1], V.shape[0] - x.size
     for at in range(0, V.shape[1], LANES):
-        collect_entries(V, m, feature, value, start, stop, r, room.pull, 1.0, room.gradient, at)
-        collect_features(V, V.shape[0] - x.size, x, r, room.pull, room.gradient, at)
-        add_row(room.sums, room.pull, r, at)
+        pull = read(room.pull, 0, at)
+        for e in range(start, stop):
+            own = number(value, e)
+            _add_gradient(V, m + number(feature, e), r * own, pull, own, room.gradient, at)
+        for d in range(x.size):
+            own = number(x, d)
+            _add_gradient(V, first + d, r * own, pull, own, room.gradient, at)
+        write(room.sums, 0, at, plus(read(room.sums, 0, at), times(spread(r), pull)))
     return note_entries(feature, start, stop, m, room.noted, touched, many)
+
+
+@inlined
+def _add_gradient(V: RealArray, d: int, much: float, pull: Eight, own: float, G: RealArray, at: int) -> None:
+    """Eq. (4) without lambda_v, one feature, eight components: G[d] += much (pull - V[d] own)."""
+    more = times(spread(much), minus(pull, times(read(V, d, at), spread(own))))
+    write(G, d, at, plus(read(G, d, at), more))
 
 
 @inlined
@@ -260,8 +346,11 @@ def local_step(
         moved += pace
         collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
         latent_step(u, P, j, r, rates.latent)
-    for at in range(0, V.shape[1], LANES):
-        collect_entries(V, 0, room.feature, room.value, 0, present, 1.0, room.sums, residuals, room.gradient, at)
+    for at in range(0, V.shape[1], LANES):  # the person's features: all records at once
+        sums = read(room.sums, 0, at)
+        for e in range(present):
+            x_d = number(room.value, e)
+            _add_gradient(V, number(room.feature, e), x_d, sums, residuals * x_d, room.gradient, at)
     contribution.interaction.many[0] = many
     _settle(w, room, present, moved, keep)
     clip(contribution, room, order.size, rates.latent.weight, rates.clip)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prirec.model.equations import pair_score
-from prirec.model.simd import LANES, in_lanes, in_lines, pull_of_entries
-from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+from prirec.model.lanes import LANES, in_lanes, in_lines, number, plus, read, spread, sum_of, times, write
+from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray, ValueArray
 from prirec.util.jit import inlined, lean_kernel
 
 Task = Callable[[int, int], None]  # for rows from the first number to before the second
@@ -74,6 +74,22 @@ def _place_parts(
         for at in range(0, V.shape[1], LANES):
             square += pull_of_entries(V, first, feature, value, offsets[j], offsets[j + 1], pulls, j, at)
         squares[j] = square
+
+
+@inlined
+def pull_of_entries(
+    V: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int, out: RealArray,
+    row: int, at: int,
+) -> float:  # fmt: skip
+    """The pull of entries start to stop, whose features stand in V from row `first` on, into out[row]: the eight
+    components from `at` on, each in the order of `add_pull`. Returns the sum of the squares of what each entry adds."""
+    total = squares = spread(0.0)
+    for e in range(start, stop):
+        term = times(read(V, first + number(feature, e), at), spread(number(value, e)))
+        total = plus(total, term)
+        squares = plus(squares, times(term, term))
+    write(out, row, at, total)
+    return sum_of(squares)
 
 
 # Eq. (1) over the features that are not 0. Most words are absent from most places, and adding 0 changes no sum, so

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from prirec.graph.neighbours import NeighbourSets, draw_neighbours
 from prirec.model.block_steps import Encoder, Everyone
 from prirec.model.equations import interaction_gradient_of, linear_gradient, loss, residual
+from prirec.model.lanes import LINE, prefetch_entry, prefetch_row
 from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of
-from prirec.model.simd import LINE, call_entry, call_row
 from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, encoded, rounded
 from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray
 from prirec.util.jit import inlined, lean_kernel
@@ -184,21 +184,21 @@ def call_ahead(
     """Calls up what samples to come will need, in three steps, as each array says where to look in the next: a shuffled
     pass takes two thirds of the time. The neighbours' own rows are left out, as bandwidth is their limit."""
     last, later, soon = coming[_AHEAD], coming[_AHEAD // 2], coming[_AHEAD // 4]
-    call_entry(person, last)
-    call_entry(everyone.place, last)
-    call_entry(everyone.label, last)
-    call_row(everyone.context, last)
+    prefetch_entry(person, last)
+    prefetch_entry(everyone.place, last)
+    prefetch_entry(everyone.label, last)
+    prefetch_row(everyone.context, last)
     i, j = person[later], everyone.place[later]
-    call_row(W, i)
-    call_row(ring, i)
-    call_row(everyone.people, i)
-    call_entry(circle.offsets, i)
-    call_entry(place_rows.offsets, j)
+    prefetch_row(W, i)
+    prefetch_row(ring, i)
+    prefetch_row(everyone.people, i)
+    prefetch_entry(circle.offsets, i)
+    prefetch_entry(place_rows.offsets, j)
     start, first = circle.offsets[person[soon]], place_rows.offsets[everyone.place[soon]]
-    call_entry(circle.people, start)
-    call_entry(circle.people, start + 16)  # N = 30 of them take two lines
-    call_entry(place_rows.feature, first)
-    call_entry(place_rows.value, first)
+    prefetch_entry(circle.people, start)
+    prefetch_entry(circle.people, start + 16)  # N = 30 of them take two lines
+    prefetch_entry(place_rows.feature, first)
+    prefetch_entry(place_rows.value, first)
 
 
 @lean_kernel

@@ -25,7 +25,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
 
 from prirec.errors import UsageError
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
@@ -151,6 +150,8 @@ def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
 
 def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
     """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio."""
+    from scipy.special import erfcx, log_ndtr, ndtr
+
     if grains == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
     mu = math.sqrt(max(grains, _FEWEST) / GRAINS)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts, Popularity, Scale
@@ -27,6 +26,8 @@ def nearby_means(
     A k above a quarter of the located places has no column: the mean of nearly all others is the total less the place's
     own sum, and would give back the very noise that it should average out.
     """
+    from scipy.spatial import cKDTree
+
     known = np.flatnonzero(located(location)) if location is not None else np.empty(0, dtype=np.int64)
     sizes = [k for k in sorted(neighbourhoods) if k * _SHARE <= len(known)]
     means = np.full((len(values), len(sizes)), values.mean() if len(values) else 0.0)
@@ -40,7 +41,7 @@ def nearby_means(
     return means
 
 
-def _others(tree: cKDTree, rows: np.ndarray, count: int) -> np.ndarray:
+def _others(tree: Any, rows: np.ndarray, count: int) -> np.ndarray:
     """(r, count): the nearest to each row but itself; with many places in one spot it may not be among its nearest."""
     found = np.asarray(tree.query(tree.data[rows], k=count + 1)[1])
     itself = found == rows[:, None]

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from prirec.errors import UsageError
 from prirec.privacy.norm import Norm, clipped
@@ -197,6 +196,8 @@ def foreseen(
     """What could be read if so many people had as many positives as negatives, and a calibrated model this AUC.
 
     Nothing of anyone's is in it, so it may be looked at, and refused, before anything is spent."""
+    from scipy.special import ndtr, ndtri
+
     if not 0.5 < auc < 1:
         raise UsageError("the AUC to be foreseen is above 0.5 and below 1")
     m = float(ndtri(auc)) ** 2

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from importlib.metadata import version
 from io import BytesIO
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -99,7 +99,7 @@ def made_with() -> dict[str, str]:
         "prirec": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "numba": numba.__version__,
+        "numba": version("numba"),
         "machine": platform.machine(),
     }
 

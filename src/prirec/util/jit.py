@@ -1,48 +1,218 @@
-"""How a kernel is compiled: cached on disk, without the interpreter lock, and never with fastmath.
+"""Kernels: functions that Numba compiles at their first call, without the interpreter lock and never with fastmath.
 
-fastmath would let the compiler reorder sums, and two engines would no longer agree bit for bit.
+fastmath would let the compiler reorder sums, and two engines would no longer agree bit for bit. Importing a module of
+kernels does not import Numba, which takes longer than most commands that need no kernel. What has been compiled is
+kept on disk, see `cache_folder`.
 """
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, update_wrapper
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core.cpu import CPUTargetOptions
-
-# no counting of references; with a Numba that does not know the option all is right, and slower
-UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 Function = TypeVar("Function", bound=Callable[..., Any])
+PACKAGE = Path(__file__).parents[1]
+SIMD = "PRIREC_SIMD"  # environment variable: 0 selects the plain loops
+_CACHED = {"cache": True, "nogil": True}
+_LEAN = {**_CACHED, "lean": True}
+_INLINED = {**_LEAN, "forceinline": True}
 
 
 def kernel(function: Function) -> Function:
-    """Compiles a function whose annotations say what it takes; they are for readers and for mypy only."""
-    return cast(Function, _compile(function))
+    """Compiles a function for whatever it is called with; its annotations are for readers and for mypy only."""
+    return cast(Function, Kernel(function, _CACHED))
 
 
 def lean_kernel(function: Function) -> Function:
-    """A kernel that asks for no memory. What it is given outlives it, so nobody has to count who uses which array: the
-    counting took a quarter of a round, and threads waited for each other's counts. It returns numbers, never an array,
-    and calls only what is inlined or has signatures: whoever counts would lose count."""
-    return cast(Function, _compile(function, **UNCOUNTED))
+    """A kernel that allocates no memory. What it is given outlives it, so no references need to be counted: counting
+    took a quarter of a round, and threads waited for each other's counts. It returns numbers, never an array, and calls
+    only what is inlined or has signatures: a callee that does count would lose count."""
+    return cast(Function, Kernel(function, _LEAN))
 
 
 def inlined(function: Function) -> Function:
     """A lean kernel that becomes part of whatever calls it: a call would hand over each array of each tuple."""
-    return cast(Function, _compile(function, forceinline=True, **UNCOUNTED))
+    return cast(Function, Kernel(function, _INLINED))
 
 
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:
-    """A kernel for these signatures only. Give them to whatever Python calls with a 64-bit word: left to itself, numba
+    """A kernel for these signatures only. Needed by whatever Python calls with a 64-bit word: left to itself, Numba
     reads an int as int64 and then refuses the half of all words from 2^63 on."""
 
-    def compile_it(function: Function) -> Function:
-        return cast(Function, _compile(function, list(signatures)))
+    def decorate(function: Function) -> Function:
+        return cast(Function, Kernel(function, _CACHED, signatures=signatures))
 
-    return compile_it
+    return decorate
 
 
-def _compile(function: Callable[..., Any], signatures: list[str] | None = None, **options: Any) -> object:
+def primitive(instructions: str) -> Callable[[Function], Function]:
+    """An inlined kernel in plain loops, for which kernels get the function of the same name in the module
+    `instructions` instead, where that works: see `vector_instructions`."""
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, Kernel(function, _INLINED, instructions=instructions))
+
+    return decorate
+
+
+class Kernel:
+    """A function that is compiled when it is first called, or when a kernel that calls it is compiled."""
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], *, signatures: tuple[str, ...] = (),
+        instructions: str = "",
+    ) -> None:  # fmt: skip
+        update_wrapper(self, function)
+        self._function, self._options, self._signatures = function, options, signatures
+        self._instructions, self._dispatcher = instructions, None
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's object, which has compiled nothing yet unless there are signatures."""
+        # No lock: Numba holds one of its own while it compiles and comes here for each callee, so that two threads
+        # could wait for each other for ever. At worst both make a dispatcher, and the second one stays.
+        if self._dispatcher is None:
+            self._dispatcher = self._made()
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks of a global that it does not know, here a kernel which is called by another one."""
+        return self.dispatcher._numba_type_
+
+    def __getattr__(self, name: str) -> Any:
+        """`py_func`, `signatures`, `inspect_asm` and so on are the dispatcher's."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def _made(self) -> Any:
+        instructions = vector_instructions(self._instructions) if self._instructions else None
+        if instructions is not None:
+            return getattr(instructions, self._function.__name__).dispatcher
+        dispatcher = _dispatcher(self._function, self._options)
+        if self._signatures and hasattr(dispatcher, "compile"):  # not where NUMBA_DISABLE_JIT is set
+            for signature in self._signatures:
+                dispatcher.compile(signature)
+            dispatcher.disable_compile()
+        return dispatcher
+
+
+@cache
+def vector_instructions(module: str) -> Any:
+    """This module, or None where its functions are not to be used: if the environment variable PRIREC_SIMD is 0, or if
+    this version of Numba does not compile them to what the plain loops give. They use parts of Numba that a new version
+    may change; then everything is right, and slower."""
+    import numba
+
+    config: Any = numba.config
+    if os.environ.get(SIMD) == "0" or config.DISABLE_JIT:
+        return None
     try:
-        return njit(signatures, cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # nowhere to keep a cache: a read-only installation without a home
-        return njit(signatures, nogil=True, **options)(function)
+        found = import_module(module)
+        return found if found.works() else None
+    except Exception:  # whatever it is that a compiler under change raises
+        return None
+
+
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from numba import njit
+    from numba.core.cpu import CPUTargetOptions
+
+    known = {name: value for name, value in options.items() if name != "lean"}
+    # no counting of references; with a Numba that does not know the option all is right, and slower
+    if options.get("lean") and hasattr(CPUTargetOptions, "_nrt"):
+        known["_nrt"] = False
+    with _caching_in(cache_folder(Path(function.__code__.co_filename).parent)):
+        try:
+            return njit(**known)(function)
+        except RuntimeError:  # no file that Numba could keep beside the source, as in an interactive session
+            return njit(**{**known, "cache": False})(function)
+
+
+# Where compiled kernels are kept
+
+
+@cache
+def cache_folder(sources: Path = PACKAGE) -> Path | None:
+    """Where compiled kernels of these sources are kept: the first of these that can be written to, or None, and then
+    kernels are compiled at every start. NUMBA_CACHE_DIR, if that is set; `__pycache__` of the package; the user's cache
+    folder, such as `~/.cache/prirec`.
+
+    In it, each state of the sources has a folder of its own: Numba would notice that a kernel has changed, but not that
+    a kernel which it calls has changed. Folders of other states beside the package are deleted."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    beside = PACKAGE / "__pycache__"
+    state = f"kernels-{_hash_of(PACKAGE.rglob('*.py'))}"
+    parts = ["plain" if os.environ.get(SIMD) == "0" else "simd"]
+    if not sources.is_relative_to(PACKAGE):  # experiments and tests, whose kernels also call the package's
+        parts.append(_hash_of(sources.glob("*.py")))
+    for folder in [Path(given).absolute()] if given else [beside, _user_cache()]:
+        if not folder.is_absolute():  # a home that nobody knows is "~": nothing is written beside the working folder
+            continue
+        with suppress(OSError):
+            kept = folder.joinpath(state, *parts)
+            kept.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=kept).close()  # a folder may exist and still be read-only
+            if folder == beside:
+                _delete_others(folder, state)
+            return kept
+    return None
+
+
+def _user_cache() -> Path:
+    """Where programs keep what they can make again, by the customs of each system."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  (Path.home raises where there is none)
+    if sys.platform == "win32":
+        caches = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        caches = home / "Library" / "Caches"
+    else:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return caches / "prirec"
+
+
+def _hash_of(files: Iterable[Path]) -> str:
+    """Of those files that have kernels."""
+    digest = blake2b(digest_size=8)
+    for path in sorted(files):
+        source = path.read_bytes()
+        if b"util.jit import" in source or path == Path(__file__):
+            digest.update(b"%d %s" % (len(source), source))
+    return digest.hexdigest()
+
+
+def _delete_others(folder: Path, state: str) -> None:
+    """A process that still runs the older sources makes its folder again when it saves the next kernel."""
+    for other in folder.glob("kernels-*"):
+        if other.name != state:
+            rmtree(other, ignore_errors=True)
+
+
+_setting = Lock()
+
+
+@contextmanager
+def _caching_in(folder: Path | None) -> Iterator[None]:
+    """Numba looks at its setting when a dispatcher is made. Other libraries in this process keep theirs."""
+    import numba
+
+    config: Any = numba.config
+    with _setting:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = "" if folder is None else str(folder)
+        try:
+            yield
+        finally:
+            config.CACHE_DIR = before
