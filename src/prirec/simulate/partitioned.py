@@ -26,15 +26,17 @@ from prirec.data.dataset import Places
 from prirec.data.folder import read_public
 from prirec.data.partitioned import read_partition, read_parts
 from prirec.data.prepare import (
-    Made,
     Prepared,
     Recipe,
+    TrainTest,
     distinct_visitors,
     drop_unused_people,
-    each,
-    left_out,
+    filter_note,
+    left_out_note,
     only_places,
     refuse_empty,
+    refuse_nothing_left,
+    train_and_test,
     with_places,
 )
 from prirec.data.schema import Schema
@@ -42,7 +44,7 @@ from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.newcomers import Inhabitants, inhabitants, starts_from
 from prirec.engines.shards import Crew, Shard, Share, Whole, split_cohorts
 from prirec.engines.state import IterationReport
-from prirec.errors import DataError, PolicyError, StateError, UsageError
+from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
 from prirec.features.popularity import Among, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
@@ -131,7 +133,7 @@ class Apart:
     # Prepare and count
 
     def prepare(self) -> Amounts:
-        self.made: Made = each(self.dataset, self.recipe, partial(run_key, self.settings.seed))
+        self.made: TrainTest = train_and_test(self.dataset, self.recipe, partial(run_key, self.settings.seed))
         made = self.made
         people, records = len(self.dataset.people), len(self.dataset.visits)
         return Amounts(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
@@ -255,8 +257,7 @@ class Preparing:
         self._filter()
         amounts: Amounts = self._tell("prepare")
         refuse_empty(range(amounts.train), range(amounts.test))
-        if amounts.left_out:
-            self.notes.append(left_out(amounts.left_out, amounts.negatives))
+        self.notes += left_out_note(amounts.left_out, amounts.negatives)
         released = self._count(amounts.people)
         encoding: Encoding = self.crew.one(0, "plan")
         features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
@@ -279,8 +280,7 @@ class Preparing:
 
     def _filter(self) -> None:
         before: Amounts = self.crew.summed("amounts")
-        if not before.records:
-            raise DataError("the data set has no records")
+        refuse_nothing_left(before.records, before.records, self.recipe)
         if self.recipe.filter == "none":
             return
         if self.recipe.filter == "visitors":
@@ -291,15 +291,9 @@ class Preparing:
         self._each("settle", kept)
         many, self.places = len(self.places), only_places(self.places, kept)
         after: Amounts = self.crew.summed("amounts")
-        if not after.records:
-            raise DataError(
-                f"no record is left after the filter '{self.recipe.filter}' with at_least = {self.recipe.at_least}; "
-                "lower it"
-            )
-        self.notes.append(
-            f"the filter kept {after.people:,} of {before.people:,} people, {len(self.places):,} of {many:,} places "
-            f"and {after.records:,} of {before.records:,} records"
-        )
+        refuse_nothing_left(before.records, after.records, self.recipe)
+        counts = (before.people, many, before.records), (after.people, len(self.places), after.records)
+        self.notes.append(filter_note(*counts))
 
     def _often(self, how: Recipe) -> BoolArray:
         """Places that are left when nobody and nothing has fewer records."""

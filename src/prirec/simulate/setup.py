@@ -6,7 +6,7 @@ from functools import partial
 
 from prirec.config import Data, Settings
 from prirec.data.dataset import Dataset
-from prirec.data.prepare import Prepared, Recipe, prepare, prepare_each, split
+from prirec.data.prepare import Prepared, Recipe, Stream, prepare, split
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Keeping, Trained, train
 from prirec.features.encoding import Encoding, plan
@@ -68,9 +68,8 @@ def set_up(
 
 def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
     how = recipe(settings.data, labelled=dataset.labelled)
-    if dataset.apart:
-        return prepare_each(dataset, how, partial(run_key, settings.seed))
-    return prepare(dataset, how, generator(settings.seed, "data"))
+    seed = settings.seed
+    return prepare(dataset, how, partial(run_key, seed) if dataset.apart else generator(seed, "data"))
 
 
 def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
@@ -78,7 +77,7 @@ def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> S
     choosing settings. Split as the settings split, and popularity is counted without that part: a model that knows
     places by name would read a held-out label off a count that has it in."""
     how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
-    known = split(prepared.train, replace(how, train_share=1 - share), generator(settings.seed, "validation"))
+    known = split(prepared.train, replace(how, train_share=1 - share), Stream(generator(settings.seed, "validation")))
     aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
     return made_ready(aside, dataset, settings)
 
