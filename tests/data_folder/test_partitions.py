@@ -65,8 +65,8 @@ def test_reading_all_parts_gives_the_data_set_back(made, kind, tmp_path):
     partition_folder(tmp_path / "city", tmp_path / "parts", parts=5)
     whole, back = read_folder(tmp_path / "city").dataset, read_folder(tmp_path / "parts").dataset
     assert_same(back, whole)
-    assert back.apart
-    assert not whole.apart
+    assert back.partitioned
+    assert not whole.partitioned
 
 
 def test_visits_alone_without_any_other_table_are_partitioned_too(tmp_path):
@@ -92,7 +92,7 @@ def test_everyone_is_in_one_part_with_all_of_their_records_and_parts_are_even(tm
     assert np.median(spread) < 0.5 * np.ptp(city.people.location, axis=0).prod()  # regions
 
 
-# Prepared apart as together
+# Parts are prepared as the whole is
 
 RECIPES = {
     "by record": Recipe(),
@@ -137,7 +137,7 @@ def test_thinning_is_each_persons_own(tmp_path):
 @pytest.mark.statistical  # false alarm 1e-9 (six standard deviations of a binomial); must notice a share off by 0.02
 def test_a_record_is_for_training_with_the_stated_chance():
     city = make_city(CityPlan(people=5000, places=300, records=100_000), np.random.default_rng(0))
-    made = train_and_test(replace(city, apart=True), Recipe(train_share=0.8), partial(run_key, 3))
+    made = train_and_test(replace(city, partitioned=True), Recipe(train_share=0.8), partial(run_key, 3))
     deviation = 6 * np.sqrt(0.8 * 0.2 / 100_000)
     share = len(made.train) / 100_000
     assert abs(share - 0.8) < deviation < 0.02
@@ -146,7 +146,7 @@ def test_a_record_is_for_training_with_the_stated_chance():
 def test_training_negatives_avoid_what_is_trained_on_and_know_nothing_of_the_test():
     city = unlabelled(small_city(people=60, places=30, records=900))
     recipe, key = Recipe(), partial(run_key, 1)
-    made = train_and_test(replace(city, apart=True), recipe, key)
+    made = train_and_test(replace(city, partitioned=True), recipe, key)
     known = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y > 0}
     drawn = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y < 0}
     tested = {(p, j) for p, j, y in zip(made.test.person, made.test.place, made.test.label, strict=True) if y > 0}

@@ -229,7 +229,7 @@ def number_cells(key: str, values: RealArray) -> "pl.Series":
     return numbers.cast(pl.Int64) if whole and known.size else numbers
 
 
-def misleads(column: Category, *, text: bool) -> bool:
+def would_be_misread(column: Category, *, text: bool) -> bool:
     """Whether a reader would take these cells for something else than a category."""
     import polars as pl
 

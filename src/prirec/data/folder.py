@@ -250,10 +250,10 @@ def refuse_swapped(dataset: Dataset, *, users: Path, pois: Path) -> None:
     visits = dataset.visits
     some = slice(None, None, max(1, len(visits) // _LOOKED_AT))
     person, place = visits.person[some], visits.place[some]
-    refuse_far(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
+    refuse_far_homes(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
 
 
-def refuse_far(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
+def refuse_far_homes(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
     """The same for some records: who, living where, went where."""
     known = ~(np.isnan(home).any(axis=1) | np.isnan(spot).any(axis=1))
     if len(np.unique(person[known])) >= FEWEST and _look_swapped(home[known], spot[known]):
@@ -316,7 +316,7 @@ def read_public(path: Path) -> Public:
         raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
     table, schema = read_table("pois", file), read_schema(path)
     check_names(table, schema)
-    listed = _in_table(table, "poi", schema=schema)
+    listed = _from_table(table, "poi", schema=schema)
     notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
     return Public(_places(listed), schema, tuple(notes))
 
@@ -391,10 +391,10 @@ def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
 def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
     if table is None:
         return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
-    return _in_table(table, seen.name, schema=schema)
+    return _from_table(table, seen.name, schema=schema)
 
 
-def _in_table(table: Table, column: str, *, schema: Schema) -> _Listed:
+def _from_table(table: Table, column: str, *, schema: Schema) -> _Listed:
     ids = listed_ids(table, column)
     return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from prirec.data.columns import NO_WORDS, SEPARATOR, read_numbers
-from prirec.data.folder import refuse_far, seen_ids
+from prirec.data.folder import refuse_far_homes, seen_ids
 from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition
 from prirec.data.schema import FILE, RESERVED, Kind, Schema, read_schema, schema_text
 from prirec.data.tables import (
@@ -224,7 +224,7 @@ def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFr
     people = people.join(near, on="poi", how="left", maintain_order="left")
     if "users" in tables and "pois" in tables:
         everyone, files = np.arange(people.height, dtype=np.int32), (tables["users"].file, tables["pois"].file)
-        refuse_far(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
+        refuse_far_homes(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
     return people.with_columns(pl.col("records").fill_null(0))
 
 

@@ -83,7 +83,9 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
         "pois": memory_table("pois", _parquet(path / PLACES)),
     }
     loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
-    return Parts(replace(loaded, dataset=replace(loaded.dataset, apart=True)), users[ROW].to_numpy().astype("int64"))
+    return Parts(
+        replace(loaded, dataset=replace(loaded.dataset, partitioned=True)), users[ROW].to_numpy().astype("int64")
+    )
 
 
 def _read(path: Path, name: str, which: Sequence[int]) -> "pl.DataFrame":

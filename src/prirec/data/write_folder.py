@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prirec.data.columns import cells_of, misleads, number_cells
+from prirec.data.columns import cells_of, number_cells, would_be_misread
 from prirec.data.dataset import Category, Columns, Dataset
 from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.schema import FILE, RESERVED, Kind, schema_text
@@ -152,6 +152,8 @@ def _kinds(dataset: Dataset) -> Mapping[str, Kind]:
     found: dict[str, Kind] = {}
     for key, column in _named(dataset).items():
         known = dataset.declared.get(key)
-        if isinstance(column, Category) and misleads(column, text=known is not None and known.words is not None):
+        if isinstance(column, Category) and would_be_misread(
+            column, text=known is not None and known.words is not None
+        ):
             found[key] = "category"
     return found

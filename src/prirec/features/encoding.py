@@ -34,10 +34,10 @@ from prirec.types import FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
 
 Value: TypeAlias = float | str | tuple[str, ...]
-Told: TypeAlias = Mapping[str, Value]
+NamedValues: TypeAlias = Mapping[str, Value]
 
 
-def columns_of(blocks: Sequence[AnyBlock], rows: Sequence[Told]) -> dict[str, Column]:
+def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
     """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
     named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
     return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}

@@ -69,30 +69,30 @@ class Popularity:
         }
 
 
-class Among(NamedTuple):
+class CountBasis(NamedTuple):
     """What the columns of plain counts depend on, of all people together."""
 
     twice: bool  # whether anyone came to a place twice
     newest: int | None  # the last time of a training record; None without times, or where nobody was anywhere
 
     @classmethod
-    def of(cls, train: Visits) -> "Among":
+    def of(cls, train: Visits) -> "CountBasis":
         positive = train.take(train.label > 0)
         pairs = np.sort(positive.person.astype(np.int64) * (int(train.place.max(initial=0)) + 1) + positive.place)
         timed = train.time is not None and len(positive) > 0
         newest = int(train.time.max()) if timed and train.time is not None else None
         return cls(bool((np.diff(pairs) == 0).any()), newest)
 
-    def plus(self, other: "Among") -> "Among":
+    def plus(self, other: "CountBasis") -> "CountBasis":
         known = [one.newest for one in (self, other) if one.newest is not None]
-        return Among(self.twice or other.twice, max(known, default=None))
+        return CountBasis(self.twice or other.twice, max(known, default=None))
 
 
-def plain_counts(train: Visits, *, places: int, recent_days: int, among: Among | None = None) -> Popularity:
+def plain_counts(train: Visits, *, places: int, recent_days: int, among: CountBasis | None = None) -> Popularity:
     """Distinct visitors; visits, where anyone came twice; visits in the last days, where there are times."""
     positive = train.take(train.label > 0)
     visits = OwnCounts.of(positive, places=places)
-    all_of_them = Among.of(train) if among is None else among
+    all_of_them = CountBasis.of(train) if among is None else among
     own = {"visitors": visits.once()}
     if all_of_them.twice:
         own["visits"] = visits

@@ -40,7 +40,7 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     """
     _check(cells, keys, size=size, beacon=beacon)
     homes, home, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    group = groups_of(homes, counts, size=size)[home]
+    group = _group_cells(homes, counts, size=size)[home]
     inhabitants = np.bincount(group[group != SPREAD])
     parts = np.maximum(inhabitants // size, 1)
     cohort = np.concatenate([[0], np.cumsum(parts)[:-1]])[group]
@@ -61,7 +61,7 @@ def _check(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> None:
         raise UsageError("the beacon is a whole number of 0 or more")
 
 
-def groups_of(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
+def _group_cells(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
     """For each distinct cell the group its people belong to; SPREAD for those to be spread over all cohorts."""
     on_map = np.flatnonzero(homes != NO_CELL)
     if counts[on_map].sum() < size:
@@ -114,14 +114,14 @@ def _halves(
 
 def _hash_rank(group: OffsetArray, keys: KeyArray, *, beacon: int) -> OffsetArray:
     """Each person's place, from 0, within the group in the order of hash(beacon, key)."""
-    order = np.lexsort((keys, hashed(keys, beacon=beacon), group))
+    order = np.lexsort((keys, key_hashes(keys, beacon=beacon), group))
     ordered = group[order]
     rank = np.empty(len(group), dtype=np.int64)
     rank[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
     return rank
 
 
-def hashed(keys: KeyArray, *, beacon: int) -> KeyArray:
+def key_hashes(keys: KeyArray, *, beacon: int) -> KeyArray:
     """hash(beacon, key) for each.
 
     A cryptographic hash, because a server could otherwise enrol devices that land beside a chosen person whatever the
@@ -143,7 +143,7 @@ def hashed(keys: KeyArray, *, beacon: int) -> KeyArray:
 # number.
 
 
-class Cells(NamedTuple):
+class CellPopulation(NamedTuple):
     """How many people name each cell; cells ascend."""
 
     cells: KeyArray
@@ -153,26 +153,26 @@ class Cells(NamedTuple):
     def of(cls, cells: KeyArray) -> Self:
         return cls(*np.unique(cells, return_counts=True))
 
-    def plus(self, other: "Cells") -> "Cells":
+    def plus(self, other: "CellPopulation") -> "CellPopulation":
         cells, where = np.unique(np.concatenate([self.cells, other.cells]), return_inverse=True)
-        return Cells(cells, np.bincount(where, np.concatenate([self.people, other.people])).astype(np.int64))
+        return CellPopulation(cells, np.bincount(where, np.concatenate([self.people, other.people])).astype(np.int64))
 
 
-class CellCounts(NamedTuple):
+class SummableCounts(NamedTuple):
     values: OffsetArray
 
-    def plus(self, other: "CellCounts") -> "CellCounts":
-        return CellCounts(self.values + other.values)
+    def plus(self, other: "SummableCounts") -> "SummableCounts":
+        return SummableCounts(self.values + other.values)
 
 
-class CellKeys(NamedTuple):
+class SummableKeys(NamedTuple):
     keys: KeyArray
 
-    def plus(self, other: "CellKeys") -> "CellKeys":
-        return CellKeys(np.concatenate([self.keys, other.keys]))
+    def plus(self, other: "SummableKeys") -> "SummableKeys":
+        return SummableKeys(np.concatenate([self.keys, other.keys]))
 
 
-class Groups(NamedTuple):
+class CohortGroups(NamedTuple):
     """Public: which cell is in which group, and into how many cohorts each group is cut."""
 
     cells: KeyArray  # (n,), ascending
@@ -192,33 +192,35 @@ class Groups(NamedTuple):
         return group, -(-number * self.inhabitants[group] // self.parts[group])
 
 
-def groups(found: Cells, *, size: int) -> Groups:
+def cohort_groups(found: CellPopulation, *, size: int) -> CohortGroups:
     """At the driver, from counts alone."""
-    group = groups_of(found.cells, found.people, size=size)
+    group = _group_cells(found.cells, found.people, size=size)
     settled = group != SPREAD
     inhabitants = np.bincount(group[settled], found.people[settled]).astype(np.int64)
     parts = np.maximum(inhabitants // size, 1)
-    return Groups(found.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts)
+    return CohortGroups(
+        found.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts
+    )
 
 
-class Roster:
+class PartialRoster:
     """Some of the people, for whoever asks about hashes."""
 
-    def __init__(self, cells: KeyArray, keys: KeyArray, known: Groups, *, beacon: int):
+    def __init__(self, cells: KeyArray, keys: KeyArray, known: CohortGroups, *, beacon: int):
         self.keys, self.known = keys, known
         self.group: OffsetArray = known.group[np.searchsorted(known.cells, cells)]
-        self.hashes = hashed(keys, beacon=beacon)
+        self.hashes = key_hashes(keys, beacon=beacon)
         order = np.lexsort((self.hashes, self.group))
         self._sorted, grouped = self.hashes[order], self.group[order]
         self._starts = np.searchsorted(grouped, np.arange(len(known.parts) + 1))
 
-    def below(self, group: OffsetArray, pivots: KeyArray) -> CellCounts:
+    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
         """How many of these people's hashes are below each pivot, within its group."""
-        return CellCounts(_below(self._sorted, self._starts, group, pivots))
+        return SummableCounts(_below(self._sorted, self._starts, group, pivots))
 
-    def strays(self) -> CellKeys:
+    def strays(self) -> SummableKeys:
         """Who is spread: always fewer than one cohort has."""
-        return CellKeys(self.keys[self.group == SPREAD])
+        return SummableKeys(self.keys[self.group == SPREAD])
 
     def cohorts(self, cuts: KeyArray, strays: KeyArray) -> IndexArray:
         """(I,): the cohort of each, from the hashes at which groups are cut and everyone's strays in their order."""
@@ -232,15 +234,15 @@ class Roster:
         return number.astype(np.int32)
 
 
-def in_order(strays: KeyArray, *, beacon: int) -> KeyArray:
+def ordered_by_hash(strays: KeyArray, *, beacon: int) -> KeyArray:
     """By hash(beacon, key)."""
-    return strays[np.lexsort((strays, hashed(strays, beacon=beacon)))]
+    return strays[np.lexsort((strays, key_hashes(strays, beacon=beacon)))]
 
 
-class Search:
+class CutSearch:
     """For each cut the smallest number that has so many hashes below it, by halving."""
 
-    def __init__(self, known: Groups):
+    def __init__(self, known: CohortGroups):
         self.group, self.wanted = known.cuts()
         self._low = np.zeros(len(self.group), dtype=np.uint64)
         self._high = np.full(len(self.group), np.uint64(2**64 - 1))
@@ -249,12 +251,12 @@ class Search:
     def pivots(self) -> KeyArray:
         return self._low + (self._high - self._low) // np.uint64(2)
 
-    def told(self, counts: CellCounts) -> None:
+    def narrow(self, counts: SummableCounts) -> None:
         middle, enough = self.pivots, counts.values >= self.wanted
         self._high = np.where(enough, middle, self._high)
         self._low = np.where(enough, self._low, middle)
 
-    def found(self, counts: CellCounts) -> KeyArray:
+    def found(self, counts: SummableCounts) -> KeyArray:
         """Once halved 64 times; told how many are below what was found."""
         if not np.array_equal(counts.values, self.wanted):
             raise UsageError("two devices have the same hash, and the order between them is not known; change the seed")

@@ -54,7 +54,9 @@ def neighbourhoods_of(samples: Samples, settings: Settings, *, iteration: int, o
             raise UsageError("neighbours drawn anew for each interaction have uniform weights only")
         none = np.zeros(len(online) + 1, dtype=np.int64)
         empty = np.empty(0, dtype=np.int32)
-        return NeighbourSets(none, empty, np.empty(0), np.zeros(len(online)), _drawn(settings, online), rows, position)
+        return NeighbourSets(
+            none, empty, np.empty(0), np.zeros(len(online)), _how_many_fresh(settings, online), rows, position
+        )
     found = _neighbours(samples, settings, iteration=iteration, online=online)
     weights, own = (np.empty(0), np.zeros(len(online))) if plain else _weights(found, samples, settings)
     return NeighbourSets(found.offsets, found.people, weights, own, 0, rows, position)
@@ -64,7 +66,7 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
     n = settings.neighbours
     if n.kind == "fixed":
         everyone = random_neighbours(len(online), count=n.count, rng=generator(settings.seed, "fixed neighbours"))
-        return _only(everyone, online)
+        return _only_online(everyone, online)
     if n.kind == "alike" and samples.area is not None:
         return nearest_in_line(samples.area, count=n.count, online=online)
     if samples.home is None:
@@ -75,7 +77,7 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
     return nearest(samples.home, count=n.count, online=online, among=n.among, rng=drawn)
 
 
-def _drawn(settings: Settings, online: BoolArray) -> int:
+def _how_many_fresh(settings: Settings, online: BoolArray) -> int:
     """How many are drawn for an interaction: N, or all others online where they are fewer; nobody where one other is
     online, whose own model the sum would be."""
     check_count(settings.neighbours.count, people=len(online))
@@ -83,7 +85,7 @@ def _drawn(settings: Settings, online: BoolArray) -> int:
     return min(settings.neighbours.count, others) if others > 1 else 0
 
 
-def with_coordinates_or_without(settings: Settings, *, located: bool) -> Settings:
+def adapt_to_coordinates(settings: Settings, *, located: bool) -> Settings:
     """Settings that this city can be learnt with: where it has no coordinates, neighbours are drawn anew for each
     interaction instead of from nearby, as the paper does for Foursquare (decisions/0008)."""
     n = settings.neighbours
@@ -92,7 +94,7 @@ def with_coordinates_or_without(settings: Settings, *, located: bool) -> Setting
     return msgspec.structs.replace(settings, neighbours=msgspec.structs.replace(n, kind="random", among=None))
 
 
-def _only(everyone: Neighbours, online: BoolArray) -> Neighbours:
+def _only_online(everyone: Neighbours, online: BoolArray) -> Neighbours:
     """The neighbours that are online, for those who are."""
     kept = online[everyone.people] & online[everyone.owners()]
     counts = np.bincount(everyone.owners()[kept], minlength=len(online))
@@ -102,11 +104,11 @@ def _only(everyone: Neighbours, online: BoolArray) -> Neighbours:
 def _weights(found: Neighbours, samples: Samples, settings: Settings) -> strengths.Weights:
     kind = settings.neighbours.weights
     if kind == "metropolis":
-        return strengths.metropolis_hastings(found)
+        return strengths.metropolis_weights(found)
     if kind == "ones-diverges":
-        return strengths.ones(found, knowing="it diverges")
+        return strengths.ones_weights(found, knowing="it diverges")
     if kind == "uniform":
-        return strengths.uniform(found)
+        return strengths.uniform_weights(found)
     if samples.home is None:
         raise UsageError("weights by distance need coordinates, which this city has not; use uniform weights")
-    return strengths.by_distance(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)
+    return strengths.distance_weights(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)

@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.encoding import Encoding, columns_of, encode_context
+from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.location import OwnVisits, nearest_km
 from prirec.graph.matching import RegionIndex
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
@@ -325,7 +325,7 @@ class Guide:
         if self.location is not None and asker.home is not None:
             km = haversine_km(np.array(asker.home), self.location[matched])
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
-        unknown = columns_of(self.encoding.context, [{}] * len(matched))
+        unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
         own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
         near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
         return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km

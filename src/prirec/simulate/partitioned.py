@@ -46,9 +46,19 @@ from prirec.engines.shards import Crew, Shard, Share, Whole, split_cohorts
 from prirec.engines.state import IterationReport
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
-from prirec.features.popularity import Among, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
+from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
-from prirec.graph.cohorts import HALVINGS, CellCounts, CellKeys, Cells, Groups, Roster, Search, groups, in_order
+from prirec.graph.cohorts import (
+    HALVINGS,
+    CellPopulation,
+    CohortGroups,
+    CutSearch,
+    PartialRoster,
+    SummableCounts,
+    SummableKeys,
+    cohort_groups,
+    ordered_by_hash,
+)
 from prirec.graph.neighbourhoods import cells_of
 from prirec.metrics import Quality, auc_within_people
 from prirec.model.scoring import Models, mean_loss, scores
@@ -111,19 +121,19 @@ class Apart:
 
     # Filter
 
-    def visitors(self) -> CellCounts:
-        return CellCounts(distinct_visitors(self.dataset))
+    def visitors(self) -> SummableCounts:
+        return SummableCounts(distinct_visitors(self.dataset))
 
-    def records_of_places(self) -> CellCounts:
-        return CellCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
+    def records_of_places(self) -> SummableCounts:
+        return SummableCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
 
-    def drop(self, places: BoolArray, at_least: int) -> CellCounts:
+    def drop(self, places: BoolArray, at_least: int) -> SummableCounts:
         """Without records of other places, or of people with fewer; how many that were."""
         visits = self.dataset.visits
         busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
         keep = busy[visits.person] & places[visits.place]
         self.dataset = self.dataset.with_visits(visits.take(keep))
-        return CellCounts(np.array([np.count_nonzero(~keep)]))
+        return SummableCounts(np.array([np.count_nonzero(~keep)]))
 
     def settle(self, places: BoolArray) -> None:
         """Without people who have no record left, and with these places only."""
@@ -138,18 +148,18 @@ class Apart:
         people, records = len(self.dataset.people), len(self.dataset.visits)
         return Amounts(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
 
-    def among(self) -> Among:
-        return Among.of(self.made.train)
+    def among(self) -> CountBasis:
+        return CountBasis.of(self.made.train)
 
-    def counts(self, among: Among) -> Columns:
+    def counts(self, among: CountBasis) -> Columns:
         """Popularity in the clear; what each person added stays here."""
         days = self.settings.features.recent_days
         mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
         self.own = dict(mine.own)
         return Columns(dict(mine.released))
 
-    def survivors(self) -> CellCounts:
-        return CellCounts(np.array([those_left(self._prepared(), self.settings)[1]]))
+    def survivors(self) -> SummableCounts:
+        return SummableCounts(np.array([those_left(self._prepared(), self.settings)[1]]))
 
     def vectors(self, norm: Norm) -> Columns:
         """Visit vectors of norm 1, in whole numbers."""
@@ -182,7 +192,7 @@ class Apart:
         """The same whoever is asked: private tables are looked at for names and kinds of columns only."""
         return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
 
-    def assemble(self, encoding: Encoding, places: FeatureArray) -> CellCounts:
+    def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
         """How many features there are."""
         self.samples: Samples = assemble(
             self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
@@ -190,20 +200,20 @@ class Apart:
         )  # fmt: skip
         standing = {name: at for at, name in enumerate(self.dataset.people.ids)}
         self.rows = self.rows[[standing[name] for name in self.samples.ids]]
-        return CellCounts(np.array([self.samples.features]))
+        return SummableCounts(np.array([self.samples.features]))
 
     # Cohorts
 
-    def cells(self) -> Cells:
+    def cells(self) -> CellPopulation:
         self.named = cells_of(self.samples.home, len(self.samples.ids), self.settings)
-        return Cells.of(self.named)
+        return CellPopulation.of(self.named)
 
-    def meet(self, groups: Groups) -> CellKeys:
+    def meet(self, groups: CohortGroups) -> SummableKeys:
         beacon = int(run_key(self.settings.seed, "beacon"))
-        self.roster = Roster(self.named, self.samples.keys, groups, beacon=beacon)
+        self.roster = PartialRoster(self.named, self.samples.keys, groups, beacon=beacon)
         return self.roster.strays()
 
-    def below(self, group: OffsetArray, pivots: KeyArray) -> CellCounts:
+    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
         return self.roster.below(group, pivots)
 
     def gather(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
@@ -310,7 +320,7 @@ class Preparing:
             return {}
         if self.settings.popularity.mechanism == "secure-sum":
             return self._count_noisily(people)
-        among: Among = self.crew.summed("among")
+        among: CountBasis = self.crew.summed("among")
         released = self._tell("counts", among).sums
         self._each("release", released)
         return dict(released)
@@ -332,22 +342,22 @@ class Preparing:
         features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
         return features if features.shape[1] else None
 
-    def _cohorts(self, settled: Settings, people: int) -> tuple[Groups, list[OffsetArray]]:
+    def _cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
         """Groups, and the cohorts that each shard has somebody of."""
         if people < settled.floor:
             raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
-        found: Cells = self._tell("cells")
-        known = groups(found, size=settled.neighbours.size)
-        strays: CellKeys = self._tell("meet", known)
+        found: CellPopulation = self._tell("cells")
+        known = cohort_groups(found, size=settled.neighbours.size)
+        strays: SummableKeys = self._tell("meet", known)
         cuts = self._cut(known)
         beacon = int(run_key(settled.seed, "beacon"))
-        return known, self._each("gather", cuts, in_order(strays.keys, beacon=beacon))
+        return known, self._each("gather", cuts, ordered_by_hash(strays.keys, beacon=beacon))
 
-    def _cut(self, known: Groups) -> KeyArray:
-        search = Search(known)
+    def _cut(self, known: CohortGroups) -> KeyArray:
+        search = CutSearch(known)
         if len(search.group):
             for _ in range(HALVINGS):
-                search.told(self.crew.summed("below", search.group, search.pivots))
+                search.narrow(self.crew.summed("below", search.group, search.pivots))
             return search.found(self.crew.summed("below", search.group, search.last))
         return search.last
 

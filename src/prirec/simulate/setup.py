@@ -12,7 +12,7 @@ from prirec.engines.train import Keeping, Trained, train
 from prirec.features.encoding import Encoding, plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.neighbourhoods import with_coordinates_or_without
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import sized
@@ -69,7 +69,7 @@ def set_up(
 def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
     how = recipe(settings.data, labelled=dataset.labelled)
     seed = settings.seed
-    return prepare(dataset, how, partial(run_key, seed) if dataset.apart else generator(seed, "data"))
+    return prepare(dataset, how, partial(run_key, seed) if dataset.partitioned else generator(seed, "data"))
 
 
 def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
@@ -97,7 +97,7 @@ def made_ready(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
         alike=settings.neighbours.alike,
     )  # fmt: skip
-    usable = with_coordinates_or_without(settings, located=samples.home is not None)
+    usable = adapt_to_coordinates(settings, located=samples.home is not None)
     settled = sized(usable, people=len(samples.ids), features=samples.features)
     return Setup(settled, prepared, counts, chosen, samples)
 
