@@ -75,7 +75,7 @@ def test_some_people_without_a_cell_are_spread_over_all_cohorts():
 
 
 def test_two_devices_with_one_hash_where_a_group_is_cut_are_refused(monkeypatch):
-    monkeypatch.setattr(cohorts_apart, "hashed", lambda keys, *, beacon: np.full(len(keys), np.uint64(7)))
+    monkeypatch.setattr(cohorts_apart, "key_hashes", lambda keys, *, beacon: np.full(len(keys), np.uint64(7)))
     cells, keys = np.full(40, NO_CELL), np.arange(40, dtype=np.uint64)
     with pytest.raises(UsageError, match="two devices have the same hash"):
         found_apart(cells, keys, [np.arange(40)], size=10)

@@ -1,6 +1,6 @@
-"""Columns from what one person has told: values by name, of any kind, some of them missing.
+"""The encoding: which columns become which of the D features, saved with a run and versioned.
 
-A block decides what it reads: numbers, or words. A single word is a list of one, which is encoded in the same way.
+X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
 """
 
 from collections import Counter
@@ -32,43 +32,6 @@ from prirec.features.blocks import (
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
-
-Value: TypeAlias = float | str | tuple[str, ...]
-NamedValues: TypeAlias = Mapping[str, Value]
-
-
-def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
-    """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
-    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
-    return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
-
-
-def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
-    if isinstance(block, Log | Range):
-        return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
-    lists = [_words(value, block.column) for value in values]
-    known = {word: code for code, word in enumerate(dict.fromkeys(word for words in lists for word in words))}
-    offsets = np.concatenate([[0], np.cumsum([len(words) for words in lists])]).astype(np.int64)
-    codes = np.array([known[word] for words in lists for word in words], dtype=np.int32)
-    return Tags(offsets, codes, tuple(known))
-
-
-def _number(value: Value | None, column: str) -> float:
-    if isinstance(value, str | tuple):
-        raise DataError("a number belongs here, and words were given", column=column)
-    return np.nan if value is None else value
-
-
-def _words(value: Value | None, column: str) -> tuple[str, ...]:
-    if isinstance(value, int | float):
-        raise DataError("a word or a list of words belongs here, and a number was given", column=column)
-    return () if value is None else (value,) if isinstance(value, str) else value
-
-
-# The encoding: which columns become which of the D features, saved with a run and versioned.
-#
-# X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
-
 
 VERSION = 1
 
@@ -267,3 +230,40 @@ def _standardised(name: str, values: RealArray) -> Log | None:
     logs = signed_log(values[~np.isnan(values)])
     spread = float(logs.std()) if len(logs) else 0.0
     return Log(column=name, shift=float(logs.mean()), scale=spread) if spread > 1e-9 else None
+
+
+# Columns from one person's profile or visits, as a device holds them: rows of values by name, some of them missing.
+#
+# A block decides what it reads: numbers, or words. A single word is a list of one, which is encoded in the same way.
+
+
+Value: TypeAlias = float | str | tuple[str, ...]
+NamedValues: TypeAlias = Mapping[str, Value]
+
+
+def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
+    """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
+    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
+    return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
+
+
+def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+    if isinstance(block, Log | Range):
+        return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
+    lists = [_words(value, block.column) for value in values]
+    known = {word: code for code, word in enumerate(dict.fromkeys(word for words in lists for word in words))}
+    offsets = np.concatenate([[0], np.cumsum([len(words) for words in lists])]).astype(np.int64)
+    codes = np.array([known[word] for words in lists for word in words], dtype=np.int32)
+    return Tags(offsets, codes, tuple(known))
+
+
+def _number(value: Value | None, column: str) -> float:
+    if isinstance(value, str | tuple):
+        raise DataError("a number belongs here, and words were given", column=column)
+    return np.nan if value is None else value
+
+
+def _words(value: Value | None, column: str) -> tuple[str, ...]:
+    if isinstance(value, int | float):
+        raise DataError("a word or a list of words belongs here, and a number was given", column=column)
+    return () if value is None else (value,) if isinstance(value, str) else value
