@@ -78,8 +78,8 @@ def nearest(
 
 
 def nearest_in_line(position: RealArray, *, count: int, online: BoolArray) -> Neighbours:
-    """The same for people who stand in a line, (I,), NaN for those who stand nowhere: those at one's own position come
-    first, and which of them is by chance of their order."""
+    """N(i) along a line: the `count` online people whose positions, (I,), are closest; NaN for people without one. Of
+    several at the same distance, the order of rows decides."""
     check_count(count, people=len(position))
     there = ~np.isnan(position) & _one_each(online, position)
     order = np.argsort(position[there], kind="stable")
@@ -124,7 +124,7 @@ def _one_each(online: BoolArray, location: RealArray) -> BoolArray:
 
 
 def _jittered(points: RealArray) -> RealArray:
-    """The same points, nudged by less than a millimetre by position in the list.
+    """The points, each moved by less than a millimetre, by its position in the list.
 
     Without this, people at one address (or all at a city's centre) fall into a single leaf that each of them scans
     whole, and all of them get the same few neighbours.
@@ -233,7 +233,7 @@ def _by_rejection(rows: int, others: int, count: int, rng: Generator) -> IndexAr
 
 
 def _by_order(rows: int, others: int, count: int, rng: Generator) -> IndexArray:
-    """The same when most people are neighbours: the first `count` of a random order."""
+    """(rows, count) distinct numbers below `others` where they are most of all numbers: the first of a random order."""
     order = np.argsort(rng.random((rows, others)), axis=1)
     return order[:, :count].astype(np.int32)
 
