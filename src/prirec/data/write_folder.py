@@ -24,7 +24,7 @@ TableFormat = Literal["csv", "parquet"]
 
 
 def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "csv") -> None:
-    """All of it or nothing. Words that no row has are not written."""
+    """Writes a new folder; after any error there is none. Words that no row has are not written."""
     require_polars()
     _refuse_unreadable(dataset)
     tables = _tables(dataset)
@@ -35,7 +35,7 @@ def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "c
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """To write in: beside the place where it is moved at the end, whole. A folder with content is refused."""
+    """A folder to write in, which becomes `path` when all went well. A `path` with content is refused."""
     path = path.resolve()
     refuse_occupied(path)
     beside = room_beside(path)

@@ -54,7 +54,7 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(side for side, blocks in parts.items() for _ in blocks)
 
     def labels(self) -> tuple[str, ...]:
-        """A name for each block that no other has: a column that stands on two sides is told with its side."""
+        """A name for each block that no other has: a column name that two sides have gets its side added."""
         columns = [block.column for block in self.blocks()]
         times = Counter(columns)
         return tuple(
@@ -68,11 +68,12 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(label + name.removeprefix(block.column) for block, label in pairs for name in block.names())
 
     def groups(self) -> tuple[IndexArray, tuple[str, ...]]:
-        """For each feature the block that it belongs to, and the blocks' names: what reasons are told in."""
+        """For each feature the block that it belongs to, and the blocks' names, by which reasons are given."""
         widths = [block.width for block in self.blocks()]
         return np.repeat(np.arange(len(widths), dtype=np.int32), widths), self.labels()
 
     def width(self, blocks: Sequence[AnyBlock]) -> int:
+        """How many features these blocks have together."""
         return sum(block.width for block in blocks)
 
     def to_json(self) -> bytes:
@@ -84,8 +85,8 @@ def from_json(text: bytes) -> Encoding:
     try:
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
         if version != VERSION:
-            told = version if isinstance(version, int) else "unknown"
-            raise StateError(f"the encoding has version {told}, this program reads version {VERSION}")
+            found = version if isinstance(version, int) else "unknown"  # not shown: it may be anything
+            raise StateError(f"the encoding has version {found}, this program reads version {VERSION}")
         return msgspec.json.decode(text, type=Encoding)
     except NOT_DECODED:
         raise StateError("the saved encoding is damaged") from None
@@ -138,15 +139,17 @@ DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, ab
 
 def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
     """The encoding of a city: public columns by their own statistics, private ones by declarations and constants."""
-    known, people, context = dataset.declared, dataset.people.columns, dataset.visits.context
-    bare = _bare(
+
+    def private(table: str, columns: Mapping[str, Column]) -> list[ColumnBlock]:
+        declared = {name: dataset.declared.get(f"{table}.{name}") for name in columns}
+        kinds = {name: isinstance(column, Numbers) for name, column in columns.items()}
+        return [_private(name, declared[name], settings, number=kinds[name]) for name in columns]
+
+    moment = {name: column for name, column in dataset.visits.context.items() if name not in settings.averages}
+    bare = _without_popularity(
         dataset.places,
-        person=[_private(n, known.get(f"users.{n}"), settings, number=_numeric(c)) for n, c in people.items()],
-        moment=[
-            _private(n, known.get(f"visits.{n}"), settings, number=_numeric(c))
-            for n, c in context.items()
-            if n not in settings.averages
-        ],
+        person=private("users", dataset.people.columns),
+        moment=private("visits", moment),
         timed=dataset.visits.time is not None,
         settings=settings,
     )
@@ -157,16 +160,16 @@ def plan_declared(places: Places, schema: Schema, settings: Features, *, timed: 
     """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
     schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
     person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))
-    return _bare(places, person=person, moment=moment, timed=timed, settings=settings)
+    return _without_popularity(places, person=person, moment=moment, timed=timed, settings=settings)
 
 
 def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
-    """The same with a feature for each released column that varies over the catalogue."""
+    """The encoding with a feature for each released column that varies over the catalogue."""
     blocks = [_standardised(name, values) for name, values in released.items()]
     return msgspec.structs.replace(encoding, popularity=tuple(block for block in blocks if block is not None))
 
 
-def _bare(
+def _without_popularity(
     places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
 ) -> Encoding:
     blocks = [_public(name, column, settings) for name, column in places.columns.items()]
@@ -193,11 +196,8 @@ def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBloc
     ]
 
 
-def _numeric(column: Column) -> bool:
-    return isinstance(column, Numbers)
-
-
 def _private(name: str, declared: Declared | None, settings: Features, *, number: bool) -> ColumnBlock:
+    """The block of a private column: from its name, its kind and what was declared, never from its values."""
     known = declared or Declared()
     if number:
         if known.low is not None and known.high is not None:
@@ -217,6 +217,7 @@ def _refuse_too_many(name: str, words: int) -> None:
 
 
 def _public(name: str, column: Column, settings: Features) -> ColumnBlock | None:
+    """The block of a public column: numbers by their statistics, words by how common they are in the catalogue."""
     if isinstance(column, Numbers):
         return _standardised(name, column.values)
     codes = column.codes if isinstance(column, Tags) else column.codes[column.codes >= 0]

@@ -81,7 +81,7 @@ class OwnVisits:
 
     @classmethod
     def of_one(cls, points: RealArray, places: IndexArray) -> Self:
-        """Of one person, who was at these places; the points are those of all places."""
+        """The visits of one person, as a device has them; `points` are those of all places."""
         return cls(points, np.array([0, len(places)], dtype=np.int64), places.astype(np.int32))
 
     def nearest_km(self, person: IndexArray, place: IndexArray) -> RealArray:

@@ -145,7 +145,7 @@ def read_tokyo(source: Path) -> Loaded:
     Files, CSV with a header: visits.csv (user, poi; distinct pairs) and users.csv (user, friend_count).
 
     Decided here: people of users.csv without a visit are left out, and numbers of friends that are no whole number
-    count as unknown; both are told. There are no coordinates, no times, no POI features.
+    count as unknown; both are counted in a note. There are no coordinates, no times, no POI features.
     """
     import polars as pl
 
