@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.participation import simulated_noise
 from prirec.engines.train import train
+from prirec.rounds.participation import simulated_noise
 from support.cities import (
     SMALL_PRIVATE,
     after,

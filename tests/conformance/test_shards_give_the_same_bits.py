@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from prirec.engines import shards
-from prirec.engines.participation import simulated_noise
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.rounds.participation import simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.shards import assert_shards_equal_the_oracle, cut
 from support.twins import UNUSUAL_CITIES, city, different_models

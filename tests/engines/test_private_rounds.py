@@ -11,12 +11,12 @@ import pytest
 
 from prirec.engines import local, plain
 from prirec.engines import plain as sums
-from prirec.engines.participation import opens, participation, simulated_noise
 from prirec.engines.state import State, centres, start
 from prirec.engines.train import make_engine
 from prirec.errors import StateError
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.terms import codes
+from prirec.rounds.participation import opens, participation, simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
 
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])

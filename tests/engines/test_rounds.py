@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.participation import participation
 from prirec.engines.state import State, start
 from prirec.engines.train import make_engine
 from prirec.graph.neighbourhoods import cohort_numbers, shares_of_mean
+from prirec.rounds.participation import participation
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)

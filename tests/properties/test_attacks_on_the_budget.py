@@ -20,7 +20,6 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
-from prirec.engines.participation import simulated_noise
 from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
 from prirec.engines.state import start
 from prirec.features.encoding import plan
@@ -29,6 +28,7 @@ from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import Kind, Plan, crowd, planned
+from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
 from support.audit import lowest

@@ -25,8 +25,8 @@ if __name__ == "__main__":
 
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings, dump
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import Conductor as ShardConductor
-from prirec.engines.shards import Cut
+from prirec.engines.shards import ShardDriver as ShardConductor
+from prirec.engines.shards import ShardSplit
 from prirec.engines.state import State, start
 from prirec.engines.train import make_engine
 from prirec.graph.neighbourhoods import cohort_numbers
@@ -128,7 +128,7 @@ def sharded(name: str) -> dict[str, str]:
     settings = SIMULATED[name]
     samples = samples_of(small_city(), settings)
     rows = cut(samples, settings, 3)
-    pieces = Cut.at(samples, cohort_numbers(samples, settings), list(rows))
+    pieces = ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows))
     crew = in_one_process([pieces.share(at) for at in range(len(rows))], settings)
     conductor = ShardConductor(crew, settings, codes(samples, settings), split=bool(len(pieces.split)))
     state = _trained(conductor, start(samples, settings), settings)

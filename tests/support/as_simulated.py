@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.participation import NoiseKey
 from prirec.engines.state import State, start
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
@@ -15,6 +14,7 @@ from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import member, noise
 from prirec.recommender import campaign as rules
 from prirec.recommender.release import Catalogue
+from prirec.rounds.participation import NoiseKey
 from prirec.simulate.popularity import noisy_sums
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Charter, Edition, read

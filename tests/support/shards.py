@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.shards import Conductor, Crew, Cut, Shard, Share, Together, rows_of_shards
+from prirec.engines.shards import InProcess, Shard, ShardData, ShardDriver, ShardPool, ShardSplit, rows_of_shards
 from prirec.engines.state import State, start
 from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
@@ -13,21 +13,21 @@ from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.terms import codes
 from support.cities import same_state
 
-Made = Callable[[Sequence[Share], Settings], Crew]
+Made = Callable[[Sequence[ShardData], Settings], ShardPool]
 
 
-def in_one_process(parts: Sequence[Share], settings: Settings) -> Crew:
-    return Together([Shard(part, settings) for part in parts])
+def in_one_process(parts: Sequence[ShardData], settings: Settings) -> ShardPool:
+    return InProcess([Shard(part, settings) for part in parts])
 
 
 def cut(samples: Samples, settings: Settings, shards: int) -> list[np.ndarray]:
     return rows_of_shards(cohort_numbers(samples, settings), samples.train.counts(), shards=shards)
 
 
-def gathered(crew: Crew, rows: Sequence[np.ndarray], into: State) -> State:
+def gathered(crew: ShardPool, rows: Sequence[np.ndarray], into: State) -> State:
     """The state as one machine would have it."""
     linear, means = np.full_like(into.linear, np.nan), {}
-    for part, (models, numbers, own) in zip(rows, crew.each("told"), strict=True):
+    for part, (models, numbers, own) in zip(rows, crew.each("models"), strict=True):
         linear[part] = models
         means |= dict(zip(numbers.tolist(), own, strict=True))
     return State(into.iteration, linear, into.interaction, into.moments, np.array([means[c] for c in sorted(means)]))
@@ -44,10 +44,10 @@ def assert_shards_equal_the_oracle(
     oracle, state = start(samples, settings), start(samples, settings)
     plain, cut_up = (
         make_engine("plain", samples, settings),
-        Cut.at(samples, cohort_numbers(samples, settings), list(rows)),
+        ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows)),
     )
     crew = made([cut_up.share(at) for at in range(len(rows))], settings)
-    conductor = Conductor(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
+    conductor = ShardDriver(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
     for _ in range(iterations):
         found, wanted = conductor.advance(state), plain.advance(oracle)
         if found != wanted:

@@ -20,7 +20,7 @@ from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
 from prirec.engines.checkpoint import Checkpoint, identity
-from prirec.engines.shards import Conductor, Cut, Whole
+from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
 from prirec.engines.state import IterationReport, State, first_interaction, start
 from prirec.engines.train import Keeping, Trained
 from prirec.errors import StateError, UsageError
@@ -67,7 +67,7 @@ class Run:
 
     crew: RayCrew
     settings: Settings
-    whole: Whole
+    whole: RunSize
     split: bool  # whether any cohort is in more than one shard
     shelf: Shelf | None = None
     every: int = 5
@@ -107,7 +107,7 @@ class Run:
         people, places, features, _ = self.whole
         codes = codes_for(self.settings, people=people, places=places, features=features)
         before, began = self.crew.moved, monotonic()
-        passed = Conductor(self.crew, self.settings, codes, split=self.split).advance(course.state)
+        passed = ShardDriver(self.crew, self.settings, codes, split=self.split).advance(course.state)
         if not isfinite(passed.loss):
             raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
         seconds = monotonic() - began
@@ -159,7 +159,7 @@ def train(
     """Rounds on the cluster that Ray is connected to, with the bits of engines/local. The checkpoint is a folder."""
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
-    cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
+    cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
     shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
     kept_course(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
     crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
@@ -173,11 +173,11 @@ def train(
     return Trained(state, tuple(course.history))
 
 
-def _whole(crew: RayCrew, cut: Cut, state: State, conducted: State) -> State:
+def _whole(crew: RayCrew, cut: ShardSplit, state: State, conducted: State) -> State:
     """Every model in its row, every cohort's mean in its own."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
-        models, numbers, own = crew.one(at, "told")
+        models, numbers, own = crew.one(at, "models")
         state.linear[rows], means[numbers] = models, own
     return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
 

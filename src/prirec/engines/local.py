@@ -10,7 +10,6 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines.ordering import sample_order
-from prirec.engines.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
 from prirec.engines.state import IterationReport, State, centres, mixes, move_public
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of, shares_of_mean
@@ -22,12 +21,13 @@ from prirec.model.local_step import contribution_of, rates_of, work
 from prirec.model.public_half import PlaceRows, place_rows, public
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
 from prirec.protocols.terms import Code, Codes, codes
+from prirec.rounds.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
 from prirec.sharing.fixed_point import outside
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 from prirec.util.keyed_random import iteration_key
 
 
-class LaidOut(NamedTuple):
+class MemoryLayout(NamedTuple):
     """Places are renumbered as people first come to them, and those that nobody comes to are left out. The numbers of
     places decide nothing, so no result changes."""
 
@@ -48,7 +48,7 @@ class LaidOut(NamedTuple):
         return rows.ravel()
 
 
-def laid_out(samples: Samples) -> LaidOut:
+def memory_layout(samples: Samples) -> MemoryLayout:
     train, many = samples.train, len(samples.places)
     first = np.full(many, len(train), dtype=np.int64)
     first[train.place[::-1]] = np.arange(len(train))[::-1]
@@ -56,7 +56,7 @@ def laid_out(samples: Samples) -> LaidOut:
     rank = np.empty(many, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return LaidOut(data, place_rows(samples.places[order]), order, many)
+    return MemoryLayout(data, place_rows(samples.places[order]), order, many)
 
 
 # The paper's schedule on one machine, fast: the same bits as engines/plain.py.
@@ -69,7 +69,7 @@ class Samplewise:
         self.samples, self.settings = samples, settings
         self.codes = codes(samples, settings)
         self.narrow = narrow(self.codes.linear.ring)  # None once a model did not fit
-        self.city = laid_out(samples)
+        self.city = memory_layout(samples)
         self.circle: NeighbourSets | None = None
 
     def advance(self, state: State) -> IterationReport:
@@ -169,9 +169,9 @@ class Rounds:
 
     def __init__(self, samples: Samples, settings: Settings, *, threads: int, part: ShardView | None = None):
         self.samples, self.settings = samples, settings
-        self.cohort, self.numbers, self.codes = part if part is not None else whole(samples, settings)
+        self.cohort, self.numbers, self.codes = part if part is not None else all_people(samples, settings)
         self.gamma = shares_of_mean(samples.train.counts(), settings)
-        self.city = laid_out(samples)
+        self.city = memory_layout(samples)
         self.blocks = list(_blocks(samples, threads))
 
     def advance(self, state: State) -> IterationReport:
@@ -303,7 +303,7 @@ def _added_up(parts: Sequence[np.ndarray]) -> np.ndarray:
     return parts[0]
 
 
-def whole(samples: Samples, settings: Settings) -> ShardView:
+def all_people(samples: Samples, settings: Settings) -> ShardView:
     """All of the people."""
     cohort = cohort_numbers(samples, settings)
     return ShardView(cohort, np.arange(int(cohort.max()) + 1), codes(samples, settings))

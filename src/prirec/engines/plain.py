@@ -7,7 +7,6 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines.ordering import sample_order
-from prirec.engines.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
 from prirec.engines.state import IterationReport, State, centres, mixes, move_public
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of, shares_of_mean
@@ -19,6 +18,7 @@ from prirec.model.public_half import Public, place_rows, public
 from prirec.model.sample_pass import decentralised_step
 from prirec.model.scoring import Models
 from prirec.protocols.terms import Code, codes
+from prirec.rounds.participation import NoiseKey, Participation, mean, opens, participation, simulated_noise, summed
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.keyed_random import Word, iteration_key, mix, shuffle
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines import plain
-from prirec.engines.participation import NoiseKey, opens, simulated_noise
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
 from prirec.errors import PeerError, ProtocolError, UsageError
@@ -33,6 +32,7 @@ from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, s
 from prirec.protocols.moves import State as MoveState
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.terms import Code, all_or_nothing, codes, double_masks, model_hash
+from prirec.rounds.participation import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 
@@ -171,7 +171,7 @@ class Identity:
         return self.identity.public
 
 
-class ByProtocol:
+class ProtocolSums:
     """engines.sums.Sums, each sum a protocol. `method` is how Algorithm 1 adds up: by shares as printed, or under pads.
 
     Who is lost is lost at one of two points, after the roster or after the boxes; both come to the same.
@@ -288,11 +288,11 @@ class ByProtocol:
         return fate
 
 
-class Carried:
+class ProtocolEngine:
     """The oracle's schedule, carried by the protocols; it counts what crosses the wire."""
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
-        self.sums = ByProtocol(samples, settings, method=method)
+        self.sums = ProtocolSums(samples, settings, method=method)
         self._schedule = plain.engine(samples, settings, self.sums)
 
     def advance(self, state: State) -> IterationReport:

@@ -14,16 +14,16 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines.local import Rounds, ShardView
-from prirec.engines.participation import NoiseKey, mean, opens, participation, simulated_noise, summed
 from prirec.engines.state import IterationReport, State, centres, mixes, move_public
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.adam import Moments, no_moments
 from prirec.protocols.terms import Code, Codes, codes_for
+from prirec.rounds.participation import NoiseKey, mean, opens, participation, simulated_noise, summed
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 
 
-class Whole(NamedTuple):
+class RunSize(NamedTuple):
     """What is public about the run that a shard is a part of."""
 
     people: int
@@ -32,7 +32,7 @@ class Whole(NamedTuple):
     cohorts: int
 
 
-class Sums(NamedTuple):
+class CohortSums(NamedTuple):
     """Of cohorts that are split over shards: what one or more of these shards have."""
 
     numbers: OffsetArray  # (S,): which cohorts, ascending
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     members: OffsetArray  # (S,): how many are in the sum
     rostered: OffsetArray  # (S,): how many were asked
 
-    def plus(self, other: "Sums") -> "Sums":
+    def plus(self, other: "CohortSums") -> "CohortSums":
         numbers = np.union1d(self.numbers, other.numbers)
         total = np.zeros((len(numbers), self.total.shape[1]), dtype=self.total.dtype)
         members, rostered = np.zeros((2, len(numbers)), dtype=np.int64)
@@ -49,13 +49,13 @@ class Sums(NamedTuple):
             total[at] += part.total
             members[at] += part.members
             rostered[at] += part.rostered
-        return Sums(numbers, total, members, rostered)
+        return CohortSums(numbers, total, members, rostered)
 
-    def only(self, these: BoolArray) -> "Sums":
-        return Sums(self.numbers[these], self.total[these], self.members[these], self.rostered[these])
+    def only(self, these: BoolArray) -> "CohortSums":
+        return CohortSums(self.numbers[these], self.total[these], self.members[these], self.rostered[these])
 
 
-class Stepped(NamedTuple):
+class ShardStep(NamedTuple):
     """One or more shards after a round: their part of the sum over everyone, and what the history tells."""
 
     total: RingArray  # (K * D,)
@@ -65,27 +65,27 @@ class Stepped(NamedTuple):
     counted: int
     opened: int  # cohorts of their own
 
-    def plus(self, other: "Stepped") -> "Stepped":
+    def plus(self, other: "ShardStep") -> "ShardStep":
         losses = None if self.losses is None or other.losses is None else self.losses + other.losses
         counts = (a + b for a, b in zip(self[2:], other[2:], strict=True))
-        return Stepped(self.total + other.total, losses, *counts)
+        return ShardStep(self.total + other.total, losses, *counts)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShardData:
     """What a shard starts from."""
 
     samples: Samples = field(repr=False)  # of its own people
     cohort: IndexArray = field(repr=False)  # (I,): their cohorts, by the run's numbers
     split: OffsetArray = field(repr=False)  # the cohorts of these that are in other shards too
-    whole: Whole
+    whole: RunSize
 
 
 class Shard:
     """Moved by whoever conducts. Its state is a run's, cut down to its people and cohorts."""
 
-    def __init__(self, share: Share, settings: Settings, *, threads: int = 1):
-        self.samples, self.settings, self.whole = owned(share.samples), settings, share.whole
+    def __init__(self, share: ShardData, settings: Settings, *, threads: int = 1):
+        self.samples, self.settings, self.whole = writable_copy(share.samples), settings, share.whole
         numbers, cohort = np.unique(share.cohort, return_inverse=True)
         people, places, features, _ = share.whole
         codes = codes_for(settings, people=people, places=places, features=features)
@@ -113,11 +113,11 @@ class Shard:
         """The V that the round came to: a checkpoint is whole only with it."""
         self.state.interaction, self.state.moments = V, moments
 
-    def told(self) -> tuple[RealArray, OffsetArray, RealArray]:
+    def models(self) -> tuple[RealArray, OffsetArray, RealArray]:
         """The models of its people, and the numbers and means of its cohorts."""
         return self.state.linear, self.rounds.numbers, self.state.means
 
-    def mix(self) -> Sums:
+    def mix(self) -> CohortSums:
         """Step (b): the sums of cohorts that are in other shards too; those of its own it keeps."""
         there = participation(self.samples.keys, self.state.iteration, self.settings)
         noisy, cohorts = self.rounds.codes.linear.noise > 0, len(self.rounds.numbers)
@@ -129,9 +129,9 @@ class Shard:
             total, members = self.rounds.codes.linear.ring.zeros(centre.shape), np.zeros(cohorts, dtype=np.int64)
         self._mixed = (there, centre, total, members, rostered)
         out = self.elsewhere
-        return Sums(self.rounds.numbers[out], total[out], members[out], rostered[out])
+        return CohortSums(self.rounds.numbers[out], total[out], members[out], rostered[out])
 
-    def step(self, V: RealArray, moments: Moments, opened: Sums | None) -> Stepped:
+    def step(self, V: RealArray, moments: Moments, opened: CohortSums | None) -> ShardStep:
         """Steps (b) to (e), with what the split cohorts opened; V is the round's."""
         if opened is None:
             self.mix()
@@ -145,7 +145,7 @@ class Shard:
         state.iteration += 1
         records = int(self.samples.train.counts()[there.present].sum())
         present, counted = int(there.present.sum()), int(there.counted.sum())
-        return Stepped(ring, summed(losses), records, present, counted, int(own.sum()))
+        return ShardStep(ring, summed(losses), records, present, counted, int(own.sum()))
 
     def _open(self, total: RingArray, members: OffsetArray, rostered: OffsetArray) -> BoolArray:
         """Cohorts that nobody else has a part of."""
@@ -154,7 +154,7 @@ class Shard:
         alone = np.where(self.elsewhere, 0, members)  # the sum of none is never opened
         return self.rounds.open_cohorts(total, alone, rostered, self.state.iteration)
 
-    def _take(self, opened: Sums | None, total: RingArray, members: OffsetArray) -> BoolArray:
+    def _take(self, opened: CohortSums | None, total: RingArray, members: OffsetArray) -> BoolArray:
         """What the split cohorts opened, in the place of this shard's own part of it."""
         if opened is None:
             return np.zeros(len(members), dtype=np.bool_)
@@ -164,7 +164,7 @@ class Shard:
         return mine
 
 
-def owned(samples: Samples) -> Samples:
+def writable_copy(samples: Samples) -> Samples:
     """The same in memory of its own: what comes out of an object store is read-only, and kernels are compiled for
     arrays that are not."""
     train = samples.train
@@ -177,16 +177,16 @@ def owned(samples: Samples) -> Samples:
 # The conductor of shards: adds their sums, opens what is split over several, moves V. It holds nothing of a person.
 
 
-class Added(Protocol):
+class Summable(Protocol):
     """What can be added in any order."""
 
     def plus(self, other: Any) -> Any: ...
 
 
-Sum = TypeVar("Sum", bound=Added)
+Sum = TypeVar("Sum", bound=Summable)
 
 
-class Crew(Protocol):
+class ShardPool(Protocol):
     """Shards, wherever they are."""
 
     def each(self, call: str, *args: Any) -> list[Any]:
@@ -202,7 +202,7 @@ class Crew(Protocol):
         """Every shard is told by `take` what every shard, itself too, answers to `give`, one after another."""
 
 
-class Together:
+class InProcess:
     """Shards in one process, one after another: what a cluster must come to."""
 
     def __init__(self, shards: Sequence[Any]):
@@ -231,16 +231,16 @@ def added(parts: Sequence[Sum]) -> Sum:
     return total
 
 
-class Conductor:
+class ShardDriver:
     """Rounds over shards. `split`: whether any cohort is in more than one of them."""
 
-    def __init__(self, crew: Crew, settings: Settings, codes: Codes, *, split: bool):
+    def __init__(self, crew: ShardPool, settings: Settings, codes: Codes, *, split: bool):
         self.crew, self.settings, self.codes, self.split = crew, settings, codes, split
 
     def advance(self, state: State) -> IterationReport:
         """One round t. Of the state V and its moments are moved here, the rest where the people are."""
         among = self.opened(self.crew.summed("mix"), state) if self.split else None
-        done: Stepped = self.crew.summed("step", state.interaction, state.moments, among)
+        done: ShardStep = self.crew.summed("step", state.interaction, state.moments, among)
         opened = opens(done.counted, rostered=done.present, settings=self.settings)
         if opened:
             code, total = self.codes.interaction, done.total.copy()
@@ -256,7 +256,7 @@ class Conductor:
             opened=opened,
         )
 
-    def opened(self, sums: Sums, state: State) -> Sums:
+    def opened(self, sums: CohortSums, state: State) -> CohortSums:
         """Step (b) for the cohorts that are in several shards: those that are opened, with noise."""
         if not mixes(state, noisy=self.codes.linear.noise > 0):
             return sums.only(np.zeros(len(sums.numbers), dtype=np.bool_))
@@ -301,7 +301,7 @@ def rows_of_shards(cohort: IndexArray, records: OffsetArray, *, shards: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ShardSplit:
     """All people of a run, and which of them are in which shard."""
 
     samples: Samples = field(repr=False)
@@ -319,15 +319,15 @@ class Cut:
         return cls(samples, cohort, rows, split_cohorts([np.unique(cohort[part]) for part in rows]))
 
     @property
-    def whole(self) -> Whole:
+    def whole(self) -> RunSize:
         s = self.samples
-        return Whole(len(s.ids), len(s.places), s.features, int(self.cohort.max()) + 1)
+        return RunSize(len(s.ids), len(s.places), s.features, int(self.cohort.max()) + 1)
 
-    def share(self, at: int) -> Share:
+    def share(self, at: int) -> ShardData:
         """What this shard starts from."""
         rows = self.rows[at]
         mine = self.cohort[rows]
-        return Share(part_of(self.samples, rows), mine, np.intersect1d(self.split, mine), self.whole)
+        return ShardData(part_of(self.samples, rows), mine, np.intersect1d(self.split, mine), self.whole)
 
 
 def split_cohorts(numbers: list[OffsetArray]) -> OffsetArray:

@@ -13,7 +13,7 @@ import numpy as np
 from prirec.config import Settings
 from prirec.engines import local, plain, protocol
 from prirec.engines.checkpoint import Checkpoint, identity, load, save
-from prirec.engines.local import laid_out
+from prirec.engines.local import memory_layout
 from prirec.engines.state import IterationReport, State, fits, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
@@ -79,7 +79,7 @@ class Centralised:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.city = laid_out(samples)
+        self.city = memory_layout(samples)
 
     def advance(self, state: State) -> IterationReport:
         """One pass over all records."""
@@ -133,7 +133,7 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
     if name == "local":
         return local.engine(samples, settings, threads=threads)
     if name == "protocol":
-        return protocol.Carried(samples, settings)
+        return protocol.ProtocolEngine(samples, settings)
     raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
 
 
