@@ -13,8 +13,7 @@ import pytest
 from prirec.config import Settings
 from prirec.engines import protocol
 from prirec.engines.protocol import ProtocolEngine
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.protocols import member, noise
 from prirec.protocols.terms import model_hash
 from prirec.rounds.participation import participation

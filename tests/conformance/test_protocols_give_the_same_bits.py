@@ -7,8 +7,7 @@ import pytest
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.engines.protocol import ProtocolEngine
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
 from prirec.protocols.terms import model_hash

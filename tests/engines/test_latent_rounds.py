@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.state import State, fits, start
-from prirec.engines.train import make_engine, train
+from prirec.engines.state import State, fits
+from prirec.engines.train import make_engine, start, train
 from prirec.features.samples import Samples
 from prirec.metrics import auc
 from prirec.model import adam, as_printed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.graph.cohorts import NO_CELL
 from prirec.graph.neighbourhoods import cells_of, cohort_numbers
 from prirec.rounds.newcomers import MOST, Starts, starts, starts_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.model import as_printed

@@ -21,7 +21,7 @@ from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
 from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.features.encoding import plan
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.prediction import PlacePart
 from prirec.recommender.release import Catalogue, publication

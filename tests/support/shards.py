@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from prirec.config import Settings
+from prirec.engines import plain
 from prirec.engines.shards import InProcess, Shard, ShardData, ShardDriver, ShardPool, ShardSplit, rows_of_shards
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.terms import codes
+from prirec.rounds.definition import RoundRules
 from support.cities import same_state
 
 Made = Callable[[Sequence[ShardData], Settings], ShardPool]
@@ -41,15 +42,15 @@ def assert_shards_equal_the_oracle(
     made: Made = in_one_process,
     iterations: int = 3,
 ) -> None:
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain, cut_up = (
+    oracle, state = plain.start(samples, settings), start(samples, settings)
+    slow, cut_up = (
         make_engine("plain", samples, settings),
         ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows)),
     )
     crew = made([cut_up.share(at) for at in range(len(rows))], settings)
-    conductor = ShardDriver(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
+    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(cut_up.split)))
     for _ in range(iterations):
-        found, wanted = conductor.advance(state), plain.advance(oracle)
+        found, wanted = conductor.advance(state), slow.advance(oracle)
         if found != wanted:
             raise AssertionError(f"the shards say {found}, the oracle says {wanted}")
         if not same_state(gathered(crew, rows, state), oracle):
