@@ -240,12 +240,12 @@ class InTheClear:
         self, cohort: int, values: Mapping[int, RingArray], *,
         survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
     ) -> RingArray | None:  # fmt: skip
-        return self._opened(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
+        return self._of_survivors(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
 
     def over_everyone(
         self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
     ) -> RingArray | None:
-        return self._opened(self.codes.interaction, values, survivors, where=("interaction", iteration))
+        return self._of_survivors(self.codes.interaction, values, survivors, where=("interaction", iteration))
 
     def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
         return added(list(values.values()))
@@ -253,7 +253,7 @@ class InTheClear:
     def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
         return added([value for _, value in values])
 
-    def _opened(
+    def _of_survivors(
         self, code: Code, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: tuple[str | int, ...]
     ) -> RingArray | None:
         settings = self.settings
