@@ -7,7 +7,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import Together
+from prirec.engines.shards import InProcess
 from prirec.simulate.partitioned import Apart, CityApart, Preparing
 
 
@@ -19,4 +19,4 @@ def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
 
 def made_ready(folder: Path, settings: Settings, which: Sequence[Sequence[int]]) -> tuple[list[Apart], CityApart]:
     shards = [Apart(folder, some, settings) for some in which]
-    return shards, Preparing(Together(shards), folder, settings).city()
+    return shards, Preparing(InProcess(shards), folder, settings).city()

@@ -10,18 +10,18 @@ from prirec.cluster.pool import RayCrew
 from prirec.cluster.train import Run
 from prirec.cluster.worker import Given, Source
 from prirec.config import Settings
-from prirec.engines.shards import Cut, Share
+from prirec.engines.shards import ShardData, ShardSplit
 from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from support.shards import gathered
 
 
-def in_actors(parts: Sequence[Share], settings: Settings) -> RayCrew:
+def in_actors(parts: Sequence[ShardData], settings: Settings) -> RayCrew:
     return RayCrew(lambda at: Given(parts[at]), len(parts), settings, public=parts[0].samples.places)
 
 
-def moved_into(crew: RayCrew, parts: Sequence[Share], settings: Settings) -> RayCrew:
+def moved_into(crew: RayCrew, parts: Sequence[ShardData], settings: Settings) -> RayCrew:
     """The same actors with other people: new ones would take seconds to start."""
     crew.source, crew.settings = (lambda at: Given(parts[at])), settings
     crew._public = crew.ray.put(parts[0].samples.places)
@@ -33,14 +33,14 @@ def after_all(
     samples: Samples,
     settings: Settings,
     *,
-    source: Callable[[int, Share], Source],
+    source: Callable[[int, ShardData], Source],
     kept: Path | None = None,
     every: int = 2,
     shards: int = 2,
     tell: Callable[[IterationReport], None] = lambda passed: None,
 ) -> tuple[State, int]:
     """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
-    pieces = Cut.of(samples, cohort_numbers(samples, settings), shards=shards)
+    pieces = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=shards)
     crew = RayCrew(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
     try:
         shelf = None if kept is None else Shelf(kept, "a test", shards)

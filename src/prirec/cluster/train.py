@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
 import msgspec
@@ -20,16 +18,16 @@ from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
 from prirec.engines.checkpoint import Checkpoint, identity
-from prirec.engines.shards import Conductor, Cut, Whole
-from prirec.engines.state import IterationReport, State, first_interaction, start
-from prirec.engines.train import Keeping, Trained
+from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
+from prirec.engines.state import IterationReport, State
+from prirec.engines.train import Keeping, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.metrics import Quality
 from prirec.model.adam import no_moments
 from prirec.privacy.plan import sized
-from prirec.protocols.terms import codes_for
+from prirec.rounds.definition import RoundRules, first_interaction, first_linear
 from prirec.simulate.partitioned import Call, CityApart, Preparing, dealt, quality_apart, refuse_unfit_apart, save_apart
 
 Answer = TypeVar("Answer")
@@ -55,9 +53,7 @@ def kept_course(shelf: Shelf | None, settings: Settings) -> Checkpoint | None:
     if shelf is None or not shelf.there():
         return None
     course = shelf.conductor()
-    if course.state.iteration > settings.iterations:
-        many = settings.iterations
-        raise StateError(f"the checkpoint is at iteration {course.state.iteration}, past the {many} asked for")
+    refuse_past(course, settings)
     return course
 
 
@@ -67,30 +63,33 @@ class Run:
 
     crew: RayCrew
     settings: Settings
-    whole: Whole
+    whole: RunSize
     split: bool  # whether any cohort is in more than one shard
     shelf: Shelf | None = None
     every: int = 5
     tell: Callable[[IterationReport], None] = lambda passed: None
 
     def finished(self) -> Checkpoint:
-        """V and the history; models are where the people are."""
-        course, told, furthest, lost = self._recovered(), 0, 0, 0
+        """V and the history; models are where the people are. Where a shard is lost, all of them go back to the last
+        checkpoint, and what they have moved since is thrown away."""
+        furthest = lost = 0
+
+        def tell(report: IterationReport) -> None:
+            nonlocal furthest, lost
+            if report.iteration > furthest:  # an iteration that is only done again is no progress, and was reported
+                furthest, lost = report.iteration, 0
+                self.tell(report)
+
         while True:
-            for passed in course.history[told:]:
-                self.tell(passed)
-            told = max(told, len(course.history))
-            if course.state.iteration >= self.settings.iterations:
-                return course
+            course = self._recovered()
             try:
-                self._advance(course)
+                iterate(course, self, self.settings, save=self._save, tell=tell)
             except LostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError(AGAIN) from None
-                course = self._recovered()
-            if course.state.iteration > furthest:  # what is only done again is no progress
-                furthest, lost = course.state.iteration, 0
+            else:
+                return course
 
     def afterwards(self, task: Callable[[], Answer]) -> Answer:
         """What is asked of the shards when all rounds are done. Where one is lost over it, a new one is brought to the
@@ -102,20 +101,20 @@ class Run:
                 return task()
         raise StateError(AGAIN)
 
-    def _advance(self, course: Checkpoint) -> None:
-        """One round; whatever is lost in it leaves the course behind, to be thrown away."""
+    def advance(self, state: State) -> IterationReport:
+        """One round, and how many bytes it moved between the driver and the actors."""
         people, places, features, _ = self.whole
-        codes = codes_for(self.settings, people=people, places=places, features=features)
-        before, began = self.crew.moved, monotonic()
-        passed = Conductor(self.crew, self.settings, codes, split=self.split).advance(course.state)
-        if not isfinite(passed.loss):
-            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
-        seconds = monotonic() - began
-        course.note(msgspec.structs.replace(passed, seconds=seconds, moved=self.crew.moved - before))
-        if self.shelf is not None and course.state.iteration % self.every == 0:
-            self._keep(course, self.shelf)
+        rules, before = (
+            RoundRules.sized(self.settings, people=people, places=places, features=features),
+            self.crew.moved,
+        )
+        report = ShardDriver(self.crew, rules, split=self.split).advance(state)
+        return msgspec.structs.replace(report, moved=self.crew.moved - before)
 
-    def _keep(self, course: Checkpoint, shelf: Shelf) -> None:
+    def _save(self, course: Checkpoint) -> None:
+        shelf = self.shelf
+        if shelf is None or course.state.iteration % self.every != 0:
+            return
         shelf.folder.mkdir(parents=True, exist_ok=True)
         names, folder = shelf.names(course.state.iteration), str(shelf.folder.resolve())
         self.crew.each("take", course.state.interaction, course.state.moments)
@@ -141,11 +140,11 @@ class Run:
 
     def _start(self) -> State:
         V = first_interaction(self.whole.features, self.settings)
-        none = np.zeros((0, self.whole.features + 1))
+        none = first_linear(0, self.whole.features)
         return State(0, none, V, no_moments(V.shape), none)
 
 
-# Training on a cluster of people who are all known to the driver: the same as engines.training.train, elsewhere.
+# Training on a cluster of people who are all known to the driver: the bits of engines/train.py.
 
 
 def train(
@@ -159,7 +158,7 @@ def train(
     """Rounds on the cluster that Ray is connected to, with the bits of engines/local. The checkpoint is a folder."""
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
-    cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
+    cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
     shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
     kept_course(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
     crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
@@ -173,11 +172,11 @@ def train(
     return Trained(state, tuple(course.history))
 
 
-def _whole(crew: RayCrew, cut: Cut, state: State, conducted: State) -> State:
+def _whole(crew: RayCrew, cut: ShardSplit, state: State, conducted: State) -> State:
     """Every model in its row, every cohort's mean in its own."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
-        models, numbers, own = crew.one(at, "told")
+        models, numbers, own = crew.one(at, "models")
         state.linear[rows], means[numbers] = models, own
     return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
 

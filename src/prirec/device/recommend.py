@@ -7,10 +7,10 @@ import numpy as np
 from prirec.device.person import Person
 from prirec.device.records import belonging, home_of, positions_of, records_of
 from prirec.device.rounds import learn_alone
-from prirec.engines.newcomers import Starts
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
 from prirec.protocols.prediction import Asker, Guide, Moment, Reason
+from prirec.rounds.newcomers import Starts
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
 from prirec.wire.campaign import Campaign

@@ -22,9 +22,9 @@ from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, rows_to_columns
 from prirec.features.location import OwnVisits, homes
 from prirec.features.popularity import OwnCounts
-from prirec.graph.neighbourhoods import shares_of_mean
 from prirec.model.local_step import DeviceRecords
 from prirec.model.public_half import PlaceRows, place_rows
+from prirec.rounds.definition import mixing_weights
 from prirec.sharing.keys import derive
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
@@ -119,7 +119,7 @@ def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
     return Records(
         own=DeviceRecords(mine, place.astype(np.int32), context, rows.label),
         places=place_rows(known.features[used]),
-        gamma=float(shares_of_mean(np.array([len(place)]), campaign.settings)[0]),
+        gamma=float(mixing_weights(np.array([len(place)]), campaign.settings)[0]),
         key=np.uint64(person_keys([person_id(me.name)])[0]),
         unknown=len(visits) - len(told.place),
         features=mine.size + known.features.shape[1] + context.shape[1],

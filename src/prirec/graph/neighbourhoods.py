@@ -45,14 +45,6 @@ def cells_of(home: RealArray | None, people: int, settings: Settings) -> KeyArra
     return coarse_cells(where, resolution=settings.neighbours.resolution)
 
 
-def shares_of_mean(counts: np.ndarray, settings: Settings) -> RealArray:
-    """gamma_i: how much of the others' mean each person takes; with few records, much (decisions/0002)."""
-    if settings.linear.mixing == "fixed":
-        return np.full(len(counts), settings.linear.gamma)
-    shares: RealArray = settings.linear.kappa / (settings.linear.kappa + counts)
-    return shares
-
-
 def neighbourhoods_of(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> NeighbourSets:
     """N(i) and S_if among those online in this pass."""
     rows = np.flatnonzero(online).astype(np.int32)

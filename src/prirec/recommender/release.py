@@ -18,7 +18,6 @@ from prirec.config import Features, Settings, check, dump
 from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.data.folder import read_public
-from prirec.engines.newcomers import Starts, starts_of
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan_declared, with_popularity
 from prirec.features.popularity import OwnCounts
@@ -29,6 +28,7 @@ from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.noise import share_for
 from prirec.protocols.prediction import PlacePart
 from prirec.protocols.terms import codes_for
+from prirec.rounds.newcomers import Starts, starts_of
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents

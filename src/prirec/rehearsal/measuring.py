@@ -11,7 +11,7 @@ import numpy as np
 
 from prirec.device.store import held_model
 from prirec.engines import local
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.errors import StateError
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble

@@ -41,8 +41,7 @@ from prirec.data.prepare import (
 )
 from prirec.data.schema import Schema
 from prirec.engines.checkpoint import Checkpoint
-from prirec.engines.newcomers import Inhabitants, inhabitants, starts_from
-from prirec.engines.shards import Crew, Shard, Share, Whole, split_cohorts
+from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
 from prirec.engines.state import IterationReport
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
@@ -66,6 +65,7 @@ from prirec.privacy.norm import Norm
 from prirec.privacy.plan import sized
 from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums, written
+from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
 from prirec.simulate.popularity import contributions, noise_in_popularity, those_left
 from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
 from prirec.simulate.setup import recipe
@@ -224,10 +224,10 @@ class Apart:
     def inhabitants(self) -> Inhabitants:
         return inhabitants(self.named, self.shard.rounds.cohort, self.shard.state.means)
 
-    def open(self, settings: Settings, split: OffsetArray, whole: Whole) -> None:
+    def open(self, settings: Settings, split: OffsetArray, whole: RunSize) -> None:
         """The shard, with settings in which the plan has chosen what was left to it."""
         mine = np.intersect1d(split, self.cohort)
-        self.shard = Shard(Share(self.samples, self.cohort, mine, whole), settings)
+        self.shard = Shard(ShardData(self.samples, self.cohort, mine, whole), settings)
         del self.made, self.roster
 
 
@@ -242,7 +242,7 @@ class CityApart:
     """A city made ready, of which only what is public is here."""
 
     settings: Settings  # with the cohort size that the plan chose
-    whole: Whole
+    whole: RunSize
     split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
     encoding: Encoding = field(repr=False)
     places: Places = field(repr=False)
@@ -254,7 +254,7 @@ class CityApart:
 class Preparing:
     """`calls` is all that was told to shards, in order: whoever hears it again has what a lost one had."""
 
-    def __init__(self, crew: Crew, folder: Path, settings: Settings):
+    def __init__(self, crew: ShardPool, folder: Path, settings: Settings):
         self.crew, self.settings, self.calls = crew, settings, list[Call]()
         public = read_public(folder)
         self.places, self.schema = public.places, public.schema
@@ -274,7 +274,7 @@ class Preparing:
         settled = sized(self.settings, people=amounts.people, features=features)
         known, numbers = self._cohorts(settled, amounts.people)
         split = split_cohorts(numbers)
-        whole = Whole(amounts.people, len(self.places), features, known.cohorts)
+        whole = RunSize(amounts.people, len(self.places), features, known.cohorts)
         self._each("open", settled, split, whole)
         columns = {name: values.tolist() for name, values in released.items()}
         told = Released(places=self.places.ids, columns=columns)
@@ -515,7 +515,7 @@ CHUNK = 1 << 24
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
 
 
-def quality_apart(crew: Crew, V: RealArray) -> Quality:
+def quality_apart(crew: ShardPool, V: RealArray) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
     found: Tested = crew.summed("test", V)
     tested = int(found.people.sum())
@@ -529,14 +529,14 @@ def quality_apart(crew: Crew, V: RealArray) -> Quality:
     )
 
 
-def _wins(crew: Crew, most: int | None) -> Wins:
+def _wins(crew: ShardPool, most: int | None) -> Wins:
     crew.each("begin_wins", most)
     crew.among("negatives", "count_wins")
     won: Wins = crew.summed("wins")
     return won
 
 
-def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
+def save_apart(path: Path, crew: ShardPool, city: CityApart, course: Checkpoint, *, source: str) -> None:
     """Written beside, then moved into place. Every node must reach the folder that the run is in."""
     place = path.resolve()
     beside = room_beside(place)
@@ -552,7 +552,7 @@ def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, s
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short(crew: Crew, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
+def _short(crew: ShardPool, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
     """What the driver knows."""
     starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
     return {
@@ -571,7 +571,7 @@ def _history(history: Sequence[IterationReport]) -> bytes:
     return b"".join(msgspec.json.encode(passed) + b"\n" for passed in history)
 
 
-def _long_files(folder: Path, crew: Crew, city: CityApart) -> str:
+def _long_files(folder: Path, crew: ShardPool, city: CityApart) -> str:
     """linear.npy and people.npy; and the fingerprint of rows and records that run_folder.rows_of has."""
     people, features = city.whole.people, city.whole.features
     crew.each("begin_ranks")
@@ -590,7 +590,7 @@ def _long_files(folder: Path, crew: Crew, city: CityApart) -> str:
     return str(digest.hexdigest())
 
 
-def _fingerprint(digest: Any, folder: Path, side: str, crew: Crew) -> None:
+def _fingerprint(digest: Any, folder: Path, side: str, crew: ShardPool) -> None:
     done = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
     _room(folder / f"{side} place.npy", np.int32, (done,))
     _room(folder / f"{side} label.npy", np.int8, (done,))

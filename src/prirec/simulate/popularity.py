@@ -11,7 +11,6 @@ import numpy as np
 from prirec.config import Neighbours, Privacy, Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
-from prirec.engines.participation import left_in_collection, opens, simulated_noise, uniforms
 from prirec.errors import PolicyError
 from prirec.features.encoding import encode_columns, plan
 from prirec.features.popularity import (
@@ -34,6 +33,7 @@ from prirec.privacy.popularity_estimate import popularity as posterior_of
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters, estimate, reports_about, simulate_ones
 from prirec.privacy.units import Adjacency
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, stacked, weighted
+from prirec.rounds.participation import left_in_collection, opens, simulated_noise, uniforms
 from prirec.types import OffsetArray, RealArray
 from prirec.util.geography import located
 from prirec.util.keyed_random import generator, mix_each, person_keys, run_key
