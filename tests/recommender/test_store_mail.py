@@ -6,7 +6,7 @@ from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from prirec.recommender import store as store_mail
-from prirec.recommender.store import MOST_SAID, Incoming, Store
+from prirec.recommender.store import MOST_MESSAGES, Incoming, Store
 from prirec.wire.http import Letter
 from support.stores import ONE, enter, invite, name, of, said
 
@@ -101,7 +101,7 @@ def test_nobody_can_fill_the_store_with_different_messages(store: Store) -> None
     store.hand_in([said(1, bytes([at])) for at in range(10)])
     store.hand_in([said(1, bytes([at])) for at in range(10, 100)])
     store.hand_in([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
-    assert bodies(store) == [*(bytes([at]) for at in range(MOST_SAID)), b"somebody else", b"elsewhere"]
+    assert bodies(store) == [*(bytes([at]) for at in range(MOST_MESSAGES)), b"somebody else", b"elsewhere"]
 
 
 def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

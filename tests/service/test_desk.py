@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from prirec.errors import StateError
 from prirec.recommender import mailbox as desks
-from prirec.recommender.answers import RefusedError
-from prirec.recommender.mailbox import MOST_AT_ONCE, MOST_PARCELS, Mailbox
+from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
+from prirec.recommender.responses import RefusedError
 from prirec.recommender.store import Store
 from prirec.wire.http import Letter
 from support.desks import Watched, opened
@@ -55,12 +55,12 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
-            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_AT_ONCE + 10)]
+            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_BATCHED + 10)]
             store.gate.set()
             await asyncio.gather(first, *rest)
 
     asyncio.run(run())
-    assert store.commits == [1, MOST_AT_ONCE, 10]
+    assert store.commits == [1, MOST_BATCHED, 10]
 
 
 def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
@@ -105,7 +105,7 @@ def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watc
 
 
 def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 0.005)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
         async with opened(store) as desk:
@@ -149,7 +149,7 @@ def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: l
 
 
 def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
@@ -168,7 +168,7 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
 def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
@@ -244,7 +244,7 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be found in the store before the news of it comes here."""
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
@@ -276,7 +276,7 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
             raise StateError("away")
         return head()
 
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
     monkeypatch.setattr(store, "head", failing)
 
     async def run() -> None:
@@ -296,11 +296,11 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
 
 
 def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run(mend: Callable[[], None]) -> None:
         async with opened(store) as desk:
-            for _ in range(MOST_PARCELS + 1):
+            for _ in range(MOST_SENT_IN_MEMORY + 1):
                 desk.wake([(name(1), Letter(1, b"x"))])
                 with pytest.raises(RefusedError):
                     await desk.ask(name(2), [said(2, b"x")], after=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prirec.device.client import AwayError
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.endpoints import Sorter
+from prirec.recommender.endpoints import MessageFilter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
@@ -35,7 +35,7 @@ class BadLine:
     ) -> None:  # fmt: skip
         founding = store.founding()
         self._store, self._name, self._luck, self._air, self._tap = store, name, luck, air, tap
-        self._sorter = Sorter(founding.deployment, SigningKey(founding.identity).public)
+        self._sorter = MessageFilter(founding.deployment, SigningKey(founding.identity).public)
         self._kept_back, self._gone = list[bytes](), set[int]()
 
     async def enrol(self, *, cell: int, code: str = "") -> None:

@@ -25,8 +25,8 @@ from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import begin, found, publish
-from prirec.recommender.release import RESOLUTION, Source
+from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
+from prirec.recommender.release import RESOLUTION, CatalogueSource
 from prirec.recommender.store import Incoming, Store
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
@@ -97,10 +97,10 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
     city = named(city)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     store = Store.open(folder / "recommender")
-    founding = found(store, title="a town")
+    founding = found_deployment(store, title="a town")
     data = prepared.dataset
     encoding = plan(data, Popularity(), settings.features)
-    publish(store, Source(data.places, encoding))
+    publish_catalogue(store, CatalogueSource(data.places, encoding))
     home, people = homes(data, prepared.train), {}
     cells = cells_of(home, len(data.people), settings).tolist()
     recommender, where = SigningKey(founding.identity).public, coarse_cells(location_of(data), RESOLUTION)
@@ -143,7 +143,7 @@ async def run_campaign(
     """Enrols, begins and goes on until the campaign is over."""
     for agent in agents:
         await agent.step(wait=0)
-    begin(deployment.store, deployment.settings)
+    begin_campaign(deployment.store, deployment.settings)
     conductor = conductor or Conductor(deployment.store, pace=Pace(0.0, 0.0), clock=lambda: 0.0)
     for _ in range(ticks):
         moved = conductor.tick()

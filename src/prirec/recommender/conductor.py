@@ -29,12 +29,14 @@ from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Letter
 
-Wake: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers and their letters, which are on disk
-PORTION = 4 * 2**20  # bytes of letters in one transaction: nobody else can write meanwhile
+WakePollers: TypeAlias = Callable[
+    [Sequence[tuple[bytes, Letter]]], None
+]  # receivers and their letters, which are on disk
+BATCH_BYTES = 4 * 2**20  # bytes of letters in one transaction: nobody else can write meanwhile
 
 
 @dataclass(slots=True)
-class _Portion:
+class _Batch:
     letters: list[tuple[bytes, Round, bytes]] = field(default_factory=list)
     inviting: list[tuple[bytes, Round]] = field(default_factory=list)
     masking: set[Round] = field(default_factory=set)
@@ -49,7 +51,12 @@ class _Portion:
 
 class Outbox:
     def __init__(
-        self, store: Store, *, holder: bytes | None, wake: Wake = lambda letters: None, portion: int = PORTION
+        self,
+        store: Store,
+        *,
+        holder: bytes | None,
+        wake: WakePollers = lambda letters: None,
+        portion: int = BATCH_BYTES,
     ) -> None:
         self._store, self._holder, self._wake, self._most = store, holder, wake, portion
         self._persists: list[Persist] = []
@@ -74,8 +81,8 @@ class Outbox:
                 self._messages.popleft()
             self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(portion.letters, first)])
 
-    def _portion(self) -> _Portion:
-        portion, size = _Portion(), 0
+    def _portion(self) -> _Batch:
+        portion, size = _Batch(), 0
         for message in self._messages:
             body = encode(message)
             size += len(body)
@@ -97,7 +104,7 @@ class Pace:
     step: float = 30.0
 
 
-class Gathering:
+class OpenSum:
     """Feeds a collector and does not believe in clocks: `now` is an argument."""
 
     def __init__(self, collector: Collector, *, pace: Pace) -> None:
@@ -186,14 +193,14 @@ class Gathering:
 # The right to conduct, kept while it is used.
 
 
-LEASE = 15.0  # seconds for which a conductor has the word; it asks again in time
+LEASE_SECONDS = 15.0  # seconds for which a conductor has the word; it asks again in time
 
 
 class Lease:
     """Renewed by a thread of its own: to open one sum may take longer than it lasts. Only whoever asks `held` takes it,
     so that a conductor that lost it hears of that, even if it could have it back."""
 
-    def __init__(self, store: Store, *, seconds: float = LEASE) -> None:
+    def __init__(self, store: Store, *, seconds: float = LEASE_SECONDS) -> None:
         self._store, self._seconds, self.holder = store, seconds, urandom(16)
         self._have, self._ended, self._next = Event(), Event(), -seconds
         self._renewing = Thread(target=self._renew, name="lease", daemon=True)
@@ -243,7 +250,7 @@ _BATCH = 200  # messages in memory at once, as they were handed in
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ConductorEvent:
     """What a conductor says about itself: numbers, and words of its own."""
 
     event: str
@@ -256,7 +263,7 @@ class Told:
     problem: str = ""
 
 
-class SideBySide(Protocol):
+class ParallelMap(Protocol):
     """`map`, or one that has threads: sums know nothing of each other, and signatures are checked outside the GIL."""
 
     def __call__(self, task: Callable[[Round], None], of: Iterable[Round], /) -> Iterable[None]: ...
@@ -273,15 +280,15 @@ class Conductor:
         pace: Pace | None = None,
         clock: Callable[[], float] = monotonic,
         entropy: Callable[[int], bytes] = urandom,
-        tell: Callable[[Told], None] = lambda told: None,
-        wake: Wake = lambda letters: None,
-        side_by_side: SideBySide = map,
+        tell: Callable[[ConductorEvent], None] = lambda told: None,
+        wake: WakePollers = lambda letters: None,
+        side_by_side: ParallelMap = map,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease: without it nothing is written
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
-        self.gatherings: dict[Round, Gathering] = {}
+        self.gatherings: dict[Round, OpenSum] = {}
         self._side_by_side = side_by_side
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the progress, that were seen
@@ -303,7 +310,7 @@ class Conductor:
         masked = any(one.masked for one in self.store.rounds(len(left)))  # those left are the ones entered last
         past = Past(progress.phase, progress.iteration, 0, len(left), 0, 0)
         self._write(self._on(progress).interrupted(progress, masked=masked), persists=burnt, over=left, past=past)
-        self.tell(Told("burnt", progress.phase, progress.iteration, rostered=len(left)))
+        self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
         """One look at the clock, and at all that came until then. Whether anything happened. OvertakenError or
@@ -335,7 +342,7 @@ class Conductor:
 
     def _on(self, progress: Progress) -> Course:
         if self._course is None or not self._course.holds(progress):
-            self._course = Course.of(progress, partial(operator.document, self.store))
+            self._course = Course.of(progress, partial(operator.own_document, self.store))
         return self._course
 
     def _begin(self, progress: Progress) -> None:
@@ -344,12 +351,12 @@ class Conductor:
         self._begun = self._written
         for task, names in sums:
             collector = Collector(task, identity=self.identity, entropy=self.entropy(meeting.COLLECTOR_ENTROPY))
-            self.gatherings[task.round] = gathering = Gathering(collector, pace=self.pace)
+            self.gatherings[task.round] = gathering = OpenSum(collector, pace=self.pace)
             members = [name for name in names if name in here]
             gathering.begin(members)
             invited += len(members)
         self._carry_out()
-        self.tell(Told("begun", progress.phase, progress.iteration, rostered=invited))
+        self.tell(ConductorEvent("begun", progress.phase, progress.iteration, rostered=invited))
 
     def _hear(self) -> int:
         """All that has come: only then is anybody late."""
@@ -393,7 +400,7 @@ class Conductor:
         problem = next((one.problem for one in gatherings if one.problem), "")
         refused = sum(one.refused for one in gatherings)
         self.tell(
-            Told("ended", past.kind, past.iteration, past.opened, summed, rostered, refused, problem)
+            ConductorEvent("ended", past.kind, past.iteration, past.opened, summed, rostered, refused, problem)
         )  # fmt: skip
 
     def _write(
@@ -404,7 +411,7 @@ class Conductor:
         self.store.advance(
             progress=encode(progress),
             before=self._written,
-            entries=operator.signing(self._founding, said),
+            entries=operator.sign_entries(self._founding, said),
             documents=[one for step in following.steps for one in step.documents],
             persists=persists,
             over=over,
@@ -415,59 +422,62 @@ class Conductor:
 # A conductor at work: for as long as the lease is held, it looks at the store whenever something may have come.
 
 
-HEARING: Final = 4  # threads, for as many sums at once
+COLLECTOR_THREADS: Final = 4  # threads, for as many sums at once
 IDLE, BUSY = 0.5, 0.02  # seconds between two looks at the store, for what came to other workers
-LONGEST = 10.0  # seconds until a store that was away is looked for again
+LONGEST_PAUSE = 10.0  # seconds until a store that was away is looked for again
 
 
 def conduct(
-    store: Store, stop: Event, *, came: Event, wake: Wake = lambda letters: None,
+    store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda letters: None,
     failed: Callable[[], None] = lambda: None, pace: Pace | None = None,
-    tell: Callable[[Told], None] = lambda told: None, lease: float = LEASE,
+    tell: Callable[[ConductorEvent], None] = lambda told: None, lease: float = LEASE_SECONDS,
 ) -> None:  # fmt: skip
     """Conducts whenever it holds the lease, until it is told to stop; `came` is set when it is to look at once: after
     `stop`, or because messages were handed in here. `wake` tells those who wait of mail and news, and `failed` whoever
     counts that something could not be done."""
     conductor: Conductor | None = None
     pause, troubled = 0.0, False
-    with Lease(store, seconds=lease) as word, ThreadPoolExecutor(HEARING, thread_name_prefix="hearing") as pool:
-        while not (stop.wait(pause) if troubled else stopped(stop, came, pause)):
+    with (
+        Lease(store, seconds=lease) as word,
+        ThreadPoolExecutor(COLLECTOR_THREADS, thread_name_prefix="hearing") as pool,
+    ):
+        while not (stop.wait(pause) if troubled else wait_for_work(stop, came, pause)):
             moved = troubled = False
             try:
                 held = word.held()
                 conductor = (
                     conductor
-                    or _taken_over(store, holder=word.holder, pace=pace, tell=tell, wake=wake, side_by_side=pool.map)
+                    or _take_over(store, holder=word.holder, pace=pace, tell=tell, wake=wake, side_by_side=pool.map)
                     if held
                     else None
                 )
                 moved = conductor is not None and conductor.tick()
                 pause = 0.0 if moved else BUSY if conductor is not None and conductor.gatherings else IDLE
             except PrirecError as problem:
-                if not _passes(problem):
+                if not _is_temporary(problem):
                     conductor = None
                     word.doubt()
-                tell(Told("lost" if conductor is None else "waiting", problem=str(problem)))
+                tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem)))
                 failed()
                 troubled = True  # what comes meanwhile would only meet the same trouble
-                pause = min(max(2 * pause, IDLE), LONGEST)
+                pause = min(max(2 * pause, IDLE), LONGEST_PAUSE)
             if moved:
                 wake(())
 
 
-def stopped(stop: Event, came: Event, seconds: float) -> bool:
+def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:
     """After as many seconds, or as soon as something came."""
     came.wait(seconds)
     came.clear()  # before looking: whoever sets both is not missed
     return stop.is_set()
 
 
-def _taken_over(store: Store, **given: Any) -> Conductor:
+def _take_over(store: Store, **given: Any) -> Conductor:
     conductor = Conductor(store, **given)
     conductor.take_over()
     return conductor
 
 
-def _passes(problem: PrirecError) -> bool:
+def _is_temporary(problem: PrirecError) -> bool:
     """A disk that is full or a database that is away comes back; a campaign that others have gone on with does not."""
     return isinstance(problem, StateError) and not isinstance(problem, LeaseLostError | OvertakenError | ConflictError)

@@ -14,7 +14,7 @@ LONGEST: Final = 64 * 2**20  # bytes beyond which a declared length earns no mor
 GOODBYE_SECONDS: Final = 0.5
 HEAD_BYTES: Final = 16_384
 UNREAD: Final = 131_072  # bytes of an answer that wait for one client; no more are written until it has read
-GONE: Final = "gone"  # in a request's state: what is to be called if the client goes before it is answered
+ON_DISCONNECT: Final = "gone"  # in a request's state: what is to be called if the client goes before it is answered
 
 
 class Connection(HttpToolsProtocol):
@@ -66,7 +66,7 @@ class Connection(HttpToolsProtocol):
         self._expect(None)
         self._left()
         super().connection_lost(exc)
-        if self.cycle is not None and (gone := self.cycle.scope["state"].get(GONE)) is not None:
+        if self.cycle is not None and (gone := self.cycle.scope["state"].get(ON_DISCONNECT)) is not None:
             gone()
 
     def shutdown(self) -> None:

@@ -169,7 +169,7 @@ class Database:
             rows.close()
 
 
-def file_of(url: str | Path) -> Path | None:
+def sqlite_path(url: str | Path) -> Path | None:
     """The file of a store that is one."""
     scheme, mark, rest = str(url).partition("://")
     if not mark or isinstance(url, Path):
@@ -178,7 +178,7 @@ def file_of(url: str | Path) -> Path | None:
 
 
 def _backend(url: str | Path) -> Backend[Any]:
-    if (file := file_of(url)) is not None:
+    if (file := sqlite_path(url)) is not None:
         return _sqlite(file)
     if not str(url).startswith(("postgresql://", "postgres://")):
         raise UsageError("a store is a file, sqlite:///a-file or postgresql://user@host/database")
@@ -299,7 +299,7 @@ class Sqlite:
             sqlite.create(path)
 
     def connect(self) -> SqliteRows:
-        return SqliteRows(connected(self.path))
+        return SqliteRows(connect_sqlite(self.path))
 
     def bring_up(self, rows: SqliteRows, migrations: Migrations) -> None:
         """An older file is copied first, to `<name>.version-<number>` beside it."""
@@ -308,7 +308,7 @@ class Sqlite:
             version = rows.version(self.path, newest=len(migrations))
             if 0 < version < len(migrations):
                 backup = self.path.with_name(f"{self.path.name}.version-{version}")
-                sqlite.back_up(self.path, backup, connected=connected)
+                sqlite.back_up(self.path, backup, connected=connect_sqlite)
             for statement in (one for migration in migrations[version:] for one in migration):
                 rows.change(statement.format_map(SQLITE_TYPES))
             if version < len(migrations):
@@ -324,7 +324,7 @@ class Sqlite:
         return sqlite.explained(self.path, damaged=DAMAGED)
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect_sqlite(path: Path) -> sqlite3.Connection:
     return sqlite.connect(path, pragmas=PRAGMAS, wait=SQLITE_WAIT, any_thread=True)
 
 
@@ -343,7 +343,7 @@ def back_up(store: Path, target: Path) -> int:
     made = target.with_name(f"{target.name}.unsifted")
     with sqlite.explained(target, damaged=DAMAGED):
         try:
-            sqlite.back_up(store, made, connected=connected)
+            sqlite.back_up(store, made, connected=connect_sqlite)
             entries = _sift(made)
             made.replace(target)
         except BaseException:
@@ -354,7 +354,7 @@ def back_up(store: Path, target: Path) -> int:
 
 
 def _sift(copy: Path) -> int:
-    with closing(connected(copy)) as rows:
+    with closing(connect_sqlite(copy)) as rows:
         for table in ("mail", "inbox", "invited", "lease"):  # who conducts the original does not conduct the copy
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it

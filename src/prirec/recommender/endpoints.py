@@ -22,11 +22,27 @@ from starlette.responses import JSONResponse
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Part, Reveal
-from prirec.recommender.answers import PRIVATE, Packed, absent, nobody, packed, too_large, too_many
-from prirec.recommender.connections import GONE
-from prirec.recommender.limits import LARGE, Buckets, Hold, Limits, Room, Turns, neighbourhood
-from prirec.recommender.mailbox import Found, Mailbox
+from prirec.recommender.connections import ON_DISCONNECT
+from prirec.recommender.limits import (
+    LARGE_BODY,
+    BodyMemory,
+    BodyReservation,
+    DownloadSlots,
+    Limits,
+    RateLimiter,
+    client_network,
+)
+from prirec.recommender.mailbox import Mailbox, MailReply
 from prirec.recommender.observability import PAGE, Metrics
+from prirec.recommender.responses import (
+    PRIVATE,
+    MessagePackResponse,
+    not_found,
+    respond,
+    too_large,
+    too_many,
+    unauthenticated,
+)
 from prirec.recommender.store import Incoming, Store
 from prirec.sharing.keys import SigningKey, derive, verify
 from prirec.wire.documents import VERSION
@@ -67,7 +83,7 @@ async def body_of(request: Request, *, limit: int, charge: Callable[[int], None]
         if size > limit:
             raise too_large(limit)
         chunks.append(chunk)
-        if charge is not None and size > LARGE:
+        if charge is not None and size > LARGE_BODY:
             charge(size - charged)
             charged = size
     return b"".join(chunks)
@@ -86,7 +102,7 @@ def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
     return asked
 
 
-def refuse_odd(cell: int) -> None:
+def check_cell(cell: int) -> None:
     """A cell that is none would end a campaign before it begins; a finer one tells more than a device means to."""
     if cell and not (h3.is_valid_cell(cell) and h3.get_resolution(cell) <= FINEST_CELL):
         raise PeerError(Fault.DECODE, f"a cell is one of h3's, of resolution {FINEST_CELL} or coarser, or 0")
@@ -95,7 +111,7 @@ def refuse_odd(cell: int) -> None:
 # Documents that were asked for lately, at hand. A name stands for its bytes for ever, so nothing here grows old.
 
 
-class Kept:
+class DocumentCache:
     """At most so many bytes; what nobody has asked for the longest goes first."""
 
     def __init__(self, most: int):
@@ -130,25 +146,25 @@ STEPS: Final = (Keys, Boxes, Masked, Agreement, Reveal)  # what a member says to
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Rejection:
     """Why a message is not taken; nothing of it is repeated."""
 
     fault: Fault
     words: str
 
 
-_UNREADABLE: Final = Problem(Fault.DECODE, "is not exactly one message of this version")
-_BORROWED: Final = Problem(Fault.AUTH, "is in somebody else's name")
-_ASTRAY: Final = Problem(Fault.ORDER, "is not for the recommender")
-_NOT_OPEN: Final = Problem(Fault.ORDER, "is for a round that is not open")
+_UNREADABLE: Final = Rejection(Fault.DECODE, "is not exactly one message of this version")
+_BORROWED: Final = Rejection(Fault.AUTH, "is in somebody else's name")
+_ASTRAY: Final = Rejection(Fault.ORDER, "is not for the recommender")
+_NOT_OPEN: Final = Rejection(Fault.ORDER, "is for a round that is not open")
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class FilteredMessages:
     """What is to be handed in, and for each of all messages why it is not."""
 
     items: list[Incoming] = field(repr=False)
-    problems: list[Problem | None]
+    problems: list[Rejection | None]
 
     def refused(self, taken: Sequence[bool]) -> tuple[str, ...]:
         """In words, given which of the items were taken."""
@@ -157,18 +173,18 @@ class Sorted:
         return tuple(f"{why.fault}: message {at} {why.words}" for at, why in enumerate(told) if why is not None)
 
 
-class Sorter:
+class MessageFilter:
     """Knows whom messages must be for."""
 
     def __init__(self, deployment: bytes, recommender: bytes):
         self._deployment, self._recommender = deployment, recommender
 
-    def sorted(self, messages: Sequence[bytes], *, sender: bytes) -> Sorted:
+    def sorted(self, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         judged = [self._judged(body, sender=sender) for body in messages]
         items = [one for one in judged if isinstance(one, Incoming)]
-        return Sorted(items, [one if isinstance(one, Problem) else None for one in judged])
+        return FilteredMessages(items, [one if isinstance(one, Rejection) else None for one in judged])
 
-    def _judged(self, body: bytes, *, sender: bytes) -> Incoming | Problem:
+    def _judged(self, body: bytes, *, sender: bytes) -> Incoming | Rejection:
         try:
             message = decode(body)
         except PeerError:
@@ -197,15 +213,15 @@ class Sorter:
 CHALLENGE_SECONDS: Final = 60
 SESSION_SECONDS: Final = 900
 SKEW: Final = 5  # seconds by which another worker's clock may be ahead
-MOST_CHECKED: Final = 50_000  # tokens whose seals need not be checked again
-MOST_ANSWERED: Final = 200_000  # challenges that a worker remembers
+MOST_SESSIONS: Final = 50_000  # tokens whose seals need not be checked again
+MOST_CHALLENGES: Final = 200_000  # challenges that a worker remembers
 
 _CHALLENGE = Struct(">q16s")  # when it was made, and what makes it one of a kind
 _TOKEN = Struct(">32sq")  # whose it is, and until when
 _BEARER = BEARER.encode("ascii")
 
 
-class Doorkeeper:
+class Authenticator:
     """Seals and checks. `clock` is the time of day, in seconds; `entropy` gives so many fresh bytes."""
 
     def __init__(
@@ -279,7 +295,7 @@ class Doorkeeper:
         sealed = len(body) == _TOKEN.size and hmac.compare_digest(mac, _sealed(self._session_key, body))
         if scheme != _BEARER or not sealed:
             raise _nobody()
-        if len(self._sessions) >= MOST_CHECKED:
+        if len(self._sessions) >= MOST_SESSIONS:
             self._sessions.clear()
         name, until = self._sessions[authorization] = _TOKEN.unpack(body)
         return name, until
@@ -300,7 +316,7 @@ class Doorkeeper:
             self._answered.discard(self._order.popleft()[1])
         if challenge in self._answered:
             raise _nobody()
-        if len(self._answered) >= MOST_ANSWERED:  # to forget one early would let it be answered again
+        if len(self._answered) >= MOST_CHALLENGES:  # to forget one early would let it be answered again
             raise too_many(CHALLENGE_SECONDS)
         self._answered.add(challenge)
         self._order.append((now + CHALLENGE_SECONDS + SKEW, challenge))
@@ -324,14 +340,17 @@ def _sealed(key: bytes, message: bytes) -> bytes:
 # already notices none of it.
 
 
-class Newcomers:
+class EnrolmentGate:
     """Of one worker; others count for themselves."""
 
-    def __init__(self, door: Doorkeeper, *, limits: Limits):
+    def __init__(self, door: Authenticator, *, limits: Limits):
         self._door = door
-        self._each, self._all = Buckets[str](limits.enrolment, most=limits.remembered), Buckets[str](limits.enrolments)
-        self._guesses = Buckets[str](limits.guess, most=limits.remembered)
-        self._all_guesses = Buckets[str](limits.guesses)
+        self._each, self._all = (
+            RateLimiter[str](limits.enrolment, most=limits.remembered),
+            RateLimiter[str](limits.enrolments),
+        )
+        self._guesses = RateLimiter[str](limits.guess, most=limits.remembered)
+        self._all_guesses = RateLimiter[str](limits.guesses)
 
     def let_in(self, signed: SignedEnrolment, *, address: str, now: float) -> None:
         """PeerError AUTH if it does not hold, RefusedError if it is one too many."""
@@ -361,8 +380,8 @@ class Newcomers:
 
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # and that write: whoever reads does not wait behind them
-FRESH: Final = {"cache-control": "no-cache"}
-FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
+REVALIDATE: Final = {"cache-control": "no-cache"}
+IMMUTABLE: Final = {"cache-control": "public, max-age=31536000, immutable"}
 DAY: Final = 86_400
 
 Value = TypeVar("Value")
@@ -386,18 +405,18 @@ class Endpoints:
         recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
         self.desk = Mailbox(store, limits=limits, metrics=metrics)
-        self._door = Doorkeeper(founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code)
-        self._sorter = Sorter(founding.deployment, recommender)
+        self._door = Authenticator(founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code)
+        self._sorter = MessageFilter(founding.deployment, recommender)
         self._hello = encode(Hello(VERSION, founding.deployment, recommender, founding.title))
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
-        self._turns = Turns(limits.downloads)
+        self._turns = DownloadSlots(limits.downloads)
         self._taken = metrics.messages.labels("taken")
-        self._room, self._kept = Room(limits.under_way), Kept(limits.documents)
-        self._addresses = Buckets[str](limits.address, most=limits.remembered)
-        self._devices = Buckets[bytes](limits.device, most=limits.remembered)
-        self._bytes = Buckets[bytes](limits.device_bytes, most=limits.remembered)
-        self._newcomers = Newcomers(self._door, limits=limits)
+        self._room, self._kept = BodyMemory(limits.under_way), DocumentCache(limits.documents)
+        self._addresses = RateLimiter[str](limits.address, most=limits.remembered)
+        self._devices = RateLimiter[bytes](limits.device, most=limits.remembered)
+        self._bytes = RateLimiter[bytes](limits.device_bytes, most=limits.remembered)
+        self._newcomers = EnrolmentGate(self._door, limits=limits)
 
     async def close(self) -> None:
         await self.desk.close()
@@ -407,7 +426,7 @@ class Endpoints:
     async def deployment(self, request: Request) -> Response:
         """Whom a device is about to trust."""
         self._counted(request)
-        return Response(self._hello, headers=FRESH, media_type=MEDIA)
+        return Response(self._hello, headers=REVALIDATE, media_type=MEDIA)
 
     async def log(self, request: Request) -> Response:
         """The recommender's signed log from an entry on."""
@@ -416,41 +435,41 @@ class Endpoints:
         if not (after.isascii() and after.isdecimal() and len(after) < 11 and int(after) < 2**31):
             raise PeerError(Fault.DECODE, "after is the number of entries that are known already")
         entries = await self._looked_up(self.store.entries, int(after), MOST)
-        return packed(Page(tuple(entries)), headers=FRESH)
+        return respond(Page(tuple(entries)), headers=REVALIDATE)
 
     async def document(self, request: Request) -> Response:
         """A public document by its name."""
         address, name = self._counted(request), request.path_params["name"]
         if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
-            raise absent()
+            raise not_found()
         with ExitStack() as ending:
             ending.callback(await self._turns.take(address))
             body = self._kept.get(name) or await self._looked_up(self.store.document, bytes.fromhex(name))
             if body is None:
-                raise absent()
+                raise not_found()
             body = self._kept.put(name, body)
             held, tag = request.headers.get("if-none-match", ""), f'"{name}"'
-            headers = FOR_EVER | {"etag": tag}
+            headers = IMMUTABLE | {"etag": tag}
             if held.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in held.split(",")):
                 return Response(status_code=304, headers=headers)
-            return Packed(body, headers=headers, sent=ending.pop_all().close)
+            return MessagePackResponse(body, headers=headers, sent=ending.pop_all().close)
 
     async def enrol(self, request: Request) -> Response:
         """A device makes itself known, with the coarse cell that it chooses to tell; the same again changes nothing."""
         address = self._counted(request)
         signed = await self._asked(request, SignedEnrolment)
-        refuse_odd(signed.enrolment.cell)
+        check_cell(signed.enrolment.cell)
         self._newcomers.let_in(signed, address=address, now=self.steady())
         wanted, day = signed.enrolment, int(self.clock() // DAY)
         await self._written(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
-        return packed(Done(), headers=PRIVATE)
+        return respond(Done(), headers=PRIVATE)
 
     async def challenge(self, request: Request) -> Response:
         """Something fresh to sign; the body is empty."""
         self._counted(request)
         if await body_of(request, limit=SMALL):
             raise PeerError(Fault.DECODE, "this address takes an empty body")
-        return packed(Challenge(self._door.challenge()), headers=PRIVATE)
+        return respond(Challenge(self._door.challenge()), headers=PRIVATE)
 
     async def session(self, request: Request) -> Response:
         """A session for an identity that is enrolled and has signed a challenge."""
@@ -458,8 +477,8 @@ class Endpoints:
         signed = await self._asked(request, SignedClaim)
         claim = self._door.claiming(signed)
         if not await self._looked_up(self.store.enrolled, claim.name):
-            raise nobody()
-        return packed(self._door.admitted(claim), headers=PRIVATE)
+            raise unauthenticated()
+        return respond(self._door.admitted(claim), headers=PRIVATE)
 
     async def leave(self, request: Request) -> Response:
         """A device leaves the deployment; the body is mail with nothing in it."""
@@ -467,15 +486,15 @@ class Endpoints:
         if await self._asked(request, Mail) != Mail():
             raise PeerError(Fault.DECODE, "nothing is handed in when a device leaves")
         await self._written(self.store.leave, name)
-        return packed(Done(), headers=PRIVATE)
+        return respond(Done(), headers=PRIVATE)
 
     async def mail(self, request: Request) -> Response:
         """Messages of the protocols are handed in, and letters fetched."""
         name = self._named(request)
-        hold = Hold(self._room, name)
+        hold = BodyReservation(self._room, name)
         try:
             body = await body_of(request, limit=self.limits.mail, charge=partial(self._charge, name, hold))
-            if len(body) > LARGE:
+            if len(body) > LARGE_BODY:
                 handed, after, wait = await self._looked_up(self._handed, body, name)
             else:
                 handed, after, wait = self._handed(body, name)
@@ -489,23 +508,23 @@ class Endpoints:
                 refused = self._refused(handed, found)
         finally:
             hold.give_back()
-        return packed(Post(found.letters, found.entries, refused), headers=PRIVATE)
+        return respond(Post(found.letters, found.entries, refused), headers=PRIVATE)
 
-    def _charge(self, name: bytes, hold: Hold, size: int) -> None:
+    def _charge(self, name: bytes, hold: BodyReservation, size: int) -> None:
         """For so many bytes more of a large body."""
         hold.take(size)
         self._bytes.take(name, now=self.steady(), many=size)
 
-    def _handed(self, body: bytes, name: bytes) -> tuple[Sorted, int, int]:
+    def _handed(self, body: bytes, name: bytes) -> tuple[FilteredMessages, int, int]:
         """What a device hands in, after which letter it asks for more, and how long it waits."""
         asked = read(body, Mail, limit=self.limits.mail)
         return self._sorter.sorted(asked.messages, sender=name), asked.after, asked.wait
 
     async def _waited(
-        self, request: Request, handed: Sorted, *, hold: Hold, name: bytes, after: int, wait: int
-    ) -> tuple[Found, tuple[str, ...]]:
+        self, request: Request, handed: FilteredMessages, *, hold: BodyReservation, name: bytes, after: int, wait: int
+    ) -> tuple[MailReply, tuple[str, ...]]:
         with self.desk.waiting(name, after=after, seconds=wait) as poll:
-            request.scope.setdefault("state", {})[GONE] = poll.release
+            request.scope.setdefault("state", {})[ON_DISCONNECT] = poll.release
             found = await self.desk.ask(name, handed.items, after=after)
             refused = self._refused(handed, found)
             handed.items.clear()
@@ -514,7 +533,7 @@ class Endpoints:
                 found = await self.desk.letters(name, entries=found.entries, poll=poll)
             return found, refused
 
-    def _refused(self, handed: Sorted, found: Found) -> tuple[str, ...]:
+    def _refused(self, handed: FilteredMessages, found: MailReply) -> tuple[str, ...]:
         if not handed.problems:
             return ()
         refused = handed.refused(found.taken)
@@ -543,7 +562,7 @@ class Endpoints:
 
     def _counted(self, request: Request) -> str:
         """One request of an address, which is given back as it is counted."""
-        address = "" if request.client is None else neighbourhood(request.client.host)
+        address = "" if request.client is None else client_network(request.client.host)
         self._addresses.take(address, now=self.steady())
         return address
 

@@ -9,10 +9,10 @@ from math import inf
 from typing import Final, Generic, TypeVar
 
 from prirec.errors import UsageError
-from prirec.recommender.answers import too_many
+from prirec.recommender.responses import too_many
 from prirec.wire.http import MOST_OCTETS
 
-LARGE: Final = 65_536  # bytes of a body: up to here it passes at once, whatever others do
+LARGE_BODY: Final = 65_536  # bytes of a body: up to here it passes at once, whatever others do
 
 Key = TypeVar("Key", str, bytes)
 
@@ -49,7 +49,7 @@ class Limits:
     downloads: int = 64  # documents on their way to one address at once; the next waits its turn
 
 
-class Buckets(Generic[Key]):
+class RateLimiter(Generic[Key]):
     """Rates by name or address.
 
     Of each only the moment is kept at which it will have nothing to make up for: one in the past is as good as none,
@@ -93,17 +93,17 @@ class Buckets(Generic[Key]):
         return len(self._even_at)
 
 
-class Room:
+class BodyMemory:
     """Bytes that large bodies hold while they are under way, and whose they are."""
 
     def __init__(self, most: int):
         self.most, self.taken, self.holders = most, 0, set[bytes]()
 
 
-class Hold:
+class BodyReservation:
     """One request's part of the room. A device has one large body under way at a time: the room is not one's own."""
 
-    def __init__(self, room: Room, name: bytes):
+    def __init__(self, room: BodyMemory, name: bytes):
         self._room, self._name, self._mine = room, name, 0
 
     def take(self, size: int) -> None:
@@ -128,7 +128,7 @@ class _Queue:
     waiting: int = 0  # those who have their turn included
 
 
-class Turns:
+class DownloadSlots:
     """So many at a time of each address; the others wait."""
 
     def __init__(self, most: int):
@@ -160,7 +160,7 @@ class Turns:
 
 
 @lru_cache(maxsize=16_384)
-def neighbourhood(host: str) -> str:
+def client_network(host: str) -> str:
     """What counts as one address: of the sixth version whole networks, for anyone is given a network."""
     try:
         address = ip_address(host)

@@ -12,15 +12,15 @@ from typing import Final, Self
 
 from prirec.errors import StateError
 from prirec.recommender import observability
-from prirec.recommender.answers import away, broken
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
+from prirec.recommender.responses import internal_error, store_unavailable
 from prirec.recommender.store import Incoming, Store
 from prirec.wire.http import MOST_LETTERS, Letter
 
 
 @dataclass(slots=True)
-class Found:
+class MailReply:
     """What the clerk brings back."""
 
     letters: tuple[Letter, ...] = field(repr=False)
@@ -28,15 +28,15 @@ class Found:
     taken: tuple[bool, ...] = ()  # of each message that was handed in, whether its round is open
 
 
-class Poll:
+class LongPoll:
     """A request that waits for letters after a number until a moment, or until it is released."""
 
     def __init__(self, after: int, until: float):
         self.after, self.until, self.released = after, until, False
-        self.found: Found | None = None  # brought by whoever woke it
+        self.found: MailReply | None = None  # brought by whoever woke it
         self._woken = asyncio.Event()
 
-    def wake(self, found: Found | None = None) -> None:
+    def wake(self, found: MailReply | None = None) -> None:
         self.found = found
         self._woken.set()
 
@@ -53,21 +53,21 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class NewMail:
     """New letters for one device, all there are after a number; they are on disk, and need not be read from there."""
 
     letters: tuple[Letter, ...] = field(repr=False)
     since: int
 
-    def found(self, poll: Poll, *, entries: int) -> Found | None:
+    def found(self, poll: LongPoll, *, entries: int) -> MailReply | None:
         """For a device that has all earlier ones, those that it has not got from the store by itself; else it asks."""
         new = tuple(letter for letter in self.letters if letter.number > poll.after)
         known = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
-        return Found(new, entries) if known else None
+        return MailReply(new, entries) if known else None
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class SentMail:
     """Letters in the order of their numbers, for many devices."""
 
     letters: Sequence[tuple[bytes, Letter]] = field(default=(), repr=False)
@@ -99,26 +99,26 @@ class Parcel:
 # is published reaches devices at once.
 
 
-LOOK_EVERY: Final = 0.1  # seconds
-THROW_AWAY_EVERY: Final = 10  # looks: nobody who hands something in waits for what has arrived to be overwritten
-MOST_AT_ONCE: Final = 256  # errands that share a transaction
-MOST_PARCELS: Final = 8  # in memory, of a conductor's portion each; further letters are read from the store
+CHECK_EVERY: Final = 0.1  # seconds
+DELETE_EVERY: Final = 10  # looks: nobody who hands something in waits for what has arrived to be overwritten
+MOST_BATCHED: Final = 256  # errands that share a transaction
+MOST_SENT_IN_MEMORY: Final = 8  # in memory, of a conductor's portion each; further letters are read from the store
 
 
 @dataclass(slots=True, eq=False)
-class _Errand:
+class _Request:
     name: bytes
     after: int
     items: Sequence[Incoming] = field(repr=False)
-    done: "asyncio.Future[Found]" = field(repr=False)
+    done: "asyncio.Future[MailReply]" = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Check:
     """Look who has got letters since the last time."""
 
     thoroughly: bool = False  # and throw away what has arrived
-    parcel: Parcel | None = None
+    parcel: SentMail | None = None
 
 
 class Mailbox:
@@ -127,12 +127,12 @@ class Mailbox:
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
         self.came = Event()  # set when messages are durable, for whoever is to hear them
-        self._errands = SimpleQueue[_Errand | _Look | None]()
-        self._polls: dict[bytes, Poll] = {}
+        self._errands = SimpleQueue[_Request | _Check | None]()
+        self._polls: dict[bytes, LongPoll] = {}
         self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
-        self._due: dict[bytes, Bundle | None] = {}  # who has got letters and was not woken yet
+        self._due: dict[bytes, NewMail | None] = {}  # who has got letters and was not woken yet
         self._entries = 0  # of the log, as far as those who wait were told
-        self._parcels = BoundedSemaphore(MOST_PARCELS)
+        self._parcels = BoundedSemaphore(MOST_SENT_IN_MEMORY)
         self._open = False
         self._loop: asyncio.AbstractEventLoop
         self._watch: asyncio.Task[None]
@@ -147,7 +147,7 @@ class Mailbox:
         """What has come is still written down."""
         self.release()
         self._watch.cancel()
-        self._errands.put(_Look(thoroughly=True))
+        self._errands.put(_Check(thoroughly=True))
         self._errands.put(None)
         await asyncio.to_thread(self._clerk.join)
 
@@ -160,19 +160,19 @@ class Mailbox:
     def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
         """There are new letters, perhaps these, which are on disk; or the log has grown."""
         carried = bool(letters) and self._parcels.acquire(blocking=False)
-        self._errands.put(_Look(parcel=Parcel(letters) if carried else None))
+        self._errands.put(_Check(parcel=SentMail(letters) if carried else None))
 
-    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[Found]":
+    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[MailReply]":
         """Letters after a number, once these messages are durable. Letters up to that number have arrived."""
-        errand = _Errand(name, after, items, self._loop.create_future())
+        errand = _Request(name, after, items, self._loop.create_future())
         self._errands.put(errand)
         return errand.done
 
     @contextmanager
-    def waiting(self, name: bytes, *, after: int, seconds: float) -> Iterator[Poll]:
+    def waiting(self, name: bytes, *, after: int, seconds: float) -> Iterator[LongPoll]:
         """To be entered before asking, or a letter could come in between unseen. One request of a device waits: a newer
         one releases the older. Where there are too many, or the service is about to end, nobody waits."""
-        poll = Poll(after, self._loop.time() + seconds)
+        poll = LongPoll(after, self._loop.time() + seconds)
         if not self._open or len(self._polls) >= self._limits.polls:
             poll.release()
             yield poll
@@ -188,7 +188,7 @@ class Mailbox:
                 del self._polls[name]
             self._metrics.polls.set(len(self._polls))
 
-    async def letters(self, name: bytes, *, entries: int, poll: Poll) -> Found:
+    async def letters(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
         """As soon as there are some, the log has more entries or the poll is over."""
         while True:
             await poll.rest()
@@ -202,17 +202,17 @@ class Mailbox:
     async def _keep_looking(self) -> None:
         looks = 0
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(CHECK_EVERY)
             looks += 1
             if self._polls or self._arrived:
-                self._errands.put(_Look(thoroughly=looks % THROW_AWAY_EVERY == 0))
+                self._errands.put(_Check(thoroughly=looks % DELETE_EVERY == 0))
 
     def _work(self) -> None:
         """The clerk's day."""
         while (first := self._errands.get()) is not None:
             batch, over = [first], False
             with suppress(Empty):
-                while len(batch) < MOST_AT_ONCE and not over:
+                while len(batch) < MOST_BATCHED and not over:
                     following = self._errands.get_nowait()
                     over = following is None
                     batch += [] if following is None else [following]
@@ -222,10 +222,10 @@ class Mailbox:
             if over:
                 return
 
-    def _done(self, batch: "list[_Errand | _Look]") -> Callable[[], None]:
+    def _done(self, batch: "list[_Request | _Check]") -> Callable[[], None]:
         """What is left to do on the event loop."""
-        errands = [one for one in batch if isinstance(one, _Errand)]
-        looks = [one for one in batch if isinstance(one, _Look)]
+        errands = [one for one in batch if isinstance(one, _Request)]
+        looks = [one for one in batch if isinstance(one, _Check)]
         parcels = [look.parcel for look in looks if look.parcel is not None]
         for _ in parcels:
             self._parcels.release()
@@ -238,11 +238,11 @@ class Mailbox:
             observability.failure("the store failed", error)
             self._due = dict.fromkeys(self._due)  # they are woken the next time, and ask
             return partial(_fail, errands, known=isinstance(error, StateError))
-        found = [Found(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
+        found = [MailReply(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
         due, self._due = self._due, {}
         return partial(self._settle, errands, found, due, entries=entries)
 
-    def _written(self, errands: list[_Errand], *, thoroughly: bool) -> list[tuple[bool, ...]]:
+    def _written(self, errands: list[_Request], *, thoroughly: bool) -> list[tuple[bool, ...]]:
         """For each errand, which of its messages were taken: all of them are durable."""
         self._arrived |= {one.name: one.after for one in errands if one.after > self._arrived.get(one.name, 0)}
         items = [item for errand in errands for item in errand.items]
@@ -259,7 +259,7 @@ class Mailbox:
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in errand.items) for errand in errands]
 
-    def _look(self, parcels: list[Parcel]) -> None:
+    def _look(self, parcels: list[SentMail]) -> None:
         """Who has got letters since the last time, and the letters where they were brought along. Numbers rise in the
         order in which letters come to be seen, so what is known of a mailbox is an upper bound on what is in it."""
         self._due |= self._unpacked(parcels)
@@ -267,19 +267,19 @@ class Mailbox:
         self._tips.update(dict.fromkeys(receivers, self._seen))
         self._due |= dict.fromkeys(receivers)  # for whom there is still more: they ask
 
-    def _unpacked(self, parcels: list[Parcel]) -> dict[bytes, Bundle | None]:
+    def _unpacked(self, parcels: list[SentMail]) -> dict[bytes, NewMail | None]:
         """Nobody's, where letters are missing between what was seen and these."""
-        whole = Parcel.of(parcels)
+        whole = SentMail.of(parcels)
         if not whole.follows(self._seen):
             return {}
         mine, self._seen = whole.by_receiver(), whole.last
-        bundles: dict[bytes, Bundle | None] = {
-            name: Bundle(letters, since=self._tips.get(name, 0)) for name, letters in mine.items()
+        bundles: dict[bytes, NewMail | None] = {
+            name: NewMail(letters, since=self._tips.get(name, 0)) for name, letters in mine.items()
         }
         self._tips.update({name: letters[-1].number for name, letters in mine.items()})
         return bundles
 
-    def _letters(self, errand: _Errand) -> tuple[Letter, ...]:
+    def _letters(self, errand: _Request) -> tuple[Letter, ...]:
         """Asked for only where there may be some: most of those who ask hand something in, or wait."""
         if self._tips.get(errand.name, 0) <= errand.after:
             return ()
@@ -292,7 +292,7 @@ class Mailbox:
         return found
 
     def _settle(
-        self, errands: list[_Errand], found: list[Found], due: dict[bytes, Bundle | None], *, entries: int
+        self, errands: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int
     ) -> None:
         for errand, one in zip(errands, found, strict=True):
             if not errand.done.done():  # given up meanwhile
@@ -303,7 +303,7 @@ class Mailbox:
             poll.wake(None if bundle is None else bundle.found(poll, entries=entries))
 
 
-def _fail(errands: list[_Errand], *, known: bool) -> None:
+def _fail(errands: list[_Request], *, known: bool) -> None:
     for errand in errands:
         if not errand.done.done():
-            errand.done.set_exception(away() if known else broken())
+            errand.done.set_exception(store_unavailable() if known else internal_error())

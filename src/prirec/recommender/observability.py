@@ -32,7 +32,7 @@ _LOGGER: Final = "prirec.recommender"
 _log = logging.getLogger(_LOGGER)
 
 
-class Lines(logging.Formatter):
+class JsonLines(logging.Formatter):
     """A record as a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -64,7 +64,7 @@ def failure(event: str, error: BaseException, **told: int | float | str) -> None
     _log.error(event, extra={"told": told | _error(error)})
 
 
-def told(by: Any) -> None:
+def log_event(by: Any) -> None:
     """What a conductor tells about itself, which has an `event` and numbers or words beside it; empty ones are left
     out."""
     held = {field.name: getattr(by, field.name) for field in fields(by)}
@@ -84,7 +84,7 @@ def configuration() -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": Lines}},
+        "formatters": {"lines": {"()": JsonLines}},
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["lines"], "level": "WARNING"},
         # of uvicorn no warnings: anybody can make it write one with every line of garbage
@@ -96,7 +96,7 @@ def configuration() -> dict[str, Any]:
 # somebody chose: routes are named by their pattern.
 
 
-SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one machine keep figures together; read at import
+SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one machine keep figures together; read at import
 PAGE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -136,13 +136,13 @@ class Metrics:
         self.conductor_failures = Counter(
             "prirec_conductor_failures", "How often the conductor ended with an error.", registry=registry
         )
-        if SHARED in os.environ:
-            _forget_the_dead(Path(os.environ[SHARED]))
+        if SHARED_METRICS in os.environ:
+            _forget_the_dead(Path(os.environ[SHARED_METRICS]))
         else:
             ProcessCollector(registry=registry)
 
     def page(self) -> bytes:
-        if SHARED not in os.environ:
+        if SHARED_METRICS not in os.environ:
             return generate_latest(self._registry)
         shared = CollectorRegistry()
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call]

@@ -13,15 +13,15 @@ from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import Past, Progress
-from prirec.recommender.release import RESOLUTION, Catalogue, Source, charter, page, regions
-from prirec.recommender.store import Counts, Founding, Store
+from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
+from prirec.recommender.store import Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import VERSION, Charter, Offer, read
 from prirec.wire.log import Head, SignedEntry, Subject
 
 
-def document(store: Store, name: bytes) -> bytes:
+def own_document(store: Store, name: bytes) -> bytes:
     """One that the log, or another document of the recommender's, names."""
     body = store.document(name)
     if body is None:
@@ -29,7 +29,7 @@ def document(store: Store, name: bytes) -> bytes:
     return body
 
 
-def signing(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
+def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
     """The entries about these documents, for whatever head the log has when they are written."""
     identity, deployment = SigningKey(founding.identity), founding.deployment
 
@@ -49,21 +49,21 @@ def signing(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callab
 LONGEST_TITLE = 200  # characters
 
 
-def found(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
+def found_deployment(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
     """A deployment of its own: its id, the identity that signs for it, and a key for sessions."""
-    refuse_odd_title(title)
+    check_title(title)
     founding = Founding(entropy(16), entropy(32), entropy(32), title)
     store.found(founding)
     return founding
 
 
-def refuse_odd_title(title: str) -> None:
+def check_title(title: str) -> None:
     """Devices show it to their people."""
     if not (title.strip() and title.isprintable() and len(title) <= LONGEST_TITLE):
         raise UsageError(f"a deployment's title is one line of 1 to {LONGEST_TITLE} characters")
 
 
-def refuse_second(store: Store) -> None:
+def refuse_second_deployment(store: Store) -> None:
     """StateError where a deployment was founded already: its keys are not made anew."""
     try:
         store.founding()
@@ -78,18 +78,18 @@ def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) 
     store.seal_anew(entropy(32))
 
 
-def publish(store: Store, source: Source, *, resolution: int = RESOLUTION) -> Catalogue:
+def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION) -> Catalogue:
     """The catalogue for campaigns that begin from now on; one that is under way keeps its own."""
-    founding, catalogue = store.founding(), regions(source.places, source.encoding, resolution=resolution)
+    founding, catalogue = store.founding(), pack_regions(source.places, source.encoding, resolution=resolution)
     offer = Offer(VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
-    documents = [*catalogue.documents, page(offer)]
+    documents = [*catalogue.documents, document_page(offer)]
     store.advance(  # a campaign may be moving on
-        progress=None, entries=signing(founding, [("catalogue", documents[-1][0])]), documents=documents
+        progress=None, entries=sign_entries(founding, [("catalogue", documents[-1][0])]), documents=documents
     )
     return catalogue
 
 
-def begin(store: Store, settings: Settings) -> Charter:
+def begin_campaign(store: Store, settings: Settings) -> Charter:
     """A campaign with everyone who has enrolled by now. PolicyError while another is under way."""
     founding, held = store.founding(), store.progress()
     before = None if held is None else rules.read_progress(held)
@@ -100,8 +100,8 @@ def begin(store: Store, settings: Settings) -> Charter:
         raise StateError("there is no catalogue yet: prirec recommender publish")
     people = store.people()
     _refuse_few(len(people), settings)
-    offer = read(Offer, document(store, offered.document), name=offered.document)
-    issued = charter(
+    offer = read(Offer, own_document(store, offered.document), name=offered.document)
+    issued = make_charter(
         _catalogue(store, offer, settings),
         people,
         deployment=founding.deployment,
@@ -113,13 +113,13 @@ def begin(store: Store, settings: Settings) -> Charter:
     store.advance(
         progress=encode(Progress(issued.name, "visits")),
         before=held,  # of two who begin one at the same time, one does
-        entries=signing(founding, [("charter", issued.name)]),
+        entries=sign_entries(founding, [("charter", issued.name)]),
         documents=issued.documents,
     )
     return issued.document
 
 
-def end(store: Store) -> Progress:
+def end_campaign(store: Store) -> Progress:
     """Ends a campaign that does not go on. What is open is burnt, and nothing is published; devices that had masked a
     vector have paid for it. PolicyError where none is under way."""
     store.founding()
@@ -146,7 +146,7 @@ def _refuse_few(many: int, settings: Settings) -> None:
 
 
 def _campaign(store: Store, before: Progress) -> int:
-    return read(Charter, document(store, before.charter), name=before.charter).campaign
+    return read(Charter, own_document(store, before.charter), name=before.charter).campaign
 
 
 def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
@@ -154,7 +154,7 @@ def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
     draft = Charter(
         VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
     )
-    return Catalogue.read(offer.manifest, partial(document, store), campaign=Campaign(draft, settings))
+    return Catalogue.read(offer.manifest, partial(own_document, store), campaign=Campaign(draft, settings))
 
 
 # How a deployment stands, for whoever runs it: all of it is public, or a count.
@@ -180,25 +180,27 @@ class DeploymentStatus:
     deployment: str
     fingerprint: str  # of the recommender's public key: the key itself, in hexadecimal
     places: int | None  # of the catalogue for campaigns that begin from now on; None: none was published yet
-    counts: Counts
+    counts: StoreCounts
     campaign: CampaignStatus | None
 
 
-def standing(store: Store) -> DeploymentStatus:
+def deployment_status(store: Store) -> DeploymentStatus:
     """StateError where nothing was founded."""
     founding, offered = store.founding(), store.last("catalogue")
-    places = None if offered is None else read(Offer, document(store, offered.document), name=offered.document).places
+    places = (
+        None if offered is None else read(Offer, own_document(store, offered.document), name=offered.document).places
+    )
     return DeploymentStatus(
         title=founding.title,
         deployment=founding.deployment.hex(),
         fingerprint=fingerprint(founding.identity),
         places=places,
         counts=store.counts(),
-        campaign=campaign(store),
+        campaign=campaign_status(store),
     )
 
 
-def campaign(store: Store) -> CampaignStatus | None:
+def campaign_status(store: Store) -> CampaignStatus | None:
     """None before the first."""
     held = store.progress()
     return None if held is None else _campaign_standing(store, rules.read_progress(held))
@@ -210,7 +212,7 @@ def fingerprint(identity: bytes) -> str:
 
 
 def _campaign_standing(store: Store, progress: Progress) -> CampaignStatus:
-    charter = read(Charter, document(store, progress.charter), name=progress.charter)
+    charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
     return CampaignStatus(
         number=charter.campaign,
         people=charter.many,

@@ -107,29 +107,28 @@ class Catalogue:
         return self._with("parts", pages, known=replace(self.known, part=part))
 
     def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: Known) -> Self:
-        found = [page(one) for one in pages]
+        found = [document_page(one) for one in pages]
         lines = [
             msgspec.structs.replace(line, **{kind: name})
             for line, (name, _) in zip(self.manifest.regions, found, strict=True)
         ]
         manifest = msgspec.structs.replace(self.manifest, regions=tuple(lines))
-        return type(self)(manifest, known, [*found, page(manifest)])
+        return type(self)(manifest, known, [*found, document_page(manifest)])
 
 
-def regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
+def pack_regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
     """Places as they are published before anybody visits them: ids, words, locations and X^j, static."""
     if not 0 <= resolution <= FINEST_CELL:
         raise UsageError(f"regions are h3 cells of resolution 0 to {FINEST_CELL}")
     known = _known(places, encoding, resolution=resolution)
-    pages = [
-        page(_places(known.take(rows), cell)) for rows, cell in zip(_by_region(known), known.cells, strict=True)
-    ]  # fmt: skip
+    some = zip(_by_region(known), known.cells, strict=True)
+    pages = [document_page(_places(known.take(rows), cell)) for rows, cell in some]
     lines = tuple(RegionLine(cell, name) for cell, (name, _) in zip(known.cells, pages, strict=True))
     manifest = Manifest(resolution, lines)
-    return Catalogue(manifest, known, [*pages, page(manifest)])
+    return Catalogue(manifest, known, [*pages, document_page(manifest)])
 
 
-def page(document: Document) -> tuple[bytes, bytes]:
+def document_page(document: Document) -> tuple[bytes, bytes]:
     """A document's name and bytes, if devices would read as many."""
     name, body = written(document)
     if len(body) > LIMIT:
@@ -219,7 +218,7 @@ class Issued(Generic[_Kind]):
         return self.documents[-1][0]
 
 
-def charter(
+def make_charter(
     catalogue: Catalogue, people: Sequence[Line], *, deployment: bytes, campaign: int, recommender: bytes,
     settings: Settings, encoding: Encoding,
 ) -> Issued[Charter]:  # fmt: skip
@@ -227,8 +226,8 @@ def charter(
     roster = People(tuple(sorted(people, key=lambda line: line.name)))
     _refuse_odd_people(roster.lines)
     _refuse_odd_encoding(encoding)
-    many, listed = len(roster.lines), page(roster)
-    features = len(encoding.names()) + columns(catalogue)
+    many, listed = len(roster.lines), document_page(roster)
+    features = len(encoding.names()) + popularity_columns(catalogue)
     settled = sized(deployable(check(settings)), people=many, features=features)
     codes_for(settled, people=many, places=len(catalogue.known), features=features)  # refuses what no ring could hold
     document = Charter(
@@ -244,21 +243,21 @@ def charter(
         places=len(catalogue.known),
     )
     Campaign.of(document).popularity()  # and so are terms
-    return Issued(document, catalogue, [*catalogue.documents, listed, page(document)])
+    return Issued(document, catalogue, [*catalogue.documents, listed, document_page(document)])
 
 
-def columns(catalogue: Catalogue) -> int:
+def popularity_columns(catalogue: Catalogue) -> int:
     """How many columns of popularity there will be, but for those that turn out to be the same everywhere."""
     some = catalogue.known.location[located(catalogue.known.location)][:_ENOUGH]
     return 1 + bool(nearby_means(some, np.zeros(len(some))).shape[1])
 
 
-def edition(
+def popularity_release(
     campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, opened: RingArray, survivors: int,
     rostered: int,
 ) -> Issued[Edition]:  # fmt: skip
     """From the sum of visits as it was opened, over so many survivors of a roster of so many."""
-    release = noisy(campaign, opened, survivors=survivors, rostered=rostered)
+    release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
     found = shrunk(release, location=catalogue.known.location, features=_public(catalogue))
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
@@ -274,10 +273,10 @@ def edition(
         seed=seed,
         cohorts=int(cohort.max()) + 1,
     )
-    return Issued(document, counted, [*counted.documents, page(document)])
+    return Issued(document, counted, [*counted.documents, document_page(document)])
 
 
-def noisy(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
+def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
     """The sum in units of a person's norm, and the noise that it is known to have: the survivors' shares, as the signed
     terms size them for this roster. Nobody's own part is known here."""
     task, bits = campaign.popularity(), campaign.visits.norm.fraction_bits
@@ -327,7 +326,7 @@ def _refuse_odd_encoding(encoding: Encoding) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CatalogueSource:
     """A catalogue before it is packed, and the encoding that devices will use; popularity has no part in it yet."""
 
     places: Places = field(repr=False)
@@ -335,14 +334,14 @@ class Source:
     notes: tuple[str, ...] = ()  # in plain sentences, what looks odd
 
 
-def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Source:
+def from_folder(path: Path, settings: Features, *, timed: bool = True) -> CatalogueSource:
     """From `pois` and schema.toml of a data folder; no file with people or visits is opened. Private columns are those
     that schema.toml names as [users.*] and [visits.*]: devices are asked for them, and keep them."""
     if not path.is_dir():
         raise DataError("there is no such folder; places are published from its pois.csv or pois.parquet", file=path)
     public = read_public(path)
     encoding = plan_declared(public.places, public.schema, settings, timed=timed)
-    return Source(public.places, encoding, public.notes)
+    return CatalogueSource(public.places, encoding, public.notes)
 
 
 def publication(
@@ -367,7 +366,7 @@ def publication(
         manifest=parted.name,
         starts=_starts(starts_for(campaign, people, means)),
     )
-    return Issued(document, parted, [*parted.documents, page(document)])
+    return Issued(document, parted, [*parted.documents, document_page(document)])
 
 
 def starts_for(campaign: Campaign, people: Sequence[Line], means: RealArray) -> Starts:

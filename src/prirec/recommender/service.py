@@ -19,10 +19,17 @@ import prirec
 from prirec.errors import PeerError, StateError
 from prirec.protocols.messages import Part
 from prirec.recommender import observability
-from prirec.recommender.answers import ABSENT, RefusedError, absent, away, broken, refused
 from prirec.recommender.endpoints import Endpoints
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
+from prirec.recommender.responses import (
+    NOT_FOUND,
+    RefusedError,
+    internal_error,
+    not_found,
+    refusal_of,
+    store_unavailable,
+)
 from prirec.recommender.store import Store
 from prirec.wire.http import MEDIA, Challenge, Done, Hello, Mail, Post, Refusal, Session, SignedClaim, SignedEnrolment
 from prirec.wire.log import Page
@@ -45,7 +52,7 @@ _WORDS: Final = {
 _ALWAYS: Final = (429, 500, 503)
 
 
-def described(
+def route_description(
     name: str,
     *faults: int,
     answer: type[Part] | None = None,
@@ -60,7 +67,7 @@ def described(
     responses[200] = _answered(200, answer)
     extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
     if request is not None:
-        body = {"required": True, "description": fields_of(request), "content": {MEDIA: _BINARY}}
+        body = {"required": True, "description": wire_fields(request), "content": {MEDIA: _BINARY}}
         extra["requestBody"] = body
     if session:
         extra["security"] = [{"session": []}]
@@ -71,7 +78,7 @@ def parameter(name: str, where: str, *, schema: dict[str, Any], words: str) -> d
     return {"name": name, "in": where, "required": where == "path", "schema": schema, "description": words}
 
 
-def fields_of(kind: type[Part]) -> str:
+def wire_fields(kind: type[Part]) -> str:
     """A part as it is on the wire, in words: an array that begins with a name."""
     hints = get_type_hints(kind)
     fields = [f"{field.name} ({_plain(hints[field.name])})" for field in msgspec.structs.fields(kind)]
@@ -88,7 +95,7 @@ def _plain(kind: Any) -> str:
 def _answered(status: int, kind: type[Part] | None) -> dict[str, Any]:
     if kind is None:
         return {"description": _WORDS[status], "content": {MEDIA: _BINARY}}
-    return {"description": f"{_WORDS[status]} {fields_of(kind)}", "content": {MEDIA: _BINARY}}
+    return {"description": f"{_WORDS[status]} {wire_fields(kind)}", "content": {MEDIA: _BINARY}}
 
 
 # The recommender's service over HTTP: public documents for anyone, mail for whoever has a session.
@@ -99,21 +106,21 @@ def _answered(status: int, kind: type[Part] | None) -> dict[str, Any]:
 
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
-Alongside: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
+Background: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
 
 MAIL: Final = "POST /v1/mail"
 _NAME = parameter("name", "path", schema=HEX, words="The document's SHA-256.")
 _AFTER = parameter("after", "query", schema=COUNT, words="How many entries are known already.")
 _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
-    MAIL: described("mail", *_ASKED, answer=Post, request=Mail, session=True),
-    "GET /v1/deployment": described("deployment", answer=Hello),
-    "GET /v1/log": described("log", 400, answer=Page, parameters=(_AFTER,)),
-    "GET /v1/documents/{name}": described("document", 304, 404, parameters=(_NAME,)),
-    "POST /v1/devices": described("enrol", *_ASKED, answer=Done, request=SignedEnrolment),
-    "POST /v1/devices/leave": described("leave", *_ASKED, answer=Done, request=Mail, session=True),
-    "POST /v1/challenges": described("challenge", 400, 413, answer=Challenge),
-    "POST /v1/sessions": described("session", *_ASKED, answer=Session, request=SignedClaim),
+    MAIL: route_description("mail", *_ASKED, answer=Post, request=Mail, session=True),
+    "GET /v1/deployment": route_description("deployment", answer=Hello),
+    "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
+    "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),
+    "POST /v1/devices": route_description("enrol", *_ASKED, answer=Done, request=SignedEnrolment),
+    "POST /v1/devices/leave": route_description("leave", *_ASKED, answer=Done, request=Mail, session=True),
+    "POST /v1/challenges": route_description("challenge", 400, 413, answer=Challenge),
+    "POST /v1/sessions": route_description("session", *_ASKED, answer=Session, request=SignedClaim),
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
     "GET /metrics": {"name": "figures", "include_in_schema": False},
@@ -142,7 +149,7 @@ class PlainRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **description: Any):
         super().__init__(path, endpoint, **description)
-        self.app = _plainly(endpoint)
+        self.app = _as_asgi(endpoint)
 
 
 def app(
@@ -153,7 +160,7 @@ def app(
     clock: Callable[[], float] = time,
     steady: Callable[[], float] = monotonic,
     entropy: Callable[[int], bytes] = urandom,
-    alongside: Alongside = lambda at: nullcontext(),
+    alongside: Background = lambda at: nullcontext(),
 ) -> FastAPI:
     """The service on a store. `code` is what the operator hands out to whoever may enrol; without one anybody may.
     `clock` is the time of day, `steady` one that never jumps. `alongside` is entered before the service begins, and
@@ -164,7 +171,7 @@ def app(
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        with alongside(at), _nothing_to_collect():
+        with alongside(at), _frozen_garbage_collector():
             at.desk.open()
             try:
                 yield {"release": at.desk.release}
@@ -176,18 +183,18 @@ def app(
         redirect_slashes=False,
     )  # fmt: skip
     made.router.route_class = PlainRoute
-    made.add_exception_handler(HTTPException, _elsewhere(at.metrics))
+    made.add_exception_handler(HTTPException, _unknown_route(at.metrics))
     for route, description in ROUTES.items():
         (method, path), name = route.split(), description["name"]
         endpoint = _guarded(getattr(at, name), at=at, route=path)
         made.add_api_route(path, endpoint, methods=[method], response_class=Response, **description)
         if route == MAIL:
-            made.shortcut = _plainly(endpoint)
+            made.shortcut = _as_asgi(endpoint)
     return made
 
 
 @contextmanager
-def _nothing_to_collect() -> Iterator[None]:
+def _frozen_garbage_collector() -> Iterator[None]:
     """What is there before the service begins stays while it lasts, so nobody looks for garbage in it: where thousands
     of boxes come and go, that took up to a third of a busy worker's time."""
     gc.freeze()
@@ -197,7 +204,7 @@ def _nothing_to_collect() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _plainly(endpoint: Endpoint) -> ASGIApp:
+def _as_asgi(endpoint: Endpoint) -> ASGIApp:
     async def plainly(scope: Scope, receive: Receive, send: Send) -> None:
         response = await endpoint(Request(scope, receive, send))
         await response(scope, receive, send)
@@ -217,15 +224,15 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
         except RefusedError as refusal:
             response = refusal.response
         except PeerError as fault:
-            response = refused(fault).response
+            response = refusal_of(fault).response
         except StateError as trouble:
             observability.failure("the store failed", trouble, route=route)
-            response = away().response
+            response = store_unavailable().response
         except ClientDisconnect:
             response = Response(status_code=400)  # to nobody
         except Exception as error:
             observability.failure("an answer failed", error, route=route)
-            response = broken().response
+            response = internal_error().response
         status = response.status_code
         if (count := answered.get(status)) is None:
             count = answered[status] = counts.labels(route, status)
@@ -237,14 +244,14 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
     return guarded
 
 
-def _elsewhere(metrics: Metrics) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _unknown_route(metrics: Metrics) -> Callable[[Request, Exception], Awaitable[Response]]:
     """Addresses and methods that there are none of."""
 
     async def handle(_: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == 405:
-            refusal = RefusedError(405, ABSENT, "this address does not take that method", headers=error.headers)
+            refusal = RefusedError(405, NOT_FOUND, "this address does not take that method", headers=error.headers)
         else:
-            refusal = absent()
+            refusal = not_found()
         metrics.requests.labels("none", refusal.status).inc()
         return refusal.response
 

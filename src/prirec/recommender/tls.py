@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import file_of
+from prirec.recommender.database import sqlite_path
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 825  # more, and some clients refuse it
@@ -31,7 +31,7 @@ _EARLIER: Final = timedelta(hours=1)  # a device's clock may be behind
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """A certificate and its key, both PEM."""
 
     certificate: bytes
@@ -48,7 +48,7 @@ class Pair:
                 file.write(content)
 
 
-def new_authority(title: str, *, now: datetime) -> Pair:
+def new_authority(title: str, *, now: datetime) -> CertificatePair:
     """A new authority, for the certificates of one deployment."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _named(f"PriRec development authority, {title}")
@@ -62,7 +62,7 @@ def new_authority(title: str, *, now: datetime) -> Pair:
     return _pair(made, key)
 
 
-def server_certificate(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair:
+def server_certificate(of: CertificatePair, *, hosts: Sequence[str], now: datetime) -> CertificatePair:
     """A certificate for the machine with these names and addresses, from an authority."""
     if not hosts:
         raise UsageError("a server has at least one name or address by which devices reach it")
@@ -80,13 +80,13 @@ def server_certificate(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair
     return _pair(made, key)
 
 
-def refuse_odd(hosts: Sequence[str]) -> None:
+def check_hosts(hosts: Sequence[str]) -> None:
     """UsageError for what no certificate can be made for."""
     for host in hosts:
         _general(host)
 
 
-def context(certificate: Path, key: Path) -> ssl.SSLContext:
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """The server's side of TLS 1.3. StateError if the files are not a certificate and its key."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -137,7 +137,7 @@ def _general(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _loaded(pair: CertificatePair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     try:
         key = load_pem_private_key(pair.key, password=None)
         if isinstance(key, ec.EllipticCurvePrivateKey):
@@ -147,9 +147,9 @@ def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     raise StateError("the authority's files are not a certificate and its key; make a new authority")
 
 
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> CertificatePair:
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(certificate.public_bytes(Encoding.PEM), secret)
+    return CertificatePair(certificate.public_bytes(Encoding.PEM), secret)
 
 
 # The folder with a deployment's certificates: an authority of its own, which devices are told to trust, and the
@@ -159,7 +159,7 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pai
 
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")  # a server is always reached from its own machine
-ELSEWHERE: Final = Path("prirec.tls")  # for a store that is no file
+DEFAULT_FOLDER: Final = Path("prirec.tls")  # for a store that is no file
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ class Certificates:
     @classmethod
     def beside(cls, store: str) -> "Certificates":
         """Where they are unless somebody says otherwise: beside the file, or here."""
-        file = file_of(store)
-        return cls(ELSEWHERE if file is None else file.with_name(f"{file.name}.tls"))
+        file = sqlite_path(store)
+        return cls(DEFAULT_FOLDER if file is None else file.with_name(f"{file.name}.tls"))
 
     @property
     def authority(self) -> Path:
@@ -201,7 +201,9 @@ class Certificates:
         """Another key and certificate for the server, from the same authority: devices need not be told. For the names
         of the present one where none are given."""
         named = _with_local(hosts) if hosts else _hosts(_certificate(self.certificate))
-        server = server_certificate(Pair(_read(self.authority), _read(self._authority_key)), hosts=named, now=now)
+        server = server_certificate(
+            CertificatePair(_read(self.authority), _read(self._authority_key)), hosts=named, now=now
+        )
         certificate, key = (path.with_name(f"{path.name}.new") for path in (self.certificate, self.key))
         for left in (certificate, key):  # by somebody who was cut short
             left.unlink(missing_ok=True)
@@ -210,7 +212,7 @@ class Certificates:
         certificate.replace(self.certificate)
 
 
-def ends(certificate: Path) -> datetime:
+def expires_at(certificate: Path) -> datetime:
     """The moment from which devices refuse a certificate."""
     return _certificate(certificate).not_valid_after_utc
 

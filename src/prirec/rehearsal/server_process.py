@@ -1,4 +1,4 @@
-"""The recommender of a city in a process of its own: python -m prirec.rehearsal.server_child"""
+"""The recommender of a city in a process of its own: python -m prirec.rehearsal.server_process"""
 
 import sys
 from functools import partial
@@ -10,7 +10,7 @@ from prirec.recommender import observability
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, serve
-from prirec.rehearsal import lifeline
+from prirec.rehearsal import processes
 
 MANY = Rate(10_000.0, 1_000_000)  # a whole city comes from one address
 
@@ -29,13 +29,13 @@ class Task(msgspec.Struct, frozen=True):
 
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    lifeline.hold()
-    lifeline.allow_many_files()
+    processes.die_with_parent()
+    processes.allow_many_files()
     worker = Worker(
         task.store,
         certificate=Path(task.certificate),
         key=Path(task.key),
-        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=observability.told),
+        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=observability.log_event),
         limits=Limits(address=MANY, enrolment=MANY, enrolments=MANY),
     )
     serve(worker, host="127.0.0.1", port=task.port, workers=task.workers)

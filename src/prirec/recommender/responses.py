@@ -16,8 +16,8 @@ PRIVATE: Final = {"cache-control": "no-store"}  # for whatever is one device's o
 STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 409
 
 # what is refused before a protocol has anything to say about it
-ABSENT, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
-PIECE: Final = 65_536  # bytes of a body that are written at once
+NOT_FOUND, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
+CHUNK: Final = 65_536  # bytes of a body that are written at once
 _MEDIA: Final = MEDIA.encode("ascii")
 
 
@@ -30,22 +30,22 @@ class RefusedError(PrirecError):
 
     @property
     def response(self) -> Response:
-        return packed(Refusal(self.fault, self.problem), status=self.status, headers=PRIVATE | self.headers)
+        return respond(Refusal(self.fault, self.problem), status=self.status, headers=PRIVATE | self.headers)
 
 
-def nobody() -> RefusedError:
+def unauthenticated() -> RefusedError:
     """One for every failure of authentication: what exactly was wrong, and whether a name is known, is not told."""
     held = {"www-authenticate": BEARER}
     return RefusedError(401, Fault.AUTH, "a key, a signature or a session does not hold", headers=held)
 
 
-def broken() -> RefusedError:
+def internal_error() -> RefusedError:
     """A fault of this program's own."""
     return RefusedError(500, FAILED, "something went wrong here; it is in the log of whoever runs this")
 
 
-def absent() -> RefusedError:
-    return RefusedError(404, ABSENT, "there is nothing at this address")
+def not_found() -> RefusedError:
+    return RefusedError(404, NOT_FOUND, "there is nothing at this address")
 
 
 def too_large(limit: int) -> RefusedError:
@@ -57,19 +57,19 @@ def too_many(seconds: float) -> RefusedError:
     return RefusedError(429, TOO_MANY, f"too many requests; try again in {wait} s", headers={"retry-after": str(wait)})
 
 
-def away() -> RefusedError:
+def store_unavailable() -> RefusedError:
     """The store cannot be used at the moment: its disk is full, or its server is gone."""
     return RefusedError(503, AWAY, "the store cannot be used now; try again later", headers={"retry-after": "5"})
 
 
-def refused(fault: PeerError) -> RefusedError:
+def refusal_of(fault: PeerError) -> RefusedError:
     """What the other side did wrong, as it is told. Words about authentication are always the same."""
     if fault.fault is Fault.AUTH:
-        return nobody()
+        return unauthenticated()
     return RefusedError(STATUS.get(fault.fault, 409), fault.fault, str(fault).removeprefix(f"{fault.fault}: "))
 
 
-class Packed(Response):
+class MessagePackResponse(Response):
     """Starlette's response with its headers written down at once: boxes pass through here by the thousand. A large body
     goes out in pieces, each when the one before has left: who reads slowly fills no memory here."""
 
@@ -85,13 +85,13 @@ class Packed(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            last = max(0, len(self.body) - 1) // PIECE * PIECE
-            for at in range(0, last, PIECE):
-                await send({"type": "http.response.body", "body": self.body[at : at + PIECE], "more_body": True})
+            last = max(0, len(self.body) - 1) // CHUNK * CHUNK
+            for at in range(0, last, CHUNK):
+                await send({"type": "http.response.body", "body": self.body[at : at + CHUNK], "more_body": True})
             await send({"type": "http.response.body", "body": self.body[last:]})
         finally:
             self._sent()
 
 
-def packed(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Packed(encode(part), status=status, headers=headers)
+def respond(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return MessagePackResponse(encode(part), status=status, headers=headers)

@@ -1,7 +1,7 @@
 """The last to leave: it waits until a rehearsal and all its processes are gone, however they went, and then stops the
 database, if there is one left, puts what is to stay where it is to stay, and removes the folder.
 
-    python -m prirec.rehearsal.caretaker FOLDER [--postgres NAME] [--scratch NAME] [--keep FOLDER]
+    python -m prirec.rehearsal.cleanup_process FOLDER [--postgres NAME] [--scratch NAME] [--keep FOLDER]
 
 Its standard input is a pipe whose other end the rehearsal and its processes hold, and nobody else.
 """
@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from prirec.rehearsal.lifeline import until_closed
+from prirec.rehearsal.processes import until_closed
 
 PAUSE, PATIENCE = 0.05, 10.0  # seconds
 
@@ -34,7 +34,7 @@ def main() -> None:
     if told.scratch is not None:
         remove(told.folder / told.scratch)
     if told.keep is not None:
-        keep(told.folder, told.keep)
+        move_contents(told.folder, told.keep)
     remove(told.folder)
 
 
@@ -42,13 +42,13 @@ def stop_postgres(data: Path) -> None:
     """A server that nobody else has stopped: first in good order, then at once."""
     for order in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         until = time.monotonic() + PATIENCE
-        while (process := _postmaster(data)) is not None and time.monotonic() < until:
+        while (process := _postmaster_pid(data)) is not None and time.monotonic() < until:
             with suppress(ProcessLookupError):
                 os.kill(process, order)
             time.sleep(PAUSE)
 
 
-def keep(folder: Path, where: Path) -> None:
+def move_contents(folder: Path, where: Path) -> None:
     """Moves all that is in one folder to another, which is empty."""
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     for one in sorted(folder.iterdir()):
@@ -63,7 +63,7 @@ def remove(folder: Path) -> None:
         time.sleep(PAUSE)
 
 
-def _postmaster(data: Path) -> int | None:
+def _postmaster_pid(data: Path) -> int | None:
     """The server's process, while it runs. Its file has its number in the first line and its folder in the second."""
     try:
         process, where = (data / "postmaster.pid").read_text().splitlines()[:2]

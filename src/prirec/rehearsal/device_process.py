@@ -1,4 +1,4 @@
-"""Some devices of a city in one process: python -m prirec.rehearsal.devices_child
+"""Some devices of a city in one process: python -m prirec.rehearsal.device_process
 
 Each is an agent as `prirec device run` has it, on a file and a line of its own. What is said about them
 on the standard output are sums."""
@@ -22,7 +22,7 @@ from prirec.device.client import Client, carrier, cell_of, join, trusting
 from prirec.device.device import Device
 from prirec.device.store import Membership
 from prirec.errors import PrirecError
-from prirec.rehearsal import lifeline
+from prirec.rehearsal import processes
 
 PATIENCE = Patience(wait=20, first=0.3, longest=3.0)  # the recommender of a rehearsal is back soon
 AT_ONCE = 8  # devices that join at the same time
@@ -133,8 +133,8 @@ def _size(headers: httpx.Headers) -> int:
 
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    lifeline.hold()
-    lifeline.allow_many_files()
+    processes.die_with_parent()
+    processes.allow_many_files()
     asyncio.run(live(task))
 
 
