@@ -58,10 +58,10 @@ class Relaying(Conductor):
         try:
             return super().tick()
         except OvertakenError:
-            over = list(self.gatherings)
+            over = list(self.sums)
             burnt = [Persist(of, Stage.BURNT, bytes(32)) for of in over]
             self.store.advance(progress=None, persists=burnt, over=over, holder=self.holder)
-            self.gatherings.clear()
+            self.sums.clear()
             return True
 
     def _on(self, progress: Progress) -> Any:
@@ -76,7 +76,7 @@ def relay(
     store.lease(holder, AGES)
     with ThreadPoolExecutor(COLLECTOR_THREADS) as pool:
         pace = Pace(coming=AGES, step=AGES)
-        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, side_by_side=pool.map)
+        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, parallel=pool.map)
         conductor.cohorts = Cohorts(conductor, size=cohort)
         moved = False
         while not wait_for_work(stop, came, 0.0 if moved else BUSY):

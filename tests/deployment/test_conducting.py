@@ -46,7 +46,7 @@ def progress_of(chaos: Chaos) -> rules.Progress:
 
 def states(chaos: Chaos) -> set[State]:
     held = chaos.conductor
-    return set() if held is None else {one.collector.state for one in held.gatherings.values()}
+    return set() if held is None else {one.collector.state for one in held.sums.values()}
 
 
 async def begun(chaos: Chaos) -> None:
@@ -67,7 +67,7 @@ def test_all_that_came_in_time_is_heard_before_anybody_is_late(town, monkeypatch
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
         chaos.now += 1000
         chaos.conductor.tick()
-        assert [one.rostered for one in chaos.conductor.gatherings.values()] == [9]
+        assert [one.rostered for one in chaos.conductor.sums.values()] == [9]
 
     asyncio.run(late())
 
@@ -79,7 +79,7 @@ def test_a_step_has_its_time_from_when_the_letters_are_out(town):
     async def slow() -> None:
         await begun(chaos)
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
-        (gathering,) = chaos.conductor.gatherings.values()
+        (gathering,) = chaos.conductor.sums.values()
         convene = gathering.collector.convene
 
         def slowly():

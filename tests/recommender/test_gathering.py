@@ -105,7 +105,7 @@ def delivery(at: int) -> Send:
 
 
 def test_letters_are_written_in_portions_after_what_goes_before_them(portions: Portions) -> None:
-    outbox = Outbox(portions, holder=None, portion=2 * len(encode(invitation(1).message)))
+    outbox = Outbox(portions, holder=None, batch=2 * len(encode(invitation(1).message)))
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(at) for at in range(5)])
     outbox.empty()
     assert portions.written[0][:2] == (2, 1)

@@ -10,8 +10,8 @@ import pytest
 
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender import endpoints
-from prirec.recommender.endpoints import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Authenticator
+from prirec.recommender import authentication
+from prirec.recommender.authentication import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Authenticator
 from prirec.recommender.responses import RefusedError
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Claim, Enrolment, Session, SignedClaim, SignedEnrolment
@@ -122,7 +122,7 @@ def test_a_claim_that_is_shown_to_another_worker_gives_no_newer_token(door: Auth
 def test_answered_challenges_are_forgotten_when_they_could_not_be_answered_any_more(
     door: Authenticator, clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "MOST_CHALLENGES", 3)
+    monkeypatch.setattr(authentication, "MOST_CHALLENGES", 3)
     challenges = [door.challenge() for _ in range(4)]
     for challenge in challenges[:3]:
         claimed(door, claim(challenge))
@@ -187,7 +187,7 @@ def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Authentic
 
 
 def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST_SESSIONS", 10)
+    monkeypatch.setattr(authentication, "MOST_SESSIONS", 10)
     tokens = [shown(door.session(bytes([at]) * 32, made=int(clock())).token) for at in range(100)]
     for at, token in enumerate(tokens):
         assert door.name(token) == bytes([at]) * 32

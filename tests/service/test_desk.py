@@ -153,7 +153,7 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
@@ -172,7 +172,7 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 store.deliver([(name(1), of(), b"hello")])
                 await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
@@ -185,12 +185,12 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
 def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 desk.release()
                 assert (await asyncio.wait_for(waiting, 10)).letters == ()
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert poll.released
 
     asyncio.run(run())
@@ -250,7 +250,7 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
         async with opened(store) as desk:
             await asyncio.to_thread(store.deliver, [(name(2), of(), b"another's")])
             first = await asyncio.to_thread(store.deliver, [(name(1), of(), b"mine")])
-            with desk.waiting(name(1), after=first, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=first, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=first)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
@@ -281,7 +281,7 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
@@ -307,7 +307,7 @@ def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkey
             mend()
             await desk.ask(name(2), [], after=0)
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 desk.wake([(name(1), Letter(number, b"hello"))])
                 found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
             assert [letter.body for letter in found.letters] == [b"hello"]

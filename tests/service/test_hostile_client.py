@@ -13,7 +13,7 @@ from h3.api import basic_int as h3
 from prirec.errors import StateError
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Invitation, Keys, Round, Terms
-from prirec.recommender.endpoints import Authenticator
+from prirec.recommender.authentication import Authenticator
 from prirec.recommender.store import Store
 from prirec.wire.http import FINEST_CELL, MOST_MESSAGES, SMALL, Mail, SignedClaim
 from support.services import OPEN, Phone, Served, Site, handed_in, refusal, served, token_of

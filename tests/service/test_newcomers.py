@@ -8,7 +8,7 @@ import pytest
 
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.endpoints import Authenticator, EnrolmentGate
+from prirec.recommender.authentication import Authenticator, EnrolmentGate
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.responses import RefusedError
 from support.services import OPEN, Phone, Served, Site, refusal, served

@@ -16,7 +16,7 @@ import pytest
 
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender import connections, endpoints
+from prirec.recommender import authentication, connections
 from prirec.recommender.endpoints import FilteredMessages, MessageFilter
 from prirec.recommender.limits import LARGE_BODY, Rate
 from prirec.recommender.responses import CHUNK, MessagePackResponse
@@ -114,13 +114,13 @@ def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest
 
 
 def test_large_bodies_are_read_beside_the_event_loop(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, real = list[str](), MessageFilter.sorted
+    threads, real = list[str](), MessageFilter.apply
 
     def watched(self: MessageFilter, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         threads.append(threading.current_thread().name)
         return real(self, messages, sender=sender)
 
-    monkeypatch.setattr(MessageFilter, "sorted", watched)
+    monkeypatch.setattr(MessageFilter, "apply", watched)
     phone = service.phone()
     assert phone.mail(phone.says(), vector(phone)).refused == ()
     assert phone.mail(phone.says(mark=1)).refused == ()
@@ -203,7 +203,7 @@ def test_readers_do_not_wait_behind_those_who_enrol(service: Served) -> None:
 
 
 def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST_CHALLENGES", 2)
+    monkeypatch.setattr(authentication, "MOST_CHALLENGES", 2)
     stranger, bob = service.phone(1, enrolled=False), service.phone(2)
     for _ in range(5):
         claim = encode(stranger.claim(stranger.challenge()))

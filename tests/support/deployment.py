@@ -61,7 +61,7 @@ class Direct:
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
         self.store.hand_in([Incoming(decode(body).round, self.name, body) for body in messages])
-        self.store.throw_away(self.name, after)
+        self.store.delete_mail(self.name, after)
         letters = self.store.letters(self.name, after, http.MOST_LETTERS)
         return http.Post(tuple(letters), self.store.head().length)
 
@@ -147,7 +147,7 @@ async def run_campaign(
     conductor = conductor or Conductor(deployment.store, pace=Pace(0.0, 0.0), clock=lambda: 0.0)
     for _ in range(ticks):
         moved = conductor.tick()
-        if not moved and not conductor.gatherings:
+        if not moved and not conductor.sums:
             return conductor
         for agent in agents:
             await agent.step(wait=0)

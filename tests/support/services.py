@@ -20,7 +20,7 @@ import msgspec
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import VERSION, Agreement, Part, Round
 from prirec.recommender import tls
-from prirec.recommender.endpoints import Authenticator
+from prirec.recommender.authentication import Authenticator
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, running
 from prirec.recommender.store import Store

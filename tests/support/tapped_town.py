@@ -182,7 +182,7 @@ class TappedTown:
         for _ in range(500):
             moved = conductor.tick()
             self.look()
-            if enough() or not (moved or conductor.gatherings):
+            if enough() or not (moved or conductor.sums):
                 break
             await _turn(agents)
             self._plant_models()

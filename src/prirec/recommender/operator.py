@@ -75,7 +75,7 @@ def refuse_second_deployment(store: Store) -> None:
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
     """Sessions and challenges under the old key end when workers start anew, and devices open others by themselves. The
     identity has no such thing: devices pinned it when they joined, and it is what makes the log one story."""
-    store.seal_anew(entropy(32))
+    store.set_token_key(entropy(32))
 
 
 def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION) -> Catalogue:

@@ -186,7 +186,7 @@ def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | Non
         yield
     finally:
         stop.set()
-        at.desk.came.set()
+        at.mailbox.came.set()
         if conduct is not None:
             conducting.join()
         store.close()
@@ -195,7 +195,7 @@ def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | Non
 def _run_conductor(at: Endpoints, *, conduct: ConductorLoop, store: Store, stop: Event) -> None:
     while not stop.is_set():
         try:
-            conduct(store, stop, came=at.desk.came, wake=at.desk.wake, failed=at.metrics.conductor_failures.inc)
+            conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=at.metrics.conductor_failures.inc)
         except Exception as error:  # the service goes on, and the conductor tries again
             observability.failure("the conductor failed", error)
             at.metrics.conductor_failures.inc()

@@ -172,9 +172,9 @@ def app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         with alongside(at), _frozen_garbage_collector():
-            at.desk.open()
+            at.mailbox.open()
             try:
-                yield {"release": at.desk.release}
+                yield {"release": at.mailbox.release}
             finally:
                 await at.close()
 

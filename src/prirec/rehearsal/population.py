@@ -1,9 +1,13 @@
-"""From a city's data to its devices' files. Afterwards a person's data are on that person's device, and here only
-because whoever rehearses owns them."""
+"""The people of a rehearsal: their data, written into a device file each, and the accuracy of all their models.
+
+After that a person's data are on that person's device. They are also here, because whoever rehearses owns them all: so
+accuracy can be measured, with V from the recommender, every linear model from its device's file, and test records that
+no device has."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +34,7 @@ from prirec.model.scoring import Models
 from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.campaign import Progress
+from prirec.recommender.operator import own_document
 from prirec.recommender.release import RESOLUTION, Catalogue
 from prirec.recommender.store import Store
 from prirec.rehearsal.plan import FEWEST, Plan
@@ -42,11 +47,12 @@ from prirec.wire.campaign import Campaign, person_id
 from prirec.wire.documents import Charter, Edition, read
 
 RECORDS_PER_PERSON = 40  # that a made-up person has, on average
+LOCK_SECONDS = 10.0  # to wait for a device that is writing its file
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What a simulation would know, and where each person's device is: file by row."""
+    """The prepared data, as a simulation would have them, and each person's device file, by row."""
 
     prepared: Prepared = field(repr=False)
     files: tuple[Path, ...] = field(repr=False)
@@ -57,16 +63,14 @@ class Population:
         return self.prepared.dataset
 
     def named(self) -> Prepared:
-        """With people called as their devices are, which everything is drawn by. All have joined."""
-        people = self.dataset.people
-        return replace(
-            self.prepared,
-            dataset=replace(self.dataset, people=replace(people, ids=tuple(map(_enrolled_id, self.files)))),
-        )
+        """The data with people named by their devices' public keys, once all have joined: random draws are keyed by
+        name, so a simulation of the campaign must use the names that the campaign uses."""
+        people = replace(self.dataset.people, ids=tuple(map(_enrolled_id, self.files)))
+        return replace(self.prepared, dataset=replace(self.dataset, people=people))
 
 
 def load_people(plan: Plan) -> Loaded:
-    """Exactly as many people as there are devices, made up or some of a folder, and what is to be said about it."""
+    """Exactly as many people as the plan has devices, made up or sampled from a folder, with notes for the user."""
     if plan.data is None:
         city = CityPlan(
             people=plan.devices, places=max(60, 2 * plan.devices // 5), records=RECORDS_PER_PERSON * plan.devices
@@ -83,7 +87,7 @@ def load_people(plan: Plan) -> Loaded:
 
 
 def make_devices(people: Loaded, plan: Plan, folder: Path) -> Population:
-    """A device's file for everyone, with the person's training records in it."""
+    """A device file for everyone, with the person's training records in it."""
     dataset = people.dataset
     how = recipe(plan.settings.data, labelled=dataset.labelled)
     prepared = prepare(dataset, how, generator(plan.seed, "data"))
@@ -96,7 +100,7 @@ def make_devices(people: Loaded, plan: Plan, folder: Path) -> Population:
 
 
 def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, regions: set[int]) -> None:
-    """What the person would tell the device; and the regions where they went, which they would have downloaded."""
+    """What the person would enter on the device; and the regions where they went, which it would have downloaded."""
     device.describe({name: value_at(column, row) for name, column in city.people.columns.items()})
     if city.people.location is not None and not np.isnan(city.people.location[row]).any():
         device.person.set_home((float(city.people.location[row, 0]), float(city.people.location[row, 1])))
@@ -108,7 +112,7 @@ def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, re
 
 
 def visits_of(records: Visits, city: Dataset) -> Iterator[Visit]:
-    """One person's. Where a city knows only visits, so does the device, and draws what was ignored by itself."""
+    """One person's records. Where the data hold no ignored places, the device draws its own negatives."""
     for at in range(len(records)):
         if city.labelled or records.label[at] > 0:
             said = {
@@ -119,7 +123,7 @@ def visits_of(records: Visits, city: Dataset) -> Iterator[Visit]:
 
 
 def value_at(column: Column, row: int) -> Value | None:
-    """What a table says in one row, as a person would tell it."""
+    """A column's value in one row, as a person would enter it."""
     if isinstance(column, Numbers):
         return None if np.isnan(column.values[row]) else float(column.values[row])
     if isinstance(column, Category):
@@ -128,7 +132,7 @@ def value_at(column: Column, row: int) -> Value | None:
 
 
 def _sample_people(city: Dataset, plan: Plan) -> Dataset:
-    """So many people of a city, drawn by the seed, and all its places."""
+    """As many people as the plan has devices, drawn by the seed, with all places of the city."""
     rows = np.sort(generator(plan.seed, "people of the city").permutation(len(city.people))[: plan.devices])
     rank = np.full(len(city.people), -1, dtype=np.int32)
     rank[rows] = np.arange(len(rows), dtype=np.int32)
@@ -142,7 +146,7 @@ def _sample_people(city: Dataset, plan: Plan) -> Dataset:
 
 
 def _by_person(prepared: Prepared) -> Iterator[Visits]:
-    """Training records come sorted by person."""
+    """Each person's training records, which come sorted by person."""
     train = prepared.train
     edges = np.searchsorted(train.person, np.arange(len(prepared.dataset.people) + 1))
     for row in range(len(edges) - 1):
@@ -161,40 +165,35 @@ def _enrolled_id(file: Path) -> str:
     return person_id(member.name)
 
 
-# How good the models are, as only whoever owns everybody's data can tell: V from the recommender, every linear model
-# from its device's file, and test records that no device has.
-
-
-LOCK_SECONDS = 10.0  # seconds, for a device that writes
+# Accuracy, as only whoever owns everybody's data can measure it
 
 
 @dataclass(frozen=True, slots=True)
 class QualityMeter:
-    """A campaign's samples as a simulation would have them, under the popularity that was released."""
+    """Measures a campaign's models on its samples, as a simulation would have them under the released popularity."""
 
     campaign: Campaign
     samples: Samples = field(repr=False)
     files: tuple[Path, ...] = field(repr=False)  # in the samples' order
 
     @classmethod
-    def of(cls, town: Population, store: Store, progress: Progress) -> Self:
-        """Once there is an edition."""
-        campaign, prepared = campaign_of(store, progress), town.named()
+    def of(cls, population: Population, store: Store, progress: Progress) -> Self:
+        """Possible once the campaign has an edition, that is, popularity was released."""
+        campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
-            popularity=_released(town, store, campaign),
+            popularity=_released(population, store, campaign),
         )  # fmt: skip
-        file = dict(zip(prepared.dataset.people.ids, town.files, strict=True))
+        file = dict(zip(prepared.dataset.people.ids, population.files, strict=True))
         return cls(campaign, samples, tuple(file[name] for name in samples.ids))
 
     def measure(self, progress: Progress) -> Quality:
-        return quality(
-            self.samples, Models(linear_models(self.files, self.campaign, features=self.samples.features), progress.V)
-        )
+        linear = linear_models(self.files, self.campaign, features=self.samples.features)
+        return quality(self.samples, Models(linear, progress.V))
 
     def simulated(self) -> Quality:
-        """The same campaign by engines/local: the same people, popularity and start, and nobody lost. Its noise has
-        the same law, and devices that had no labels drew other negatives."""
+        """Accuracy of the campaign simulated by engines/local: the same people, popularity and start, and no drop-outs.
+        Its noise is another draw from the same distribution, and devices without labels drew other negatives."""
         settings = self.campaign.settings
         state, engine = start(self.samples, settings), local.engine(self.samples, settings)
         for _ in range(settings.iterations):
@@ -203,12 +202,12 @@ class QualityMeter:
 
 
 def campaign_of(store: Store, progress: Progress) -> Campaign:
-    charter = read(Charter, _document(store, progress.charter), name=progress.charter)
-    return Campaign.of(charter, read(Edition, _document(store, progress.edition), name=progress.edition))
+    charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
+    return Campaign.of(charter, read(Edition, own_document(store, progress.edition), name=progress.edition))
 
 
 def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -> RealArray:
-    """(I, D + 1): W as devices hold it; 0 on one that has not learnt yet."""
+    """W, shape (I, D + 1), read from devices' files; 0 for a device that has not trained yet."""
     found = np.zeros((len(files), features + 1))
     for row, file in enumerate(files):
         with closing(sqlite.connect(file, pragmas=("query_only=ON",), wait=LOCK_SECONDS)) as rows:
@@ -217,22 +216,15 @@ def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -
     return found
 
 
-def _released(town: Population, store: Store, campaign: Campaign) -> Popularity:
-    """As it was published; a person's own part is left out of it as the person's device does."""
+def _released(population: Population, store: Store, campaign: Campaign) -> Popularity:
+    """Popularity as it was published; a person's own part is taken out of it, as the person's device does."""
     if campaign.edition is None:
         raise StateError("there is no popularity before the sum of visits is open")
-    known = Catalogue.read(campaign.edition.manifest, lambda name: _document(store, name), campaign=campaign).known
-    popular, own = known.counted, noisy_sums(town.prepared, campaign.settings).own  # the own part has no noise
+    known = Catalogue.read(campaign.edition.manifest, partial(own_document, store), campaign=campaign).known
+    popular, own = known.counted, noisy_sums(population.prepared, campaign.settings).own  # the own part has no noise
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it
         return Popularity(columns)
     prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
     release = NoisySums(popular.sums, popular.sigma, own)
     return Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
-
-
-def _document(store: Store, name: bytes) -> bytes:
-    body = store.document(name)
-    if body is None:
-        raise StateError("the store lacks a document that its own log names")
-    return body
