@@ -171,7 +171,7 @@ def deployment(*, https: bool) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         low_floor(patch, floor)
-        patch.setattr(deployments, "found", partial(found_deployment, entropy=Entropy(b"founding")))
+        patch.setattr(deployments, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding")))
         made = deployed(small_city(people=people, places=12, records=5 * people), settings, folder)
         if https:
             with served(made, folder, pace=Pace(60.0, 60.0)) as at:

@@ -97,7 +97,7 @@ class Chaos:
         self.luck = Luck(np.random.default_rng(seed))
         self.witness = Witness()
         self.witness.watch(patch)
-        patch.setattr(deployment, "found", partial(found_deployment, entropy=Entropy(b"founding %d" % seed)))
+        patch.setattr(deployment, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding %d" % seed)))
         made = deployed(_town(people, seed=seed), settings, folder)
         self.store, self.mortal = made.store, self._mortal(made.store)
         self.public, self.air = Recomputed(self.store, self.witness), Air()

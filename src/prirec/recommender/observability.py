@@ -1,8 +1,8 @@
-"""Logs of the service: one JSON object a line, with nothing in it that anybody sent.
+"""Logs and metrics of the service, with nothing in them that a client sent.
 
-What this program says of itself is written out: an event, numbers, words of its own. Of what libraries say only the
-place in their source is: their texts can hold an address, a path or a part of a request. Of an error its type and
-where it happened; its text only if it is this program's own, which repeats nothing private.
+A log line is a JSON object. This program's own events are written out: a name, numbers, texts of its own. Of what
+libraries log only the place in their source is: their texts can hold an address, a path or a part of a request. Of an
+error its type and where it happened; its text only if it is this program's own, which repeats nothing private.
 """
 
 import json
@@ -33,7 +33,7 @@ _log = logging.getLogger(_LOGGER)
 
 
 class JsonLines(logging.Formatter):
-    """A record as a line."""
+    """Formats a log record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -50,23 +50,22 @@ class JsonLines(logging.Formatter):
 
 
 def note(event: str, **told: int | float | str) -> None:
-    """Something that whoever runs the service should know. Words are the program's own."""
+    """Log something that whoever runs the service should know, in the program's own words."""
     _log.info(event, extra={"told": told})
 
 
 def warning(event: str, **told: int | float | str) -> None:
-    """The same, and something is to be done about it."""
+    """Log something that whoever runs the service should act on."""
     _log.warning(event, extra={"told": told})
 
 
 def failure(event: str, error: BaseException, **told: int | float | str) -> None:
-    """Something that should not have happened."""
+    """Log an error that should not have happened."""
     _log.error(event, extra={"told": told | _error(error)})
 
 
 def log_event(by: Any) -> None:
-    """What a conductor tells about itself, which has an `event` and numbers or words beside it; empty ones are left
-    out."""
+    """Log a dataclass with a field `event` and others beside it (ConductorEvent); empty fields are left out."""
     held = {field.name: getattr(by, field.name) for field in fields(by)}
     event = held.pop("event")
     note(event, **{name: value for name, value in held.items() if value})
@@ -80,7 +79,7 @@ def _error(error: BaseException) -> dict[str, Any]:
 
 
 def configuration() -> dict[str, Any]:
-    """For logging.config.dictConfig: everything that anybody logs goes out as such lines, on standard error."""
+    """For logging.config.dictConfig: everything is logged as such lines, on standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -92,11 +91,11 @@ def configuration() -> dict[str, Any]:
     }
 
 
-# Figures for whoever runs the service, as Prometheus reads them. No label holds a person, an address or a path that
-# somebody chose: routes are named by their pattern.
+# Metrics for Prometheus. No label holds a person, an address or a path that a client chose: routes are named by their
+# pattern, which also bounds the number of time series.
 
 
-SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one machine keep figures together; read at import
+SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"  # folder that workers of one machine share; read at import
 PAGE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -107,7 +106,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double 
 
 
 class Metrics:
-    """The figures of one worker; where workers share a folder, `page` adds theirs up."""
+    """The metrics of one worker; where workers share a folder, `page` adds theirs up."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -150,7 +149,7 @@ class Metrics:
 
 
 def _forget_the_dead(folder: Path) -> None:
-    """What workers that are gone had under way is under way no more."""
+    """Drop the gauges of workers that have died: their long polls are gone."""
     for process in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
         try:
             os.kill(process, 0)

@@ -1,4 +1,4 @@
-"""Answers as they travel: MessagePack, and refusals that say why without repeating anything of what was sent."""
+"""HTTP responses in MessagePack, and refusals: typed errors that repeat nothing of what was sent."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
@@ -12,17 +12,17 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Part
 from prirec.wire.http import BEARER, MEDIA, Refusal
 
-PRIVATE: Final = {"cache-control": "no-store"}  # for whatever is one device's own
+PRIVATE: Final = {"cache-control": "no-store"}  # for answers to one device
 STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 409
 
-# what is refused before a protocol has anything to say about it
+# Faults of HTTP requests, beside those of the protocols (errors.Fault)
 NOT_FOUND, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
 CHUNK: Final = 65_536  # bytes of a body that are written at once
 _MEDIA: Final = MEDIA.encode("ascii")
 
 
 class RefusedError(PrirecError):
-    """A request that is answered with a refusal. The words are the project's own."""
+    """Raised to answer a request with a refusal. Its text is the project's own, never a client's."""
 
     def __init__(self, status: int, fault: str, problem: str, *, headers: Mapping[str, str] | None = None):
         super().__init__(f"{fault}: {problem}")
@@ -34,13 +34,13 @@ class RefusedError(PrirecError):
 
 
 def unauthenticated() -> RefusedError:
-    """One for every failure of authentication: what exactly was wrong, and whether a name is known, is not told."""
+    """One answer for every failure of authentication: it says neither what was wrong nor whether a name is enrolled."""
     held = {"www-authenticate": BEARER}
     return RefusedError(401, Fault.AUTH, "a key, a signature or a session does not hold", headers=held)
 
 
 def internal_error() -> RefusedError:
-    """A fault of this program's own."""
+    """A bug in this program."""
     return RefusedError(500, FAILED, "something went wrong here; it is in the log of whoever runs this")
 
 
@@ -58,26 +58,26 @@ def too_many(seconds: float) -> RefusedError:
 
 
 def store_unavailable() -> RefusedError:
-    """The store cannot be used at the moment: its disk is full, or its server is gone."""
+    """The store cannot be used at the moment: its disk is full, or its database server is down."""
     return RefusedError(503, AWAY, "the store cannot be used now; try again later", headers={"retry-after": "5"})
 
 
 def refusal_of(fault: PeerError) -> RefusedError:
-    """What the other side did wrong, as it is told. Words about authentication are always the same."""
+    """The answer to a client's error. All failures of authentication look the same."""
     if fault.fault is Fault.AUTH:
         return unauthenticated()
     return RefusedError(STATUS.get(fault.fault, 409), fault.fault, str(fault).removeprefix(f"{fault.fault}: "))
 
 
 class MessagePackResponse(Response):
-    """Starlette's response with its headers written down at once: boxes pass through here by the thousand. A large body
-    goes out in pieces, each when the one before has left: who reads slowly fills no memory here."""
+    """A response with its headers encoded directly, faster than Starlette's: boxes pass through here by the thousand. A
+    large body is sent in chunks, each when the one before has left, so that a slow reader fills no send buffer."""
 
     def __init__(
         self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None,
         sent: Callable[[], None] = lambda: None,
     ):  # fmt: skip
-        """`sent` is called when it has left, or cannot any more."""
+        """`sent` is called when the response has left, or its client is gone."""
         self.status_code, self.body, self.background, self._sent = status, body, None, sent
         written = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         self.raw_headers = [(b"content-type", _MEDIA), (b"content-length", b"%d" % len(body)), *written]

@@ -1,7 +1,7 @@
-"""Runs the service: TLS, workers on one store, and beside each of them whoever may conduct rounds.
+"""Runs the service: TLS, worker processes on one store, and in each of them a conductor thread.
 
-Workers know nothing of each other but through the store. Each runs a conductor, and the one that holds the lease has
-the word; the others wait for it to go silent.
+Workers know of each other only through the store. The conductor that holds the lease conducts; the others wait until
+the lease is free, because its holder died or ended.
 """
 
 import os
@@ -35,15 +35,15 @@ from prirec.recommender.service import app
 from prirec.recommender.store import Store
 from prirec.recommender.tls import expires_at
 
-KEEP_ALIVE: Final = 65  # seconds that a connection is kept for a next request: longer than a device waits for letters
-GRACE_SECONDS: Final = 10  # seconds that requests under way have when the service ends
-EXPIRY_WARNING: Final = timedelta(days=14)  # before its end, at which a certificate is worth a warning
-RETRY_SECONDS: Final = 1.0  # seconds before a conductor that failed begins again
+KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
+GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
+EXPIRY_WARNING: Final = timedelta(days=14)  # before a certificate expires
+RETRY_SECONDS: Final = 1.0  # before a conductor that failed is started again
 
 
 class ConductorLoop(Protocol):
-    """Conducts rounds until it is told to stop; `came` is set when messages were handed in, and to stop. `wake` is to
-    be called when letters were delivered, `failed` when something could not be done."""
+    """Conducts rounds until `stop` is set (conductor.conduct). `came` is set when messages were posted, and to stop;
+    `wake` is to be called when letters were delivered, `failed` after a failure."""
 
     def __call__(
         self, store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]
@@ -52,7 +52,7 @@ class ConductorLoop(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """All that one worker is made of. It may be sent to a process of its own, where calling it gives the service."""
+    """Configuration of a worker. It can be pickled to another process; calling it there makes the service."""
 
     store_url: str = field(repr=False)  # may hold a password
     certificate: Path
@@ -76,10 +76,10 @@ class Worker:
 
 
 def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
-    """Serves until it is told to end by SIGTERM or SIGINT; requests under way are answered first."""
+    """Serve until SIGTERM or SIGINT; requests that are under way are answered first."""
     if workers < 1:
         raise UsageError("a service has at least one worker")
-    with Store.open(worker.store_url) as store:  # what is wrong with it is told here, once
+    with Store.open(worker.store_url) as store:  # a store that cannot be used is an error here, once
         store.founding()
     tls.server_context(worker.certificate, worker.key)
     listening = _listen(host, port)
@@ -97,7 +97,7 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
 
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
-    """Devices refuse a certificate that has ended, all of them at the same moment."""
+    """Once a certificate has expired, all devices refuse the service at the same moment."""
     end = expires_at(certificate)
     if end <= now:
         observability.warning("the certificate has ended", until=end.isoformat())
@@ -107,11 +107,11 @@ def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
 
 @contextmanager
 def running(worker: Worker, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
-    """The service in a thread of this process, while the context lasts; gives the port. Logs are the caller's."""
+    """The service in a thread of this process, while the context lasts; gives the port. Logging is left as it is."""
     config = _configured(worker, workers=1, log_config=None)
     listening = _listen(host, port)
     try:
-        config.load()  # what is wrong with it is told here
+        config.load()  # a bad certificate is an error here, not in the thread
     except BaseException:
         listening.close()
         raise
@@ -166,8 +166,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _allow_many_connections() -> None:
-    """Each device that waits for letters has one open, and systems allow few unless they are asked."""
-    with suppress(ImportError, ValueError, OSError):  # not every system can be asked
+    """Each waiting device holds a connection, and systems allow a process few unless it asks for more."""
+    with suppress(ImportError, ValueError, OSError):  # not every system has this limit
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -176,7 +176,7 @@ def _allow_many_connections() -> None:
 
 @contextmanager
 def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | None) -> Iterator[None]:
-    """A conductor in a thread of its own, and at the end the store is closed."""
+    """Run a conductor in a thread of its own while the service lives; close the store at the end."""
     stop = Event()
     given = {"conduct": conduct, "store": store, "stop": stop}
     conducting = Thread(target=_run_conductor, args=(at,), kwargs=given, name="conductor", daemon=True)
@@ -204,7 +204,7 @@ def _run_conductor(at: Endpoints, *, conduct: ConductorLoop, store: Store, stop:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Uvicorn ends in good order and then raises the signal again: that shall not cut off what is left to do here."""
+    """Uvicorn ends in good order and then raises the signal again, which would skip the cleanup of this process."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(0)
@@ -219,7 +219,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """A folder in which workers keep their figures, so that any of them can give those of all."""
+    """A folder through which workers share their metrics, so that any of them can report those of all."""
     with TemporaryDirectory(prefix="prirec-figures-") as folder:
         os.environ[SHARED_METRICS] = folder
         try:
