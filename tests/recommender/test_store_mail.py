@@ -150,10 +150,10 @@ def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
 def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
-    store.delete_mail(name(0), 3)
+    store.hand_in([], arrived=[(name(0), 3)])
     assert [one.number for one in store.letters(name(0), 0, 9)] == [5]
     assert [one.number for one in store.letters(name(1), 0, 9)] == [2, 4, 6]
-    store.delete_mail(name(0), 3)
+    store.hand_in([], arrived=[(name(0), 3)])
     assert store.counts().letters == 4
 
 
@@ -209,7 +209,7 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     enter(store, of())
     store.deliver([(name(1), of(), b"a")] * 3)
     store.hand_in([said(1, b"a"), said(2, b"a")])
-    store.delete_mail(name(1), 3)
+    store.hand_in([], arrived=[(name(1), 3)])
     store.advance(progress=None, over=[of()])
     store.close()
     with Store.open(url) as again:

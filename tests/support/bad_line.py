@@ -61,7 +61,7 @@ class BadLine:
             self._tap(self._name, body)
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
-        self._store.delete_mail(self._name, after)
+        self._store.hand_in([], arrived=[(self._name, after)])
         letters, entries = self._store.letters(self._name, after, http.MOST_LETTERS), self._store.head().length
         self._answer()
         return _read(http.Post(tuple(self._carried(letters, after=after)), entries, refused))

@@ -61,7 +61,7 @@ class Direct:
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
         self.store.hand_in([Incoming(decode(body).round, self.name, body) for body in messages])
-        self.store.delete_mail(self.name, after)
+        self.store.hand_in([], arrived=[(self.name, after)])
         letters = self.store.letters(self.name, after, http.MOST_LETTERS)
         return http.Post(tuple(letters), self.store.head().length)
 

@@ -27,19 +27,20 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=UNREAD)
+        transport.set_write_buffer_limits(high=UNREAD)  # or a client that reads nothing fills this process's memory
         self._expect(HEAD_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
             self._head += len(data)
         super().data_received(data)
+        # uvicorn bounds no headers with this parser: a client could send them without end.
         if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of this request is too long.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._deadline is None:
+        if self._deadline is None:  # else the deadline of the connection's first bytes goes on: no trickling
             self._expect(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:

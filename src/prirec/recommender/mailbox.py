@@ -1,5 +1,8 @@
 """The mailbox: devices post protocol messages and long-poll for replies.
 
+A letter is a message of the recommender in one device's mail. It has a number; the next request of the device names the
+last number that it has received, after which letters up to there are deleted.
+
 One writer thread serves all requests of a worker process. It takes everything that is queued, commits all posted
 messages in one transaction, looks up mail, and answers: the more requests come at once, the more of them share one
 commit, so throughput grows with load. A single thread also means that what it knows of the mail (`_seen`, `_newest`)

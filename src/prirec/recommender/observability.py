@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import traceback
-from dataclasses import fields
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +41,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
         }
         if record.name == _LOGGER:
-            line |= {"event": record.msg, **getattr(record, "told", {})}
+            line |= {"event": record.msg, **getattr(record, "fields", {})}
         else:
             line |= {"event": "library", "source": f"{record.name} {record.module}:{record.lineno}"}
         if record.exc_info and record.exc_info[1] is not None:
@@ -49,24 +49,24 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def note(event: str, **told: int | float | str) -> None:
+def note(event: str, **fields: int | float | str) -> None:
     """Log something that whoever runs the service should know, in the program's own words."""
-    _log.info(event, extra={"told": told})
+    _log.info(event, extra={"fields": fields})
 
 
-def warning(event: str, **told: int | float | str) -> None:
+def warning(event: str, **fields: int | float | str) -> None:
     """Log something that whoever runs the service should act on."""
-    _log.warning(event, extra={"told": told})
+    _log.warning(event, extra={"fields": fields})
 
 
-def failure(event: str, error: BaseException, **told: int | float | str) -> None:
+def failure(event: str, error: BaseException, **fields: int | float | str) -> None:
     """Log an error that should not have happened."""
-    _log.error(event, extra={"told": told | _error(error)})
+    _log.error(event, extra={"fields": fields | _error(error)})
 
 
 def log_event(by: Any) -> None:
     """Log a dataclass with a field `event` and others beside it (ConductorEvent); empty fields are left out."""
-    held = {field.name: getattr(by, field.name) for field in fields(by)}
+    held = {field.name: getattr(by, field.name) for field in dataclass_fields(by)}
     event = held.pop("event")
     note(event, **{name: value for name, value in held.items() if value})
 
@@ -74,8 +74,8 @@ def log_event(by: Any) -> None:
 def _error(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     at = [f"{Path(frame.filename).stem}:{frame.lineno} {frame.name}" for frame in frames]
-    told = {"problem": str(error)} if isinstance(error, PrirecError) else {}
-    return {"error": type(error).__name__, "at": at, **told}
+    problem = {"problem": str(error)} if isinstance(error, PrirecError) else {}
+    return {"error": type(error).__name__, "at": at, **problem}
 
 
 def configuration() -> dict[str, Any]:
@@ -118,11 +118,11 @@ class Metrics:
             registry=registry, buckets=_SECONDS,
         )  # fmt: skip
         self.messages = Counter(
-            "prirec_messages", "Messages of the protocols that were handed in: taken, or why not.", ("result",),
+            "prirec_messages", "Messages of the protocols that were posted: taken, or why not.", ("result",),
             registry=registry,
         )  # fmt: skip
         self.letters = Counter("prirec_letters", "Letters that were given out.", registry=registry)
-        self.received = Counter("prirec_message_bytes", "Bytes of messages that were handed in.", registry=registry)
+        self.received = Counter("prirec_message_bytes", "Bytes of messages that were posted.", registry=registry)
         self.commits = Histogram(
             "prirec_commit_messages", "Messages that were made durable together.", registry=registry, buckets=_MANY
         )

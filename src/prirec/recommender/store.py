@@ -220,7 +220,7 @@ class Store:
         if not items and not arrived:
             return []
         with self._database.transaction() as db:
-            _delete_mail(db, arrived)
+            db.execute_many("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
             return _hand_in(db, items)
 
     def incoming(self, after: int, most: int) -> list[tuple[int, bytes]]:
@@ -251,8 +251,8 @@ class Store:
             for of in masking:
                 db.execute(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
             ids = _require_open(db, {of for _, of in inviting} | {of for _, of, _ in letters})
-            guests = [(ids[of], name) for name, of in inviting]
-            db.insert("invited (round, name)", guests, "ON CONFLICT (round, name) DO NOTHING")
+            names = [(ids[of], name) for name, of in inviting]
+            db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
             first = _take_numbers(db, "mail", many=len(letters))
             mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(letters, first)]
             db.insert("mail (number, round, receiver, body)", mail)
@@ -274,11 +274,6 @@ class Store:
                 return latest, set()
             query = "SELECT DISTINCT receiver FROM mail WHERE number > ? AND number <= ?"
             return latest, {receiver for (receiver,) in db.all(query, number, latest)}
-
-    def delete_mail(self, receiver: bytes, up_to: int) -> None:
-        """Mail that has arrived."""
-        with self._database.transaction() as db:
-            _delete_mail(db, [(receiver, up_to)])
 
     # Rounds and the campaign
 
@@ -567,15 +562,13 @@ def _in_clauses(names: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
         yield f"({', '.join('?' * len(padded))})", padded
 
 
-def _delete_mail(db: Connection, arrived: Sequence[tuple[bytes, int]]) -> None:
-    db.execute_many("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
-
-
-# The schema: a list of migrations, for both databases (database.py fills in the types)
+# The schema: a list of migrations, for both databases (run_migrations fills in the types). A migration that has been
+# released is never changed; a new one is added.
 
 
 MIGRATIONS: Migrations = (
     (
+        # CHECK (one = 1) on the key: a table of at most one row.
         """CREATE TABLE founding (
             one        {whole} PRIMARY KEY CHECK (one = 1),
             deployment {bytes} NOT NULL CHECK (length(deployment) = 16),
@@ -599,6 +592,7 @@ MIGRATIONS: Migrations = (
             body    {bytes} NOT NULL
         ) {table}""",
         "CREATE INDEX log_by_subject ON log (subject, place)",
+        # UNIQUE without the attempt: of each round number only the last attempt is there (protocols/journal.py).
         """CREATE TABLE rounds (
             id         {whole} PRIMARY KEY,
             deployment {bytes} NOT NULL CHECK (length(deployment) = 16),
@@ -611,7 +605,9 @@ MIGRATIONS: Migrations = (
             masked     {whole} NOT NULL CHECK (masked IN (0, 1)),
             UNIQUE (deployment, kind, cohort, number)
         ) {table}""",
+        # A partial index: open rounds are few, and are looked up with every posted message.
         "CREATE INDEX rounds_that_are_open ON rounds (id) WHERE stage < 5",
+        # UNIQUE (round, sender, digest): a message that a device posts again is stored once.
         """CREATE TABLE inbox (
             number {whole} PRIMARY KEY,
             round  {whole} NOT NULL,
@@ -634,6 +630,8 @@ MIGRATIONS: Migrations = (
             holder {bytes} NOT NULL,
             until  {real}  NOT NULL
         ) {table}""",
+        # Not the databases' own sequences: those leave gaps when a transaction is rolled back, and the mailbox takes a
+        # gap for letters that another worker has sent.
         "CREATE TABLE counters (name {text} PRIMARY KEY, value {whole} NOT NULL) {table}",
         "INSERT INTO counters VALUES ('rounds', 0), ('inbox', 0), ('mail', 0)",
     ),
