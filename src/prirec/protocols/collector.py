@@ -101,6 +101,7 @@ class Collector(CollectorBase):
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         at = self.place(message.sender, range(self.size))
+        # A member that sealed no box for some neighbour would leave too few shares of its secrets, should it drop out.
         if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
             raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
         vouched = encode(Vouched(self._meeting.statement, at))
@@ -131,6 +132,7 @@ class Collector(CollectorBase):
         lengths = (32 if self._double else 0, 32 if self.task.terms.opening == "members" else 0)
         if (len(content.commitment), len(content.members)) != lengths:
             raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
+        # Neighbours on a sparse graph will insist on this signature: a bad one costs its sender, not everybody's round.
         delivered = encode(Delivered(self._meeting.mark, self._shared))
         verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
         self._total += masking.vector(content.values, self.task.terms)
@@ -173,6 +175,7 @@ class Collector(CollectorBase):
         content = decode_content(Revealed, self.unsealed(at, Reveal, message.sealed))
         near = self._near[at] & self._sharing
         seeds, mask_keys = sorted((near & self._survivors) | {at}), sorted(near - self._survivors)
+        # Exactly those, once each: a missing share could keep the sum closed, and one too many is asked of nobody.
         given = [sorted(share.position for share in shares) for shares in (content.seeds, content.mask_keys)]
         if given != [seeds, mask_keys]:
             raise PeerError(Fault.PARAMS_MISMATCH, "shares of other secrets than the survivors call for")
@@ -239,6 +242,7 @@ class Recovery:
         given = _gathered({at: one.mask_keys for at, one in reveals.items()})
         lost = sorted(at for at in self.sharing - self.survivors if self.near[at] & self.survivors)
         keys = {at: AgreementKey(self._combined(given.get(at, []))) for at in lost}
+        # The public half of a mask key is its commitment: a key from wrong shares does not match the roster.
         if any(key.public != self.roster[at].mask_key for at, key in keys.items()):
             raise _unfit()
         return keys

@@ -60,6 +60,7 @@ class Party(ABC):
 
     def receive(self, message: AnyMessage) -> list[Action]:
         """Take a message; returns what is to be done, in order."""
+        # Before anything else: a message of another round must not be able to burn this one.
         if message.round != self.round or message.receiver != self.name:
             raise PeerError(Fault.ORDER, "a message of another round, or for somebody else")
         if self.state is State.BURNT:
@@ -95,6 +96,8 @@ class Party(ABC):
             sends: list[Action] = [action for action in actions if isinstance(action, Send)]
             # The message may come again because the answer was lost before it was written: persist again, then send.
             return [self._written, *sends] if sends and self._written is not None else sends
+        # A collector that sends a device two different versions of a step is trying to learn more than one sum: the
+        # device gives up. A member that does so to a collector only harms itself, and may not end everybody's round.
         if self.state is State.DONE or not self.burns_on_equivocation:
             raise PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'")
         return self.burn(PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'; the round is given up"))
@@ -111,6 +114,7 @@ class Task:
     allowed: frozenset[bytes] | None = field(default=None, repr=False)  # who may be on the roster; None: anybody
 
     def __post_init__(self) -> None:
+        # Refused when a task is made, long before a device sends anything.
         if self.terms.opening == "members" and self.terms.method != "double":
             raise UsageError("a sum that its members open needs double masks")
         if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
@@ -182,9 +186,6 @@ class MemberBase(Party):
         self._mask_secret = entropy[:32]
         self._mask_key, self._box_key = AgreementKey(entropy[:32]), AgreementKey(entropy[32:64])
         self._signing_key = SigningKey(entropy[64:96])
-        self._keys = RoundKeys(
-            VERSION, self.round, self.name, self._mask_key.public, self._box_key.public, self._signing_key.public
-        )
         self._invited: Invited
         self._channel: bytes  # key agreed with the collector, for boxes
 
@@ -197,7 +198,8 @@ class MemberBase(Party):
             raise PeerError(Fault.PARAMS_MISMATCH, "the invitation has other terms, or another V, than this device")
         verify(self.task.collector, signature=invitation.signature, message=encode(invited))
         channel = self._box_key.agree(invitation.box_key)
-        mine, signature = self._keys, self._identity.sign(encode(self._keys))
+        mine = self._round_keys()
+        signature = self._identity.sign(encode(mine))
         keys = Keys(
             VERSION,
             self.round,
@@ -219,7 +221,7 @@ class MemberBase(Party):
         if len(listed) != graph.degree + 1 or max(listed) >= graph.size or not acceptable(graph, self.task.terms):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster's mask graph is not what the terms call for")
         own = next((one for one in roster.listed if one.name == self.name), None)
-        if own is None or keys_of(own, self.round) != self._keys:
+        if own is None or keys_of(own, self.round) != self._round_keys():
             raise PeerError(Fault.AUTH, "the roster does not list this device as it is")
         # The neighbours follow from the root. A collector that chose them would surround a device with accomplices; all
         # that it can do is try rosters, for which the bounds of mask_graph leave 40 bits.
@@ -264,6 +266,10 @@ class MemberBase(Party):
     def unseal_from_collector(self, meeting: Meeting, kind: type[Message], sealed: bytes) -> bytes:
         header = meeting.header(sender=self.task.collector, receiver=self.name, kind=kind)
         return unseal(self._channel, header, sealed)
+
+    def _round_keys(self) -> RoundKeys:
+        public = self._mask_key.public, self._box_key.public, self._signing_key.public
+        return RoundKeys(VERSION, self.round, self.name, *public)
 
     def from_collector(self, message: AnyMessage) -> None:
         if message.sender != self.task.collector:

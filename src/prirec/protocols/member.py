@@ -138,13 +138,14 @@ class Member(MemberBase):
         """Send the masked vector, once every neighbour that goes on has signed the same statement as this device."""
         meeting = self._meeting
         sharing = positions(delivery.sharing, size=meeting.graph.size)
+        # Exactly the neighbours that go on: with a box withheld, this device would mask with fewer than it believes.
         near, came = sharing & meeting.others.keys(), {box.position: box.sealed for box in delivery.boxes}
         signed = {one.position: one.signature for one in delivery.signatures}
         if meeting.position not in sharing or not near == came.keys() == signed.keys():
             raise PeerError(Fault.PARAMS_MISMATCH, "the boxes delivered are not those of the neighbours that go on")
         if len(sharing) < least(self.task.terms, meeting.graph.size) or 1 + len(near) < meeting.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
-        for at in sorted(meeting.others.keys() - near):
+        for at in sorted(meeting.others.keys() - near):  # all checks come before the vector leaves
             self._refuse_false_line(at)
         held = {at: self._opened_box(at, came[at], signed[at]) for at in sorted(near)}
         self._held, self._sharing = held, delivery.sharing
@@ -162,7 +163,7 @@ class Member(MemberBase):
             self._members_key = self._key_of_members(sharing, held)
             added.append(masking.members_pad(self._members_key, meeting, name=self.name))
             check = masking.members_check(self._members_key, meeting)
-        if terms.noise:
+        if terms.noise:  # added as another pad, which nobody can take off
             added.append(noise.drawn(terms, meeting.graph.size, seed=self._noise_seed))
         values = masking.lay_on(self._value, added=added, taken=taken)
         sealed = self.seal_for_collector(meeting, Masked, Vector(values.tobytes(), proof, check))
@@ -181,6 +182,7 @@ class Member(MemberBase):
             )
         if len(survivors) < least(self.task.terms, meeting.graph.size):
             raise FatalError(Fault.ABORTED, "fewer survivors than the terms allow a sum of; nothing is opened")
+        # Else a collector could tell two arcs of the ring of different boxes, and open the sum of each.
         if not meeting.graph.is_complete and not self._told_alike(message.signatures, survivors):
             raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other boxes; nothing is opened")
         settled = Settled(meeting.mark, self._sharing, message.survivors)

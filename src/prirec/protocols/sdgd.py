@@ -69,7 +69,7 @@ class Neighbour(MemberBase):
     def _take_share(self, message: ShareOf) -> list[Action]:
         """Line 7, share after share; one that overtakes the roster is kept until it can be opened."""
         if self._meeting is None:
-            if len(self._early) == len(self._pads):
+            if len(self._early) == len(self._pads):  # or a stranger could fill this device's memory
                 raise PeerError(Fault.ORDER, "more shares than there are neighbours")
             self._early.append(message)
             return []

@@ -124,6 +124,7 @@ class Endpoints:
         if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
             raise not_found()
         with ExitStack() as slot:
+            # Held until the response has left: one address cannot have the memory of this process full of documents.
             slot.callback(await self._downloads.take(address))
             body = self._cache.get(name) or await self._read(self.store.document, bytes.fromhex(name))
             if body is None:
@@ -141,7 +142,7 @@ class Endpoints:
         """A device enrols with the coarse cell that it chooses to share; enrolling again may change the cell."""
         address = self._count(request)
         signed = await self._asked(request, SignedEnrolment)
-        check_cell(signed.enrolment.cell)
+        check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
         self._enrolments.let_in(signed, address=address, now=self.steady())
         wanted, day = signed.enrolment, int(self.clock() // DAY)
         await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
@@ -158,7 +159,7 @@ class Endpoints:
         """A session for an identity that is enrolled and has signed a challenge."""
         self._count(request)
         claim = self._authenticator.claiming(await self._asked(request, SignedClaim))
-        if not await self._read(self.store.enrolled, claim.name):
+        if not await self._read(self.store.enrolled, claim.name):  # only after the signature, see authentication.py
             raise unauthenticated()
         return respond(self._authenticator.admitted(claim), headers=PRIVATE)
 

@@ -229,9 +229,8 @@ def make_charter(
     many, listed = len(roster.lines), document_page(roster)
     features = len(encoding.names()) + popularity_columns(catalogue)
     settled = sized(deployable(check(settings)), people=many, features=features)
-    codes_for(
-        settled, people=many, places=len(catalogue.known), features=features
-    )  # UsageError if a sum could wrap in the ring
+    # Called for its refusals: UsageError if a sum could wrap in the ring.
+    codes_for(settled, people=many, places=len(catalogue.known), features=features)
     document = Charter(
         version=VERSION,
         deployment=deployment,

@@ -138,8 +138,8 @@ def _configured(worker: Worker, *, workers: int, log_config: dict[str, Any] | No
         ws="none",
         lifespan="on",
         log_config=log_config,
-        access_log=False,
-        proxy_headers=False,
+        access_log=False,  # it would log who asked for what
+        proxy_headers=False,  # a client could choose its address, and so evade its limits
         server_header=False,
         limit_concurrency=worker.limits.connections,
         timeout_keep_alive=KEEP_ALIVE,

@@ -43,6 +43,7 @@ class CertificatePair:
         """Both as new files, the key for its owner alone. UsageError if there are such files already."""
         for path, mode, content in ((key, 0o600, self.key), (certificate, 0o644, self.certificate)):
             try:
+                # O_EXCL with the mode: the key is never readable by others, not even for a moment.
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             except FileExistsError:
                 raise UsageError(f"{path.name} is there already; move it away or name another folder") from None
@@ -211,6 +212,7 @@ class Certificates:
         for left in (certificate, key):  # over from a renewal that was interrupted
             left.unlink(missing_ok=True)
         server.write(certificate, key)
+        # A server that starts between the two finds a key and a certificate that do not match, and says so.
         key.replace(self.key)
         certificate.replace(self.certificate)
 
