@@ -31,7 +31,7 @@ from prirec.engines.train import make_engine, start
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import found
+from prirec.recommender.operator import found_deployment
 from prirec.rounds.definition import RoundRules
 from prirec.simulate.saved_runs import save_run, to_run
 from prirec.simulate.setup import run, set_up
@@ -170,7 +170,7 @@ def deployment(*, https: bool) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         low_floor(patch, floor)
-        patch.setattr(deployments, "found", partial(found, entropy=Entropy(b"founding")))
+        patch.setattr(deployments, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding")))
         made = deployed(small_city(people=people, places=12, records=5 * people), settings, folder)
         if https:
             with served(made, folder, pace=Pace(60.0, 60.0)) as at:

@@ -1,9 +1,9 @@
-"""Why this place and not the others nearby. Computed and shown on the person's device; nobody else learns it.
+"""Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
-Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that
-w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
-every place, which the comparison with the other matched places removes: it shows only through its pairs with
-features of the place or the moment.
+The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
+chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Guide` is the
+algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
+simulation of it. Below it are the lines of the algorithm, and the reasons that a person is shown.
 """
 
 import math
@@ -19,7 +19,11 @@ from prirec.graph.matching import RegionIndex
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
 
-SMALLEST = 0.005  # what would read as 0.00 is no reason
+Features: TypeAlias = FeatureArray | RealArray
+
+BLOCK = 65_536  # places taken to float64 at a time, so that a large catalogue is never copied whole
+SMALLEST = 0.005  # a pull that would print as 0.00 is no reason
+LATENT = "like places you chose"  # what the latent part is called among reasons
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,59 +32,6 @@ class Reason:
 
     name: str
     pull: float
-
-
-def in_words(reason: Reason) -> str:
-    """For the person's eyes: `popularity +0.82`."""
-    return f"{reason.name} {reason.pull:+.2f}"
-
-
-def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
-    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
-    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
-    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
-        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
-    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
-        raise UsageError("the models and the samples must be finite numbers")
-    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
-    contribution: RealArray = X * (w[1:] + 0.5 * others)
-    return contribution
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
-
-    pulls: RealArray = field(repr=False)  # (M, G)
-    group_names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...]) -> Self:
-        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
-        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
-            raise UsageError("every feature column needs a group: groups must have D entries")
-        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
-            raise UsageError("a feature column belongs to a group without a name")
-        by_group = contribution @ np.eye(len(group_names))[groups]
-        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names)
-
-    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
-        """The strongest pulls on the place at this position, upward ones first, each side by size."""
-        pulls = self.pulls[position]
-        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
-        kept = [Reason(self.group_names[g], float(pulls[g])) for g in strongest if abs(pulls[g]) >= SMALLEST]
-        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))
-
-
-# Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
-#
-# The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
-# chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count.
-
-
-Features: TypeAlias = FeatureArray | RealArray
-
-BLOCK = 65_536  # places taken to float64 at a time, so that a large catalogue is never copied whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,129 +70,9 @@ class Recommendation:
     reasons: tuple[Reason, ...]
 
 
-def combine(person: Features, places: Features, context: Features) -> RealArray:
-    """Algorithm 3, line 6: X^ij = X^i (+) X^j (+) context, (M, m + n + c). The paper does not print the context."""
-    _check_features(person, places, context)
-    repeated = np.broadcast_to(person, (len(places), len(person)))
-    return np.concatenate([repeated, places, context], axis=1, dtype=np.float64)
-
-
-def score_places(
-    *,
-    linear: RealArray,
-    interaction: RealArray,
-    person: Features,
-    places: Features,
-    context: Features,
-    part: PlacePart,
-) -> RealArray:
-    """Algorithm 3, lines 3 to 9: Eq. (1) for every matched place at once, (M,).
-
-    linear (D + 1,), interaction (D, K), person (m,), places (M, n), context (M, c) with D = m + n + c, and the part of
-    the same M places. Samples are never put together: the place's share of the pairs comes ready-made.
-    """
-    _check_features(person, places, context)
-    m, n = len(person), places.shape[1]
-    _check_models(linear, interaction, features=m + n + context.shape[1])
-    if part.pull.shape != (len(places), interaction.shape[1]) or part.square.shape != (len(places),):
-        raise UsageError("the place part must be that of the same places and the same V; take its matched rows")
-    _refuse_non_finite(linear, interaction, person, places, context, part.pull, part.square)
-    w, V = linear[1:], interaction
-    person_pull, person_square = _part(V[:m], person)
-    context_pull, context_square = _part(V[m + n :], context)
-    pull = part.pull + context_pull + person_pull  # (M, K)
-    square = part.square + context_square + person_square  # (M,)
-    flat = linear[0] + w[:m] @ person + places.astype(np.float64) @ w[m : m + n] + context @ w[m + n :]
-    score: RealArray = flat + 0.5 * (np.einsum("mk,mk->m", pull, pull) - square)
-    return score
-
-
-def recommend(
-    *,
-    matched: IndexArray,
-    scores: RealArray,
-    k: int,
-    visited: IndexArray | None = None,
-    distance_km: RealArray | None = None,
-    contrast: Contrast | None = None,
-) -> tuple[Recommendation, ...]:
-    """Algorithm 3, lines 10 and 11: the k matched places with the highest scores, ties by row; fewer if fewer match.
-
-    matched holds the rows of line 1; scores, distance_km (NaN where unknown) and contrast follow its order. Visited
-    places are left out of the answer, not out of the comparison that reasons are drawn from.
-    """
-    if matched.ndim != 1 or any(a.shape != matched.shape for a in (scores, distance_km) if a is not None):
-        raise UsageError("scores and distances must have one entry for each matched place")
-    if contrast is not None and len(contrast.pulls) != len(matched):
-        raise UsageError("the contrast must be drawn over the matched places")
-    _refuse_non_finite(scores)
-    open_to = np.arange(len(matched)) if visited is None else np.flatnonzero(~np.isin(matched, visited))
-    best = open_to[top(scores[open_to], ties=matched[open_to], k=k)]
-    if len(np.unique(matched[best])) < len(best):
-        raise UsageError("a place is matched more than once; give each row once")
-    return tuple(
-        Recommendation(
-            place_row=int(matched[at]),
-            score=float(scores[at]),
-            probability=_probability(float(scores[at])),
-            distance_km=None if distance_km is None or math.isnan(distance_km[at]) else float(distance_km[at]),
-            reasons=() if contrast is None else contrast.reasons(int(at)),
-        )
-        for at in best
-    )
-
-
-def top(scores: RealArray, *, ties: np.ndarray, k: int) -> OffsetArray:
-    """Positions of the k highest scores, highest first; among equal scores the smaller entry of `ties` comes first."""
-    if k < 1:
-        raise UsageError("k must be at least 1")
-    if k < len(scores):
-        kth = np.partition(scores, len(scores) - k)[len(scores) - k]
-        contenders = np.flatnonzero(scores >= kth)
-    else:
-        contenders = np.arange(len(scores))
-    return contenders[np.lexsort((ties[contenders], -scores[contenders]))[:k]]
-
-
-def _part(V: RealArray, features: Features) -> tuple[RealArray, RealArray]:
-    """The pull x V and the square sum of x^2 |v|^2 of some of the columns, for one row of features or many."""
-    x = features.astype(np.float64, copy=False)
-    return x @ V, np.square(x) @ np.square(V).sum(axis=1)
-
-
-def _probability(score: float) -> float:
-    """sigma(score), without overflow."""
-    small = math.exp(-abs(score))
-    return 1.0 / (1.0 + small) if score >= 0 else small / (1.0 + small)
-
-
-def _check_features(person: Features, places: Features, context: Features) -> None:
-    if person.ndim != 1 or places.ndim != 2 or context.ndim != 2 or len(places) != len(context):
-        raise UsageError("the person must be (m,), places (M, n) and context (M, c)")
-
-
-def _check_models(linear: RealArray, interaction: RealArray, *, features: int) -> None:
-    if interaction.ndim != 2 or linear.shape != (len(interaction) + 1,):
-        raise UsageError("the linear model must have D + 1 entries where V has the shape (D, K)")
-    if features != len(interaction):
-        raise UsageError("the features of person, place and context must be as many as V has rows")
-
-
-def _refuse_non_finite(*arrays: np.ndarray) -> None:
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise UsageError("models, features and scores must be finite; a NaN or an infinity was given")
-
-
-# Algorithm 3 from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
-# simulation of it. Nothing of it leaves the device.
-
-
-LATENT = "like places you chose"  # what the latent part is called among reasons
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Moment:
-    """Where the person is and when; home and no particular time where nothing is said."""
+    """Where the person is and when; by default at home, at no particular time."""
 
     here: tuple[float, float] | None = None
     time: int | None = None
@@ -249,7 +80,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Asker:
-    """The private half: one person. Nothing of it prints."""
+    """The private half of a prediction: one person. Nothing of it prints."""
 
     features: FeatureArray  # (m,) X^i
     linear: RealArray  # (D + 1,) W_i
@@ -260,7 +91,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """The public half: a catalogue under a published V. It is computed once and serves whoever asks."""
+    """The public half of a prediction: a catalogue under a published V. Computed once, for any number of people."""
 
     encoding: Encoding = field(repr=False)
     interaction: RealArray = field(repr=False)  # (D, K)
@@ -348,3 +179,169 @@ class Guide:
             raise UsageError("the latent vector and the factors of places must have the same length")
         found: RealArray = self.factors[places] @ asker.latent
         return found
+
+
+# The lines of Algorithm 3
+
+
+def combine(person: Features, places: Features, context: Features) -> RealArray:
+    """Algorithm 3, line 6: X^ij = X^i (+) X^j (+) context, (M, m + n + c). The paper does not print the context."""
+    _check_features(person, places, context)
+    repeated = np.broadcast_to(person, (len(places), len(person)))
+    return np.concatenate([repeated, places, context], axis=1, dtype=np.float64)
+
+
+def score_places(
+    *,
+    linear: RealArray,
+    interaction: RealArray,
+    person: Features,
+    places: Features,
+    context: Features,
+    part: PlacePart,
+) -> RealArray:
+    """Algorithm 3, lines 3 to 9: Eq. (1) for every matched place at once, (M,).
+
+    linear (D + 1,), interaction (D, K), person (m,), places (M, n), context (M, c) with D = m + n + c, and the part of
+    the same M places. Samples are never put together: the place's share of the pairs comes ready-made.
+    """
+    _check_features(person, places, context)
+    m, n = len(person), places.shape[1]
+    _check_models(linear, interaction, features=m + n + context.shape[1])
+    if part.pull.shape != (len(places), interaction.shape[1]) or part.square.shape != (len(places),):
+        raise UsageError("the place part must be that of the same places and the same V; take its matched rows")
+    _refuse_non_finite(linear, interaction, person, places, context, part.pull, part.square)
+    w, V = linear[1:], interaction
+    person_pull, person_square = _part(V[:m], person)
+    context_pull, context_square = _part(V[m + n :], context)
+    pull = part.pull + context_pull + person_pull  # (M, K)
+    square = part.square + context_square + person_square  # (M,)
+    flat = linear[0] + w[:m] @ person + places.astype(np.float64) @ w[m : m + n] + context @ w[m + n :]
+    score: RealArray = flat + 0.5 * (np.einsum("mk,mk->m", pull, pull) - square)
+    return score
+
+
+def recommend(
+    *,
+    matched: IndexArray,
+    scores: RealArray,
+    k: int,
+    visited: IndexArray | None = None,
+    distance_km: RealArray | None = None,
+    contrast: "Contrast | None" = None,
+) -> tuple[Recommendation, ...]:
+    """Algorithm 3, lines 10 and 11: the k matched places with the highest scores, ties by row; fewer if fewer match.
+
+    matched holds the rows of line 1; scores, distance_km (NaN where unknown) and contrast follow its order. Visited
+    places are left out of the answer, not out of the comparison that reasons are drawn from.
+    """
+    if matched.ndim != 1 or any(a.shape != matched.shape for a in (scores, distance_km) if a is not None):
+        raise UsageError("scores and distances must have one entry for each matched place")
+    if contrast is not None and len(contrast.pulls) != len(matched):
+        raise UsageError("the contrast must be drawn over the matched places")
+    _refuse_non_finite(scores)
+    open_to = np.arange(len(matched)) if visited is None else np.flatnonzero(~np.isin(matched, visited))
+    best = open_to[top(scores[open_to], ties=matched[open_to], k=k)]
+    if len(np.unique(matched[best])) < len(best):
+        raise UsageError("a place is matched more than once; give each row once")
+    return tuple(
+        Recommendation(
+            place_row=int(matched[at]),
+            score=float(scores[at]),
+            probability=_probability(float(scores[at])),
+            distance_km=None if distance_km is None or math.isnan(distance_km[at]) else float(distance_km[at]),
+            reasons=() if contrast is None else contrast.reasons(int(at)),
+        )
+        for at in best
+    )
+
+
+def top(scores: RealArray, *, ties: np.ndarray, k: int) -> OffsetArray:
+    """Positions of the k highest scores, highest first; among equal scores the smaller entry of `ties` comes first."""
+    if k < 1:
+        raise UsageError("k must be at least 1")
+    if k < len(scores):
+        kth = np.partition(scores, len(scores) - k)[len(scores) - k]
+        contenders = np.flatnonzero(scores >= kth)
+    else:
+        contenders = np.arange(len(scores))
+    return contenders[np.lexsort((ties[contenders], -scores[contenders]))[:k]]
+
+
+def _part(V: RealArray, features: Features) -> tuple[RealArray, RealArray]:
+    """The pull x V and the square sum of x^2 |v|^2 of some of the columns, for one row of features or many."""
+    x = features.astype(np.float64, copy=False)
+    return x @ V, np.square(x) @ np.square(V).sum(axis=1)
+
+
+def _probability(score: float) -> float:
+    """sigma(score), without overflow."""
+    small = math.exp(-abs(score))
+    return 1.0 / (1.0 + small) if score >= 0 else small / (1.0 + small)
+
+
+def _check_features(person: Features, places: Features, context: Features) -> None:
+    if person.ndim != 1 or places.ndim != 2 or context.ndim != 2 or len(places) != len(context):
+        raise UsageError("the person must be (m,), places (M, n) and context (M, c)")
+
+
+def _check_models(linear: RealArray, interaction: RealArray, *, features: int) -> None:
+    if interaction.ndim != 2 or linear.shape != (len(interaction) + 1,):
+        raise UsageError("the linear model must have D + 1 entries where V has the shape (D, K)")
+    if features != len(interaction):
+        raise UsageError("the features of person, place and context must be as many as V has rows")
+
+
+def _refuse_non_finite(*arrays: np.ndarray) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UsageError("models, features and scores must be finite; a NaN or an infinity was given")
+
+
+# Reasons: why this place and not the others nearby.
+#
+# Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that
+# w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
+# every place, which the comparison with the other matched places removes: it shows only through its pairs with
+# features of the place or the moment.
+
+
+def in_words(reason: Reason) -> str:
+    """As the person is shown it: `popularity +0.82`."""
+    return f"{reason.name} {reason.pull:+.2f}"
+
+
+def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
+    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
+    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
+    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
+        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
+    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
+        raise UsageError("the models and the samples must be finite numbers")
+    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
+    contribution: RealArray = X * (w[1:] + 0.5 * others)
+    return contribution
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
+
+    pulls: RealArray = field(repr=False)  # (M, G)
+    group_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...]) -> Self:
+        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
+        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
+            raise UsageError("every feature column needs a group: groups must have D entries")
+        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
+            raise UsageError("a feature column belongs to a group without a name")
+        by_group = contribution @ np.eye(len(group_names))[groups]
+        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names)
+
+    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
+        """The strongest pulls on the place at this position, upward ones first, each side by size."""
+        pulls = self.pulls[position]
+        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
+        kept = [Reason(self.group_names[g], float(pulls[g])) for g in strongest if abs(pulls[g]) >= SMALLEST]
+        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))

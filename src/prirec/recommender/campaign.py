@@ -20,7 +20,7 @@ from prirec.protocols.actions import Finished
 from prirec.protocols.codec import bitmap
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Digest, Natural, Part
-from prirec.recommender.release import Catalogue, edition, publication
+from prirec.recommender.release import Catalogue, popularity_release, publication
 from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -248,7 +248,7 @@ class Course:
         if opened is None:
             return Following(failed(progress))
         catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
-        issued = edition(
+        issued = popularity_release(
             self.campaign, catalogue, self.lines,
             opened=opened.total, survivors=opened.summands, rostered=rostered,
         )  # fmt: skip
