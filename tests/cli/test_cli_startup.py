@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from prirec import __version__
 from prirec.cli.main import app
 from prirec.cli.output import Commands, finite, printable
+from prirec.device.device import Device
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 
 PATHS = [
@@ -40,6 +41,19 @@ def test_the_program_starts_without_anything_that_takes_long_to_load():
     script = f"import json, sys; import prirec.cli.main; print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert json.loads(found.stdout) == []
+
+
+@pytest.mark.parametrize("command", [["visit", "p1"], ["status"], ["profile", "age=31"], ["export"]])
+def test_a_device_that_stores_or_shows_a_row_loads_no_compiler(command, tmp_path):
+    """They took 1.7 s of processor time, most of it to import Numba and SciPy."""
+    file = tmp_path / "phone.db"
+    with Device.open(file):
+        pass
+    arguments = ["device", command[0], str(file), *command[1:]]
+    script = "import sys; from prirec.cli.main import app; app(sys.argv[1:], standalone_mode=False)\n"
+    script += "print([name for name in ('numba', 'llvmlite', 'scipy') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True, text=True)
+    assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_installed_script_prints_the_version():

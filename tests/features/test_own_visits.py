@@ -7,6 +7,7 @@ import pytest
 
 from prirec.data.dataset import Dataset, Visits
 from prirec.evaluate.leaks import check
+from prirec.features import location as module
 from prirec.features.location import OwnVisits, nearest_km
 from prirec.features.samples import assemble
 from prirec.model.scoring import Models
@@ -109,3 +110,15 @@ def test_a_candidate_is_seen_as_a_test_record_is():
         person, place = int(samples.test.person[row]), samples.test.place[row : row + 1]
         context, _ = advisor.context(person, place, Moment())
         assert context[0, at - popular] == samples.test.context[row, at]
+
+
+def test_few_distances_by_numpy_are_those_of_the_kernel_to_the_last_bit(monkeypatch):
+    train, location = SETUP.prepared.train, SETUP.prepared.dataset.places.location.copy()
+    location[::7] = np.nan
+    own = OwnVisits.of(location, train, people=len(CITY.people))
+    found = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(module, "FEW", few)
+        found.append(own.nearest_km(train.person, train.place))
+    assert np.isnan(found[0]).any()
+    assert same_bits(*found)

@@ -120,8 +120,8 @@ def contribute_models(
 
 
 @inlined
-def _call_up(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int) -> None:
-    """What persons i + 1 and i + 2 will need: first where a place's features stand, then the features themselves."""
+def _prefetch_people(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int) -> None:
+    """Fetches what persons i + 1 and i + 2 will need: first where a place's features stand, then the features."""
     place, offsets = everyone.place, everyone.offsets
     if i + 2 < stop:
         prefetch_row(W, i + 2)
@@ -149,7 +149,7 @@ def step_people(
         if not present[i]:
             continue
         w, start, stop = W[i], offsets[i], offsets[i + 1]
-        _call_up(W, shared, everyone, i, block[1])
+        _prefetch_people(W, shared, everyone, i, block[1])
         if opened[cohort[i]]:
             mix_model(w, means[cohort[i]], gamma[i])
         own = DeviceRecords(people[i], place[start:stop], context[start:stop], label[start:stop])

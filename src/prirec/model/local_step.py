@@ -1,4 +1,4 @@
-"""What one person adds to the sum over everyone, and the room in which it is collected.
+"""The local step: one pass over one person's own records with V fixed. Every engine and every device calls it.
 
 A person touches a few rows of V: those of the features that are not 0. All others are 0, and stay out of every walk.
 """
@@ -115,7 +115,7 @@ def clip(contribution: Contribution, room: Work, records: int, weight: float, lo
     factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
     scale = spread(share * factor)
     for at in range(0, L, LANES):
-        for row in range(many[0]):
+        for row in range(many[0]):  # only what was touched: most rows of the gradient are 0
             d = number(feature, row)
             write_flat(gradient, row * L + at, times(scale, read(room.gradient, d, at)))
             write(room.gradient, d, at, spread(0.0))  # both as they were before the step
@@ -184,13 +184,13 @@ def note_present(x: FeatureArray, feature: IndexArray, value: RealArray) -> int:
     return many
 
 
-# The local step: one person, own records, V fixed. One function that every engine calls, present and future.
+# The step itself
 #
 # A sample X^ij is never put together: the person's part is the same in every record, the place's part has few entries,
 # and both are used as they are.
 
 
-_LEAST = 1e-100  # of what lambda_w keeps before it is multiplied out: far from where numbers end
+_LEAST = 1e-100  # `keep` is multiplied out before it gets so small that its quotients overflow
 
 
 class DeviceRecords(NamedTuple):
@@ -203,6 +203,8 @@ class DeviceRecords(NamedTuple):
 
 
 class Rates(NamedTuple):
+    """Step size and regularisation of a local step, and the clipping norm of its contribution."""
+
     alpha: float
     lambda_w: float
     clip: float  # the longest that a contribution to the sum over everyone may be
@@ -217,7 +219,7 @@ def rates_of(settings: Settings, *, clip: float) -> Rates:
 
 @inlined
 def _check_shapes(w: RealArray, shared: Public, own: DeviceRecords, room: Work, touched: Touched) -> None:
-    """Lanes do not look at the size of an array."""
+    """Vector instructions do not look at the size of an array: a wrong shape would read or write foreign memory."""
     D, L = shared.lanes.shape
     if L % LANES != 0 or shared.pulls.shape[1] != L or room.pull.size != L or room.gradient.shape[1] != L:
         raise ValueError("V, the pulls and the gradient must be in whole lanes, as many of them")

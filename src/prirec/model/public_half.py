@@ -27,6 +27,8 @@ class PlaceRows(NamedTuple):
 
 
 class Public(NamedTuple):
+    """V_t and what follows from it and from the catalogue alone: the same on every device."""
+
     lanes: RealArray  # (D, L): V_t, with rows filled up with zeros to whole lanes
     offsets: OffsetArray  # (J + 1,)
     feature: IndexArray
@@ -39,7 +41,7 @@ class Public(NamedTuple):
 
 
 def place_rows(places: FeatureArray) -> PlaceRows:
-    """Once for a catalogue."""
+    """A catalogue's features (J, n) without those that are 0; computed once."""
     row, feature = np.nonzero(places)
     counts = np.bincount(row, minlength=len(places))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -47,7 +49,7 @@ def place_rows(places: FeatureArray) -> PlaceRows:
 
 
 def at_once(task: Task, many: int) -> None:
-    """All of them in one go."""
+    """One thread takes all rows."""
     task(0, many)
 
 
@@ -100,7 +102,7 @@ def pull_of_entries(
 def load_present(
     person: FeatureArray, places: PlaceRows, j: int, context: FeatureArray, x: RealArray, present: IndexArray
 ) -> int:
-    """kernels.load from sparse places; fills `present` with the features that are not 0, in order; how many."""
+    """equations.load from sparse places; fills `present` with the features that are not 0, in order; how many."""
     offsets, feature, value, _ = places
     m, moment, count = person.size, x.size - context.size, 0
     for d in range(m):
@@ -121,7 +123,7 @@ def load_present(
 
 @inlined
 def linear_score_of(w: RealArray, x: RealArray, present: IndexArray) -> float:
-    """kernels.linear_score."""
+    """equations.linear_score over the features that are not 0."""
     total = float(w[0])
     for d in present:
         total += w[d + 1] * x[d]
@@ -141,7 +143,7 @@ def pull_of(v: RealArray, x: RealArray, present: IndexArray) -> tuple[float, flo
 
 @inlined
 def pairs_of(T: RealArray, x: RealArray, present: IndexArray, pull: RealArray) -> float:
-    """kernels.pairs, with four components at a time: each sum waits for itself, but not for the others."""
+    """equations.pairs, with four components at a time: each sum waits for itself, but not for the others."""
     K, square = T.shape[0], 0.0
     for k in range(0, K - 3, 4):
         t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0

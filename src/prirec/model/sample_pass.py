@@ -1,4 +1,4 @@
-"""Everyone's linear model in a ring, ready to be summed by neighbours, in simulation on one machine.
+"""Algorithm 2's pass over shuffled samples, in simulation on one machine, and the table of models that it sums.
 
 The models of N neighbours are most of what a sample fetches from memory, so they are kept as small as they can be.
 While N of them cannot leave the ring Z_2^32, a sum in it is the same whole number as in Z_2^64, for half the memory.
@@ -17,11 +17,12 @@ from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedAr
 from prirec.util.jit import inlined, lean_kernel
 from prirec.util.keyed_random import Word, mix
 
-_NEARLY = 0.99  # leaves room for the rounding of N entries
+_NEARLY = 0.99  # of the ring: the rest is for the rounding of N entries
 
 
 class Table(NamedTuple):
-    """The models, and room for one sum of them. Rows are padded with zeros, so that each has cache lines of its own."""
+    """Everyone's linear model in the ring, and room for one sum of them. Rows are padded with zeros, so that each has
+    cache lines of its own."""
 
     rows: RingArray  # (I, at least D + 1)
     total: RingArray  # (at least D + 1,)
@@ -81,6 +82,8 @@ _AHEAD = 8  # samples: long enough for memory to answer, short enough for the ca
 
 
 class Descent(NamedTuple):
+    """Step sizes and regularisation of Eqs. (3), (4), (8) and (9)."""
+
     alpha_w: float
     alpha_v: float
     lambda_w: float
@@ -139,7 +142,7 @@ def decentralised_step(
 def add_interaction_gradient(
     T: RealArray, x: RealArray, pull: RealArray, r: float, lambda_v: float, code: Encoder, pending: RingArray
 ) -> bool:
-    """Eq. (4), encoded and added to the batch's sum; kernels.interaction_gradient and add_encoded in one walk."""
+    """Eq. (4), encoded and added to the batch's sum; equations.interaction_gradient and add_encoded in one walk."""
     K, D = T.shape
     fine = True
     for k in range(K):
@@ -177,11 +180,11 @@ def move_interaction(T: RealArray, pending: SignedArray, scale: float, alpha: fl
 
 
 @inlined
-def call_ahead(
+def prefetch_ahead(
     W: RealArray, ring: RingArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows, circle: NeighbourSets,
     coming: OffsetArray,
 ) -> None:  # fmt: skip
-    """Calls up what samples to come will need, in three steps, as each array says where to look in the next: a shuffled
+    """Fetches what samples to come will need, in three steps, as each array says where to look in the next: a shuffled
     pass takes two thirds of the time. The neighbours' own rows are left out, as bandwidth is their limit."""
     last, later, soon = coming[_AHEAD], coming[_AHEAD // 2], coming[_AHEAD // 4]
     prefetch_entry(person, last)
@@ -216,7 +219,7 @@ def sample_pass(
     done, losses, fine = reached
     while fine and done < order.size and not isnan(losses):
         if done + _AHEAD < order.size:
-            call_ahead(W, ring, everyone, person, place_rows, circle, order[done:])
+            prefetch_ahead(W, ring, everyone, person, place_rows, circle, order[done:])
         row = order[done]
         done += 1
         i, y, w = person[row], float(label[row]), W[person[row]]

@@ -15,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryFile
-from threading import Lock
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,7 +79,7 @@ class Kernel:
     @property
     def dispatcher(self) -> Any:
         """Numba's object, which has compiled nothing yet unless there are signatures."""
-        # No lock: Numba holds one of its own while it compiles and comes here for each callee, so that two threads
+        # No lock of our own: Numba holds one while it compiles and comes here for each callee, so that two threads
         # could wait for each other for ever. At worst both make a dispatcher, and the second one stays.
         if self._dispatcher is None:
             self._dispatcher = self._made()
@@ -200,16 +199,15 @@ def _delete_others(folder: Path, state: str) -> None:
             rmtree(other, ignore_errors=True)
 
 
-_setting = Lock()
-
-
 @contextmanager
 def _caching_in(folder: Path | None) -> Iterator[None]:
-    """Numba looks at its setting when a dispatcher is made. Other libraries in this process keep theirs."""
+    """Numba looks at its setting when a dispatcher is made. Other libraries in this process keep theirs: its lock keeps
+    two threads from taking each other's setting for the one to restore."""
     import numba
+    from numba.core.compiler_lock import global_compiler_lock
 
     config: Any = numba.config
-    with _setting:
+    with global_compiler_lock:
         before = config.CACHE_DIR
         config.CACHE_DIR = "" if folder is None else str(folder)
         try:
