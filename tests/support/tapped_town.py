@@ -18,7 +18,7 @@ from prirec.data.dataset import Category, Dataset, Numbers
 from prirec.device import rounds
 from prirec.device.agent import Agent
 from prirec.device.client import HEADERS, Client
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.privacy.ledger import Budget
 from prirec.protocols import member, noise
@@ -169,7 +169,7 @@ class TappedTown:
         person = self.town.people[name]
         mine = _member(person)
         client = Client(line, identity=mine.identity, deployment=mine.deployment)
-        paid, entropy = PaidStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
+        paid, entropy = LedgerStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
         return Agent(person, paid, client, patience=AT_ONCE, clock=lambda: NOW, entropy=entropy, code=code)
 
     async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:

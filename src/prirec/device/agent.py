@@ -9,12 +9,12 @@ from os import urandom
 from time import time
 from typing import Self
 
-from prirec.device.client import NOT_TAKEN_IN, AwayError, Client
-from prirec.device.ledger import PaidStore
+from prirec.device.client import NOT_ENROLLED, Client, UnavailableError
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.rounds import WHAT, Rounds, of_use
 from prirec.device.store import save_enrolled
-from prirec.device.sync import View, asked_and_missing, catch_up, fetch_asked
+from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.actions import Stage
 from prirec.wire.http import MOST_MESSAGES, Letter, Post
@@ -24,7 +24,7 @@ MOST_REFUSALS = 8  # in a row: a key that is being changed, or a clock that is o
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """In seconds: how long one question waits for an answer, and how long a device stays away after failures. `grace`
     is what every device waits when the log names other regions, whether its person has asked for any besides its own
     or not: those that come in this time count from the first sum on, and who waits for them cannot be told."""
@@ -49,11 +49,11 @@ class Agent:
     """One device on its line. `step` asks once; `run` goes on until it is stopped."""
 
     def __init__(
-        self, person: Person, paid: PaidStore, client: Client, *, patience: Patience | None = None,
+        self, person: Person, paid: LedgerStore, client: Client, *, patience: RetryPolicy | None = None,
         clock: Callable[[], float] = time, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         entropy: Callable[[int], bytes] = urandom, code: str = "",
     ) -> None:  # fmt: skip
-        self.person, self.client, self.patience = person, client, patience or Patience()
+        self.person, self.client, self.patience = person, client, patience or RetryPolicy()
         self.view = View.of(person)
         self.rounds = Rounds(
             person, paid, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
@@ -62,7 +62,7 @@ class Agent:
         self._outgoing = self.rounds.handed_in_before(self.view)
         self._after, self._failures, self._refusals = 0, 0, 0
         self._errand: asyncio.Task[None] | None = None  # regions that the person asked for are on their way
-        self.problem: AwayError | PassingError | None = None  # why the last step came to nothing
+        self.problem: UnavailableError | PassingError | None = None  # why the last step came to nothing
         self.forgotten = 0  # letters that led to an error nobody foresaw
         self.unforeseen: Exception | None = None  # the last of them
 
@@ -82,7 +82,7 @@ class Agent:
     def _pause(self) -> float:
         """After a failure; or after an answer without news that came before its time, which whoever has too many that
         wait gives to some."""
-        wished = self.problem.after if isinstance(self.problem, AwayError) else 0.0
+        wished = self.problem.after if isinstance(self.problem, UnavailableError) else 0.0
         return self.patience.pause(max(self._failures, 1), luck=_luck(), wished=wished)
 
     @property
@@ -109,14 +109,14 @@ class Agent:
                 await self._enrol()
             self._look_at_errand()
             await self._hear(await self._mail(self.patience.wait if wait is None else wait))
-        except (AwayError, PassingError) as problem:
+        except (UnavailableError, PassingError) as problem:
             self.problem, self._failures = problem, self._failures + 1
             return False
         self.problem, self._failures, self._refusals = None, 0, 0
         return True
 
     async def _mail(self, wait: int) -> Post:
-        """AwayError for a refusal that may not last."""
+        """UnavailableError for a refusal that may not last."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         try:
             post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
@@ -124,7 +124,7 @@ class Agent:
             self._refusals += 1
             if refusal.fault is not Fault.AUTH or self._refusals >= MOST_REFUSALS:
                 raise
-            raise AwayError(f"the recommender does not let this device in ({refusal})") from None
+            raise UnavailableError(f"the recommender does not let this device in ({refusal})") from None
         self._outgoing = later
         return post
 
@@ -133,8 +133,8 @@ class Agent:
         self.view = await catch_up(self.person, self.client)
         self.rounds.forget_past(self.view)
         self._outgoing = of_use(self._outgoing, self.view)
-        if self._errand is None and asked_and_missing(self.view):
-            self._errand = asyncio.create_task(fetch_asked(self.person, self.client))
+        if self._errand is None and missing_extra_regions(self.view):
+            self._errand = asyncio.create_task(fetch_extra_regions(self.person, self.client))
 
     def _look_at_errand(self) -> None:
         """What was fetched beside the steps is looked at once it is there."""
@@ -148,7 +148,7 @@ class Agent:
         except PeerError as refusal:
             if refusal.fault is not Fault.AUTH:
                 raise
-            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
+            raise PeerError(Fault.AUTH, NOT_ENROLLED) from None
         with self.person.store.transaction() as rows:
             save_enrolled(rows)
         self.view = View.of(self.person)
@@ -202,7 +202,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AgentSnapshot:
     """All that is compared."""
 
     enrolled: bool
@@ -230,17 +230,17 @@ class Seen:
         )
 
 
-class Watch:
+class AgentNews:
     """Over one agent."""
 
     def __init__(self, agent: Agent) -> None:
-        self._agent, self._seen = agent, Seen.of(agent)
+        self._agent, self._seen = agent, AgentSnapshot.of(agent)
 
     def news(self) -> list[str]:
-        before, self._seen = self._seen, Seen.of(self._agent)
+        before, self._seen = self._seen, AgentSnapshot.of(self._agent)
         return [*_reached(before, self._seen), *self._followed(before), *self._rounds(before)]
 
-    def _followed(self, before: Seen) -> Iterator[str]:
+    def _followed(self, before: AgentSnapshot) -> Iterator[str]:
         now, view = self._seen, self._agent.view
         if now.entries > before.entries:
             yield f"read the log up to entry {now.entries}"
@@ -249,7 +249,7 @@ class Watch:
         if now.standing.get("publication") != before.standing.get("publication"):
             yield "a new model is here to recommend with"
 
-    def _rounds(self, before: Seen) -> Iterator[str]:
+    def _rounds(self, before: AgentSnapshot) -> Iterator[str]:
         now = self._seen
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
@@ -258,7 +258,7 @@ class Watch:
             yield f"stayed out of a sum, or left it: {now.declined}"
 
 
-def _reached(before: Seen, now: Seen) -> Iterator[str]:
+def _reached(before: AgentSnapshot, now: AgentSnapshot) -> Iterator[str]:
     if now.hindered and now.hindered != before.hindered:
         yield f"trying again from time to time: {now.hindered}"
     if before.hindered and not now.hindered:

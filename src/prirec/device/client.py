@@ -32,14 +32,14 @@ from prirec.wire.log import MOST, Page, SignedEntry
 LIMIT = documents.LIMIT + 2**20  # bytes of an answer
 PATIENCE = 10.0  # seconds without a byte, beyond what was asked to wait
 WHOLE = 300.0  # seconds for a whole answer
-NOT_TAKEN_IN = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
+NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
 _Kind = TypeVar("_Kind", bound=Part)
 _pages: msgspec.msgpack.Decoder[Page] = msgspec.msgpack.Decoder(Page)
 
 
-class AwayError(ProtocolError):
+class UnavailableError(ProtocolError):
     """The recommender cannot be reached, or has too much to do: later."""
 
     def __init__(self, problem: str, *, after: float = 0.0) -> None:
@@ -146,7 +146,7 @@ class Client:
             ):
                 body = await _bounded(answer)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as problem:
-            raise AwayError(_unreached(problem)) from None
+            raise UnavailableError(_unreached(problem)) from None
         return _checked(answer, body)
 
 
@@ -176,7 +176,7 @@ def _checked(answer: httpx.Response, body: bytes) -> bytes:
         return body
     if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         wished = answer.headers.get("retry-after", "")
-        raise AwayError("the recommender has too much to do", after=float(wished) if wished.isdecimal() else 1.0)
+        raise UnavailableError("the recommender has too much to do", after=float(wished) if wished.isdecimal() else 1.0)
     http.read_answer(body, limit=http.SMALL)  # a refusal raises what it says
     raise PeerError(Fault.DECODE, "the recommender answers neither with what was asked for nor with a refusal")
 
@@ -188,14 +188,14 @@ def _is(kind: type[_Kind], body: bytes) -> _Kind:
     return answer
 
 
-def trusting(authority: bytes = b"") -> ssl.SSLContext:
+def tls_context(authority: bytes = b"") -> ssl.SSLContext:
     """TLS 1.3; with a certificate (PEM), that is the only authority that is believed, else those of the system."""
     context = ssl.create_default_context(cadata=authority.decode("ascii", "replace") if authority else None)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 
-def carrier(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
+def https_connection(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
     """One device's connections to one recommender. What devices of one process may share is the trust: connections in
     one pool would be looked through, all of them, at every request."""
     limits = httpx.Limits(max_connections=2, max_keepalive_connections=2, keepalive_expiry=60.0)
@@ -211,7 +211,7 @@ def carrier(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
 ENOUGH = 16  # digits of a fingerprint: nobody makes another key that begins with them
 
 
-def cell_of(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
+def home_cell(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
     """The coarse cell that a device tells of a home; 0 where it tells none."""
     if home is None:
         return 0
@@ -228,7 +228,7 @@ async def join(
     _refuse_short(fingerprint)
     if person.membership() is not None:
         raise StateError("this device belongs to a deployment already; let it leave that one first")
-    async with carrier(url, trust=_trust(authority)) as line:
+    async with https_connection(url, trust=_trust(authority)) as line:
         hello = await _met(line)
         _refuse_other(hello, fingerprint)
         joined = Membership(
@@ -249,8 +249,8 @@ async def join(
 async def _met(line: httpx.AsyncClient) -> Hello:
     try:
         return await Client(line).hello()
-    except AwayError as problem:
-        raise AwayError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
+    except UnavailableError as problem:
+        raise UnavailableError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
 
 
 async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *, code: str) -> None:
@@ -261,9 +261,9 @@ async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *,
     except PeerError as refusal:
         person.leave()
         if refusal.fault is Fault.AUTH:
-            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
+            raise PeerError(Fault.AUTH, NOT_ENROLLED) from None
         raise
-    except AwayError:
+    except UnavailableError:
         return
     with person.store.transaction() as rows:
         save_enrolled(rows)
@@ -271,7 +271,7 @@ async def _enrol(person: Person, joined: Membership, line: httpx.AsyncClient, *,
 
 def _trust(authority: bytes) -> ssl.SSLContext:
     try:
-        return trusting(authority)
+        return tls_context(authority)
     except (ssl.SSLError, ValueError):
         raise UsageError("the authority is not a certificate (PEM), such as the operator hands out") from None
 

@@ -10,9 +10,9 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from prirec.device.ledger import PaidStore, held_budget, save_budget
+from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import Person, Point, Visit
-from prirec.device.records import records_of
+from prirec.device.records import encode_records
 from prirec.device.rounds import visited_places
 from prirec.device.store import Membership, Store
 from prirec.device.sync import View
@@ -24,7 +24,7 @@ from prirec.wire.regions import Known
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class MembershipStatus:
     """Public, but for that it is this person's device."""
 
     title: str
@@ -43,24 +43,24 @@ class Belonging:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class DeviceStatus:
     """Counts, and nothing that they count."""
 
     visits: int
     described_by: tuple[str, ...]  # names of what the person told
     home: bool  # whether one was told
-    belonging: Belonging | None
+    belonging: MembershipStatus | None
 
 
-def status(person: Person) -> Status:
+def status(person: Person) -> DeviceStatus:
     belongs = None if person.membership() is None else _belonging(View.of(person))
-    return Status(len(person.visits()), tuple(person.profile()), person.home() is not None, belongs)
+    return DeviceStatus(len(person.visits()), tuple(person.profile()), person.home() is not None, belongs)
 
 
-def _belonging(view: View) -> Belonging:
+def _belonging(view: View) -> MembershipStatus:
     member, campaign = view.member, view.campaign
     kept = None if campaign is None else view.shelf.person.model(campaign.name)
-    return Belonging(
+    return MembershipStatus(
         title=member.title,
         url=member.url,
         recommender=member.recommender.hex(),
@@ -86,7 +86,7 @@ def _unusable(view: View) -> str:
     try:
         visited_places(person, campaign, view.known)
         if campaign.edition is not None:
-            records_of(person, campaign, view.known)
+            encode_records(person, campaign, view.known)
     except PrirecError as problem:
         return str(problem)
     except Exception as problem:
@@ -98,13 +98,13 @@ def _unusable(view: View) -> str:
 # mend them. Nobody is told what was asked here.
 
 
-def encoding_of(person: Person) -> Encoding | None:
+def campaign_encoding(person: Person) -> Encoding | None:
     """None while nothing is known of a campaign."""
     campaign = None if person.membership() is None else View.of(person).campaign
     return None if campaign is None else campaign.encoding
 
 
-def places_of(person: Person) -> Known | None:
+def known_places(person: Person) -> Known | None:
     """The places that this device has downloaded; None before it has any."""
     if person.membership() is None:
         return None
@@ -112,22 +112,22 @@ def places_of(person: Person) -> Known | None:
     return None if view.campaign is None else view.known
 
 
-def refuse_unfit(person: Person, values: Mapping[str, Given | None]) -> None:
+def check_profile(person: Person, values: Mapping[str, Given | None]) -> None:
     """DataError, with a column and without its value, for words where numbers belong, or the reverse."""
-    if (encoding := encoding_of(person)) is not None:
+    if (encoding := campaign_encoding(person)) is not None:
         told = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
         rows_to_columns(encoding.person, [told])
 
 
-def refuse_unfit_visits(person: Person, visits: Sequence[Visit]) -> None:
+def check_visits(person: Person, visits: Sequence[Visit]) -> None:
     """The same for what describes moments."""
-    if (encoding := encoding_of(person)) is not None:
+    if (encoding := campaign_encoding(person)) is not None:
         rows_to_columns(encoding.context, [visit.context for visit in visits])
 
 
-def unknown_places(person: Person, visits: Sequence[Visit]) -> int:
+def count_unknown_places(person: Person, visits: Sequence[Visit]) -> int:
     """How many visits are to places that this device does not have: nothing is learnt from those."""
-    known = places_of(person)
+    known = known_places(person)
     return 0 if known is None else int((known.positions(visit.place for visit in visits) < 0).sum())
 
 
@@ -145,7 +145,7 @@ def unknown_places(person: Person, visits: Sequence[Visit]) -> int:
 
 
 if TYPE_CHECKING:
-    from prirec.device.agent import Agent, Patience
+    from prirec.device.agent import Agent, RetryPolicy
     from prirec.device.recommend import Suggestion
 
 DAY = 86_400
@@ -179,7 +179,7 @@ class Device:
         """Private features of the person, by the names that the deployment asks for; None forgets one. DataError, and
         nothing kept, for words where the deployment has numbers, or the reverse."""
 
-        refuse_unfit(self.person, values)
+        check_profile(self.person, values)
         self.person.set_profile(values)
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
@@ -199,7 +199,7 @@ class Device:
             raise StateError("there is nothing to recommend with yet: take part, or wait until a model is published")
         return recommend(self.person, published(*found), moment=Moment(near, at), k=k, radius_km=radius_km)
 
-    def status(self) -> "Status":
+    def status(self) -> "DeviceStatus":
         """What the device keeps, where it belongs, and what it can do; no private value."""
 
         return status(self.person)
@@ -216,15 +216,15 @@ class Device:
     @property
     def budget(self) -> Budget:
         with self.store.reading() as rows:
-            return held_budget(rows)
+            return load_budget(rows)
 
     @property
     def day(self) -> int:
         """Today, in days since 1970."""
         return int(self._clock() // DAY)
 
-    def paid(self) -> PaidStore:
-        return PaidStore(self.store)
+    def paid(self) -> LedgerStore:
+        return LedgerStore(self.store)
 
     def export(self) -> dict[str, Any]:
         """All that the file holds on the person."""
@@ -242,11 +242,11 @@ class Device:
     ) -> Membership:  # fmt: skip
         """Belongs to a deployment from now on, and tells it a coarse cell around the home, if one is given. With a
         code, which may be empty, it enrols at once; else when it first takes part."""
-        from prirec.device.client import cell_of, join
+        from prirec.device.client import home_cell, join
 
         here = None if home is None else checked_point(*home)
         joined = asyncio.run(
-            join(self.person, url, cell=cell_of(here), authority=authority, fingerprint=fingerprint, code=code)
+            join(self.person, url, cell=home_cell(here), authority=authority, fingerprint=fingerprint, code=code)
         )
         if here is not None:
             self.person.set_home(here)
@@ -270,11 +270,11 @@ class Device:
     ) -> None:
         """Until it is stopped, at once: whatever it was doing is as if it had been switched off then. StateError if
         another agent is at work on the file: letters that one has read the other never sees."""
-        from prirec.device.agent import Watch
+        from prirec.device.agent import AgentNews
 
         with self.store.alone():
             async with self.online(code=code) as agent:
-                watch = Watch(agent)
+                watch = AgentNews(agent)
 
                 def look() -> None:
                     for words in watch.news():
@@ -290,25 +290,28 @@ class Device:
 
     async def _work(self, agent: "Agent", stop: asyncio.Event, look: Callable[[], None]) -> None:
         """The log first: who is online for moments only has what was published all the same."""
-        from prirec.device.client import AwayError
+        from prirec.device.client import UnavailableError
 
-        with suppress(AwayError, PassingError):
+        with suppress(UnavailableError, PassingError):
             await agent.follow()
         look()
         await agent.run(stop, after=look)
 
     @asynccontextmanager
     async def online(
-        self, *, code: str = "", trust: ssl.SSLContext | None = None, patience: "Patience | None" = None
+        self, *, code: str = "", trust: ssl.SSLContext | None = None, patience: "RetryPolicy | None" = None
     ) -> "AsyncIterator[Agent]":
         """An agent for this device, on a line of its own. Devices of one process may share what they trust."""
         from prirec.device.agent import Agent
-        from prirec.device.client import Client, carrier, trusting
+        from prirec.device.client import Client, https_connection, tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
-        believed = trusting(member.authority) if trust is None else trust
-        async with carrier(member.url, trust=believed) as public, carrier(member.url, trust=believed) as named:
+        believed = tls_context(member.authority) if trust is None else trust
+        async with (
+            https_connection(member.url, trust=believed) as public,
+            https_connection(member.url, trust=believed) as named,
+        ):
             client = Client(public, named, identity=member.identity, deployment=member.deployment)
             yield Agent(self.person, self.paid(), client, patience=patience, clock=self._clock, code=code)
 
@@ -318,16 +321,16 @@ class Device:
         asyncio.run(self._download(*checked_point(*near)))
 
     async def _download(self, lat: float, lon: float) -> None:
-        from prirec.device.client import cell_of
-        from prirec.device.sync import catch_up, fetch_asked, save_region
+        from prirec.device.client import home_cell
+        from prirec.device.sync import catch_up, fetch_extra_regions, save_extra_region
 
         async with self.online() as agent:
             view = await catch_up(self.person, agent.client)
             if view.campaign is None:
                 raise StateError("nothing has been published yet")
             with self.store.transaction() as rows:
-                save_region(rows, cell_of((lat, lon)))
-            await fetch_asked(self.person, agent.client)
+                save_extra_region(rows, home_cell((lat, lon)))
+            await fetch_extra_regions(self.person, agent.client)
 
     def leave(self) -> None:
         """The deployment forgets the device, and the device the deployment. What was spent is not refunded."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from prirec.device.database import APPLICATION, DAMAGED, Database
-from prirec.device.store import MIGRATIONS, Store, settle
+from prirec.device.store import MIGRATIONS, Store, write_journal
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Spent
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Statement, Verdict
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
@@ -39,7 +39,7 @@ class Price:
     cost: Spent
 
 
-class PaidStore:
+class LedgerStore:
     """A store that masks nothing unpaid. `day` is today, in days since 1970, from whoever has a clock. The budget is
     the one given; else what the person has said last, looked up each time: saying less counts at once."""
 
@@ -58,7 +58,7 @@ class PaidStore:
                 pay(rows, _charge(persist.round, price), budget=self._budget(rows), day=day)
             if together is not None:
                 together(rows)
-            return settle(rows, persist)
+            return write_journal(rows, persist)
 
     def how_many_more(self, cost: Spent, *, day: int) -> int:
         """How many releases at this price are still covered: ask before entering a round."""
@@ -74,10 +74,10 @@ class PaidStore:
             return rules.statement(_held(rows), budget=self._budget(rows), day=day)
 
     def _budget(self, rows: Rows) -> Budget:
-        return held_budget(rows) if self._given is None else self._given
+        return load_budget(rows) if self._given is None else self._given
 
 
-def held_budget(rows: Rows) -> Budget:
+def load_budget(rows: Rows) -> Budget:
     """The most that this person lets be told; the usual one where nothing was said."""
     row = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
     return Budget() if row is None else Budget(*row)
@@ -113,11 +113,11 @@ def _held(rows: sqlite3.Connection) -> Ledger:
     return Ledger(tuple(map(_paid, rows.execute(f"SELECT {_COLUMNS} FROM spending ORDER BY rowid"))))  # noqa: S608
 
 
-def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> Paid:
+def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> LedgerEntry:
     deployment, kind, number, attempt, what, unit_name, day, grains, epsilon, delta, adjacency = row
     unit = Unit(unit_name)
     local = (PrivacyLoss(epsilon, unit, delta, Adjacency(adjacency)),) if epsilon or delta else ()
-    return Paid(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)
+    return LedgerEntry(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)
 
 
 # A device's ledger, looked at from outside: nothing is made, brought up to date or written.
@@ -146,7 +146,7 @@ def ledger_in(path: Path) -> Ledger:
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)) as rows:
             rows.execute("PRAGMA trusted_schema=OFF")
             _check_version(rows, path)
-            return PaidStore(Store(Database(path, rows)), Budget()).ledger()
+            return LedgerStore(Store(Database(path, rows)), Budget()).ledger()
 
 
 def _check_header(path: Path) -> None:

@@ -15,15 +15,15 @@ from prirec.data.schema import RESERVED
 from prirec.device.store import (
     OF_DEPLOYMENT,
     OF_PERSON,
-    Kept,
+    LinearModel,
     Membership,
     Store,
-    Visited,
-    give_up,
-    held_document,
-    held_given,
-    held_membership,
-    held_model,
+    VisitContribution,
+    burn_unsent,
+    load_document,
+    load_membership,
+    load_model,
+    load_visit_contribution,
     save_membership,
 )
 from prirec.device.values import (
@@ -60,11 +60,11 @@ class Visit:
         if self.label not in _LABELS or isinstance(self.label, bool):
             raise DataError("a label is 1 (visited or wanted) or -1 (shown and ignored)", column="label")
         context = checked_values(self.context, what="the name of a visit's column", reserved=RESERVED["visits"])
-        told = usual_id(place, time) if self.id is None else checked_name(self.id, what="the id of a visit")
+        told = default_visit_id(place, time) if self.id is None else checked_name(self.id, what="the id of a visit")
         return Visit(place, time, int(self.label), context, told)
 
 
-def usual_id(place: str, time: int | None) -> str:
+def default_visit_id(place: str, time: int | None) -> str:
     """The id of a visit that was given none."""
     return blake2b(f"{time}\0{place}".encode(), digest_size=16, person=b"prirec visit").hexdigest()
 
@@ -81,7 +81,7 @@ def save_visit(rows: sqlite3.Connection, visit: Visit) -> bool:
     return held is None
 
 
-def held_visits(rows: sqlite3.Connection) -> tuple[Visit, ...]:
+def load_visits(rows: sqlite3.Connection) -> tuple[Visit, ...]:
     """By time, then as they came: the order in which records are learnt from."""
     found = rows.execute("SELECT place, time, label, context, id FROM visits ORDER BY time, number")
     return tuple(Visit(place, time, label, context_from(data), told) for place, time, label, data, told in found)
@@ -100,7 +100,7 @@ def exported(rows: sqlite3.Connection) -> dict[str, Any]:
         "home": None if home is None else list(home),
         "visits": [
             {"id": one.id, "place": one.place, "time": one.time, "label": one.label, "context": dict(one.context)}
-            for one in held_visits(rows)
+            for one in load_visits(rows)
         ],
         "labelled": None if labelled is None else bool(labelled[0]),
         "membership": _membership(rows),
@@ -123,7 +123,7 @@ def exported(rows: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _membership(rows: sqlite3.Connection) -> dict[str, Any] | None:
-    held = held_membership(rows)
+    held = load_membership(rows)
     if held is None:
         return None
     return {
@@ -148,7 +148,7 @@ def _campaigns(rows: sqlite3.Connection) -> list[bytes]:
 
 
 def _model(rows: sqlite3.Connection, campaign: bytes) -> dict[str, Any]:
-    kept, given = held_model(rows, campaign), held_given(rows, campaign)
+    kept, given = load_model(rows, campaign), load_visit_contribution(rows, campaign)
     return {
         "campaign": campaign.hex(),
         "rounds": 0 if kept is None else kept.iteration,
@@ -228,7 +228,7 @@ class Person:
     def visits(self) -> tuple[Visit, ...]:
         """By time, then as they came."""
         with self.store.reading() as rows:
-            return held_visits(rows)
+            return load_visits(rows)
 
     def labelled(self) -> bool:
         """Whether visits tell what was ignored, too. Where they do not, the device draws negatives of its own. As it
@@ -252,7 +252,7 @@ class Person:
 
     def membership(self) -> Membership | None:
         with self.store.reading() as rows:
-            return held_membership(rows)
+            return load_membership(rows)
 
     def join(self, membership: Membership) -> None:
         """StateError if the device belongs somewhere already."""
@@ -264,20 +264,20 @@ class Person:
         there included; the person's own data stay."""
         with self.store.transaction() as rows:
             _empty(rows, OF_DEPLOYMENT)
-            give_up(rows)
+            burn_unsent(rows)
 
-    def model(self, campaign: bytes) -> Kept | None:
+    def model(self, campaign: bytes) -> LinearModel | None:
         with self.store.reading() as rows:
-            return held_model(rows, campaign)
+            return load_model(rows, campaign)
 
-    def given(self, campaign: bytes) -> Visited:
+    def given(self, campaign: bytes) -> VisitContribution:
         """What this device added to a campaign's sum of visits."""
         with self.store.reading() as rows:
-            return held_given(rows, campaign)
+            return load_visit_contribution(rows, campaign)
 
     def document(self, name: bytes) -> bytes | None:
         with self.store.reading() as rows:
-            return held_document(rows, name)
+            return load_document(rows, name)
 
     # all of it
 
@@ -291,7 +291,7 @@ class Person:
         entered stay entered: ledger and journal are kept."""
         with self.store.transaction() as rows:
             _empty(rows, OF_DEPLOYMENT + OF_PERSON)
-            give_up(rows)
+            burn_unsent(rows)
         self.store.erase_copies()
 
 
@@ -314,19 +314,19 @@ LABELS = {"1": 1, "0": -1, "-1": -1, "": 1}
 _ISO = re.compile(ISO_8601.replace("(?<", "(?P<"))
 
 
-class Told(NamedTuple):
+class VisitsFile(NamedTuple):
     visits: list[Visit]
     labelled: bool  # whether the file says what was ignored, too
 
 
-def read_visits(path: Path) -> Told:
+def read_visits(path: Path) -> VisitsFile:
     """DataError for a file that is not what it should be."""
     header, lines = _lines(path)
     kinds = {name: _kind([cells[name] for _, cells in lines]) for name in header if name not in OWN}
-    return Told([_visit(path, line, cells, kinds) for line, cells in lines], "label" in header)
+    return VisitsFile([_visit(path, line, cells, kinds) for line, cells in lines], "label" in header)
 
 
-def wall_clock(text: str) -> int:
+def parse_local_time(text: str) -> int:
     """Seconds since 1970 on the local wall clock, from whole seconds or ISO 8601: an offset from UTC is dropped, as it
     is from visits of a data folder. UsageError, without the text, if it is neither."""
     told = text.strip()
@@ -342,7 +342,7 @@ def wall_clock(text: str) -> int:
     raise UsageError("a time is a local date and time such as 2024-05-04T19:30, or whole seconds since 1970")
 
 
-def value_of(text: str) -> Value:
+def parse_value(text: str) -> Value:
     """A number if it is one, words if there is a | between them, else a word; a word in double quotes stays one."""
     if len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1]
@@ -387,7 +387,7 @@ def _visit(path: Path, line: int, cells: Mapping[str, str], kinds: Mapping[str, 
         raise DataError("a label is 1 (visited) or 0 (shown and ignored)", file=path, line=line, column="label")
     moment = {name: _value(cells[name], number=number) for name, number in kinds.items() if cells[name]}
     try:
-        time = wall_clock(cells["time"]) if cells.get("time") else None
+        time = parse_local_time(cells["time"]) if cells.get("time") else None
     except UsageError as error:
         raise DataError(str(error), file=path, line=line, column="time") from None
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import belonging, home_of, positions_of, records_of
+from prirec.device.records import encode_records, home_of, membership_of, visited_positions
 from prirec.device.rounds import learn_alone
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
@@ -82,7 +82,7 @@ def asker(person: Person, of: Published) -> Asker:
         linear=model_for(person, of),
         latent=np.empty(0),  # a campaign has a budget, and so no latent part
         home=home_of(person, of.known),
-        visited=positions_of(person.visits(), of.known),
+        visited=visited_positions(person.visits(), of.known),
     )
 
 
@@ -99,9 +99,9 @@ def model_for(person: Person, of: Published) -> RealArray:
 
 def _newcomer(person: Person, of: Published) -> RealArray:
     """As members of a cohort do, with the start in the place of the cohort's mean."""
-    cell = np.array([belonging(person).cell], dtype=np.uint64)
+    cell = np.array([membership_of(person).cell], dtype=np.uint64)
     start: RealArray = of.starts.for_cells(cell)[0]
-    records, w = records_of(person, of.campaign, of.known), start.copy()
+    records, w = encode_records(person, of.campaign, of.known), start.copy()
     for iteration in range(PASSES):
         w = learn_alone(
             records, of.campaign, linear=w, interaction=of.interaction, iteration=iteration, mean=start

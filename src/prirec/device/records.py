@@ -16,7 +16,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
-from prirec.device.store import Membership, Visited
+from prirec.device.store import Membership, VisitContribution
 from prirec.errors import DataError, StateError
 from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, rows_to_columns
@@ -33,7 +33,7 @@ from prirec.wire.campaign import Campaign, person_id
 from prirec.wire.regions import Known
 
 
-def unvisited(
+def draw_negatives(
     visits: Sequence[str], place: IndexArray, *, rows: IndexArray, location: RealArray,
     among: Literal["uniform", "nearby"], ratio: int, secret: bytes,
 ) -> tuple[OffsetArray, IndexArray]:  # fmt: skip
@@ -105,9 +105,9 @@ class _Rows:
 
 
 @np.errstate(all="ignore")  # what overflows under an odd encoding is cut below
-def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
+def encode_records(person: Person, campaign: Campaign, known: Known) -> Records:
     """Under an edition. StateError for a device that belongs to no deployment."""
-    me, encoding, visits = belonging(person), campaign.encoding, person.visits()
+    me, encoding, visits = membership_of(person), campaign.encoding, person.visits()
     told = _rows(visits, known)
     rows = told if person.labelled() else _with_negatives(told, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
@@ -132,7 +132,7 @@ def _cut(features: FeatureArray) -> FeatureArray:
     return np.clip(features, -LARGEST, LARGEST)
 
 
-def belonging(person: Person) -> Membership:
+def membership_of(person: Person) -> Membership:
     membership = person.membership()
     if membership is None:
         raise StateError("this device belongs to no deployment yet; let it join one first")
@@ -145,7 +145,7 @@ def home_of(person: Person, known: Known) -> Point | None:
     return None if np.isnan(lat) or np.isnan(lon) else (float(lat), float(lon))
 
 
-def positions_of(visits: Sequence[Visit], known: Known) -> IndexArray:
+def visited_positions(visits: Sequence[Visit], known: Known) -> IndexArray:
     """(n,): the places that somebody visited, each once, by position among the known ones."""
     at = known.positions(visit.place for visit in visits if visit.label > 0)
     return np.unique(at[at >= 0])
@@ -160,7 +160,7 @@ def _rows(visits: Sequence[Visit], known: Known) -> _Rows:
 def _with_negatives(rows: _Rows, known: Known, settings: Settings, *, secret: bytes) -> _Rows:
     """Where nothing tells what was ignored, places that were not visited stand for it, at the visits' moments."""
     wanted = np.flatnonzero(rows.label > 0)
-    which, place = unvisited(
+    which, place = draw_negatives(
         [str(rows.visits[at].id) for at in wanted.tolist()],
         rows.place[wanted],
         rows=known.rows,
@@ -186,7 +186,7 @@ def _home(told: Point | None, rows: _Rows, known: Known) -> RealArray:
     return np.full(2, np.nan) if found is None else found[0]
 
 
-def _own(given: Visited, campaign: Campaign, known: Known) -> OwnCounts | None:
+def _own(given: VisitContribution, campaign: Campaign, known: Known) -> OwnCounts | None:
     """What the device added to the sum of visits, in units of a person's norm, by position; None: leave nothing out."""
     if not campaign.settings.features.own_left_out:
         return None

@@ -144,19 +144,19 @@ def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
     rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
 
 
-def held_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
+def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
     """Its bytes, as they were fetched; contract.documents.read looks whether they are still those."""
     row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
     return None if row is None else bytes(row[0])
 
 
-def held_names(rows: sqlite3.Connection) -> frozenset[bytes]:
+def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
     return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
 
 
 def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
     """Drops all others; how many those were. A device keeps what its last publication and its campaign name."""
-    others = held_names(rows) - set(keeping)
+    others = document_names(rows) - set(keeping)
     rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
     return len(others)
 
@@ -193,7 +193,7 @@ class Membership:
 
 def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     """StateError if the device belongs somewhere already: it leaves first."""
-    if held_membership(rows) is not None:
+    if load_membership(rows) is not None:
         raise StateError("this device belongs to a deployment already; let it leave that one first")
     _check(new)
     rows.execute(
@@ -205,7 +205,7 @@ def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     )
 
 
-def held_membership(rows: sqlite3.Connection) -> Membership | None:
+def load_membership(rows: sqlite3.Connection) -> Membership | None:
     row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
     if row is None:
         return None
@@ -259,7 +259,7 @@ def _check(new: Membership) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LinearModel:
     """W_i with so many rounds of a campaign behind it."""
 
     campaign: bytes  # the charter's name
@@ -269,14 +269,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Visited:
+class VisitContribution:
     """What this device added to a sum of visits, in whole numbers of 2^-f: where is private, as visits are."""
 
     places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
     whole: OffsetArray = field(repr=False)  # (n,)
 
 
-def save_model(rows: sqlite3.Connection, kept: Kept) -> None:
+def save_model(rows: sqlite3.Connection, kept: LinearModel) -> None:
     """StateError if a model with as many rounds behind it is held: nobody learns from a round twice."""
     if kept.linear.ndim != 1 or not np.isfinite(kept.linear).all():
         raise UsageError("a linear model is a vector of finite numbers")
@@ -290,9 +290,9 @@ def save_model(rows: sqlite3.Connection, kept: Kept) -> None:
     )
 
 
-def held_model(rows: sqlite3.Connection, campaign: bytes) -> Kept | None:
+def load_model(rows: sqlite3.Connection, campaign: bytes) -> LinearModel | None:
     row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
-    return None if row is None else Kept(campaign, row[0], _vector(row[1]), row[2])
+    return None if row is None else LinearModel(campaign, row[0], _vector(row[1]), row[2])
 
 
 def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
@@ -304,23 +304,23 @@ def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
                 rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
 
 
-def save_given(rows: sqlite3.Connection, campaign: bytes, visited: Visited) -> None:
+def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: VisitContribution) -> None:
     """Written when the vector is masked: it may then be in the sum, so it is what is left out of it (decisions/0006).
 
     Visits that come later are in no sum of this campaign, and nothing is left out for them."""
-    drop_given(rows, campaign)
+    drop_visit_contribution(rows, campaign)
     lines = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
     rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in lines))
 
 
-def held_given(rows: sqlite3.Connection, campaign: bytes) -> Visited:
+def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
     """Nothing, for a device that took no part."""
     found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return Visited(pairs[:, 0].copy(), pairs[:, 1].copy())
+    return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
-def drop_given(rows: sqlite3.Connection, campaign: bytes) -> None:
+def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
     """The sum was opened without this device: there is nothing of it in there."""
     rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
 
@@ -405,7 +405,7 @@ class Store:
     def write(self, persist: Persist) -> JournalEntry:
         """What is held once this is on disk. StateError where the rules refuse it; a conflict burns the round first."""
         with self.transaction() as rows:
-            return settle(rows, persist)
+            return write_journal(rows, persist)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -415,7 +415,7 @@ class Store:
                 yield rows
         except ConflictError as conflict:
             with self._database.transaction() as rows, suppress(StateError):  # one that is over is not burnt any more
-                settle(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
+                write_journal(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
             raise
 
     @contextmanager
@@ -465,7 +465,7 @@ class Store:
         self.close()
 
 
-def settle(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
+def write_journal(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
     """Writes what the rules admit, inside a transaction that others may have joined."""
     held, last = _held(rows, wanted.round), _last(rows, wanted.round.deployment, wanted.round.kind)
     if journal.admit(wanted, held=held, last=last) is Verdict.KNOWN and held is not None:
@@ -479,7 +479,7 @@ def settle(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
     return new
 
 
-def give_up(rows: sqlite3.Connection) -> None:
+def burn_unsent(rows: sqlite3.Connection) -> None:
     """Burns every round in which a masked vector could still be sent, and the vector with it: the device leaves."""
     rows.execute("UPDATE rounds SET stage = ?, payload = x'' WHERE payload != x''", (Stage.BURNT,))
 

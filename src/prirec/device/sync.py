@@ -12,14 +12,14 @@ from typing import Protocol, TypeVar
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.store import Membership, drop_models, held_membership, prune_documents, save_documents, save_head
+from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
 from prirec.errors import Fault, PeerError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
 from prirec.protocols.messages import Part
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import Charter, Edition, Line, Manifest, Mean, Model, People, Publication, address, read
 from prirec.wire.log import MOST, SignedEntry
-from prirec.wire.regions import Known, parts_of, read_regions, refuse_other_places, wanted
+from prirec.wire.regions import Known, parts_of, read_regions, refuse_other_places, region_documents
 
 REACH_KM = 10.0  # how far around its coarse cell a device knows places
 
@@ -27,7 +27,7 @@ _Kind = TypeVar("_Kind", bound=Part)
 
 
 @dataclass(slots=True)
-class Shelf:
+class DocumentCache:
     """Documents at hand: on disk, and fetched just now but not yet written."""
 
     person: Person = field(repr=False)
@@ -49,22 +49,22 @@ class Shelf:
         return read(kind, self.body(name), name=name)
 
 
-def held_standing(rows: sqlite3.Connection) -> dict[str, bytes]:
+def load_latest(rows: sqlite3.Connection) -> dict[str, bytes]:
     """By subject, the last document that the log named."""
     return dict(rows.execute("SELECT subject, document FROM standing"))
 
 
-def save_standing(rows: sqlite3.Connection, standing: Mapping[str, bytes]) -> None:
+def save_latest(rows: sqlite3.Connection, standing: Mapping[str, bytes]) -> None:
     rows.execute("DELETE FROM standing")
     rows.executemany("INSERT INTO standing VALUES (?, ?)", standing.items())
 
 
-def held_regions(rows: sqlite3.Connection) -> set[int]:
+def load_extra_regions(rows: sqlite3.Connection) -> set[int]:
     """The coarse cells whose surroundings the person asked for, beside those of the own cell."""
     return {int.from_bytes(cell, "big") for (cell,) in rows.execute("SELECT cell FROM regions")}
 
 
-def save_region(rows: sqlite3.Connection, cell: int) -> None:
+def save_extra_region(rows: sqlite3.Connection, cell: int) -> None:
     rows.execute("INSERT OR IGNORE INTO regions VALUES (?)", (cell.to_bytes(8, "big"),))
 
 
@@ -74,7 +74,7 @@ class View:
 
     member: Membership
     standing: Mapping[str, bytes] = field(repr=False)
-    shelf: Shelf = field(repr=False)
+    shelf: DocumentCache = field(repr=False)
 
     @classmethod
     def of(cls, person: Person) -> "View":
@@ -82,7 +82,7 @@ class View:
         if member is None:
             raise StateError("this device belongs to no deployment yet: prirec device init")
         with person.store.reading() as rows:
-            return cls(member, held_standing(rows), Shelf(person))
+            return cls(member, load_latest(rows), DocumentCache(person))
 
     @cached_property
     def campaign(self) -> Campaign | None:
@@ -206,7 +206,7 @@ class View:
         """The regions that its person asked for besides, from the coarse cells that were gone to. Which these are is
         private: the device goes on where one of them cannot be had."""
         with self.shelf.person.store.reading() as rows:
-            return {near for cell in held_regions(rows) for near in _around(cell, manifest.resolution)}
+            return {near for cell in load_extra_regions(rows) for near in _around(cell, manifest.resolution)}
 
     def _here(self, manifest: Manifest) -> set[int] | None:
         """Of both, what is on the shelf."""
@@ -270,13 +270,13 @@ async def catch_up(person: Person, source: Source) -> View:
     keeping = await _fetch_all(view, source)
     _refuse_going_back(before, view)
     with person.store.transaction() as rows:
-        held = held_membership(rows)
+        held = load_membership(rows)
         if held is None or held.head.length > head.length:  # left, or another process has read on: what it knows holds
             return View.of(person)
         save_documents(rows, view.shelf.fresh.values())
         prune_documents(rows, keeping=keeping)
         drop_models(rows, keeping=_campaigns(view))
-        save_standing(rows, standing)
+        save_latest(rows, standing)
         save_head(rows, head)
     view.shelf.fresh.clear()
     return view
@@ -368,7 +368,7 @@ async def _regions(view: View, source: Source, manifest: bytes, needed: set[byte
     await _fetch(view, source, [manifest])
     known = view.shelf.read(Manifest, manifest)
     own = view.cells(known)
-    parts = wanted(known, own)
+    parts = region_documents(known, own)
     await _fetch(view, source, parts)
     needed |= {manifest, *parts, *_asked(view, known)}
 
@@ -376,19 +376,19 @@ async def _regions(view: View, source: Source, manifest: bytes, needed: set[byte
 def _asked(view: View, known: Manifest) -> tuple[bytes, ...]:
     """What the person has asked for besides the own regions."""
     own = view.cells(known)
-    return tuple(wanted(known, view.asked(known) - own)) if own is not None else ()
+    return tuple(region_documents(known, view.asked(known) - own)) if own is not None else ()
 
 
-def asked_and_missing(view: View) -> list[bytes]:
+def missing_extra_regions(view: View) -> list[bytes]:
     """Of what is in force, the regions that the person has asked for and the device has not."""
     names = [name for manifest in _manifests(view) for name in _asked(view, view.shelf.read(Manifest, manifest))]
     return [name for name in dict.fromkeys(names) if not view.shelf.has(name)]
 
 
-async def fetch_asked(person: Person, source: Source) -> None:
+async def fetch_extra_regions(person: Person, source: Source) -> None:
     """One after another, each kept when it has come. One that fails is tried again when the log is next read."""
     view = View.of(person)
-    for name in asked_and_missing(view):
+    for name in missing_extra_regions(view):
         with suppress(ProtocolError):
             await _fetch(view, source, [name])
             with person.store.transaction() as rows:

@@ -65,7 +65,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class LedgerEntry:
     """A charge, and the day on which it was made (days since 1970)."""
 
     charge: Charge
@@ -76,7 +76,7 @@ class Paid:
 class Ledger:
     """All that was ever charged to one person."""
 
-    entries: tuple[Paid, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     def spent(self, budget: Budget, *, since: int | None = None) -> Spent:
         """Everything, or everything charged on this day and later, in the budget's unit."""
@@ -151,7 +151,7 @@ def statement(ledger: Ledger, *, budget: Budget, day: int) -> Statement:
     return Statement(tuple(_lines(ledger.entries, delta)), spent.loss(delta), replaced, period, budget)
 
 
-def _lines(entries: Iterable[Paid], delta: float) -> Iterable[Line]:
+def _lines(entries: Iterable[LedgerEntry], delta: float) -> Iterable[Line]:
     def by(charge: Charge) -> tuple[str, Unit]:
         return charge.what, charge.cost.unit
 

@@ -28,7 +28,7 @@ from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
 from prirec.wire.documents import Charter, Edition, Line, address
-from prirec.wire.http import refuse_unsound
+from prirec.wire.http import refuse_oversized
 
 LEAST_CORRUPT = 0.05  # of a roster: masks and noise are never sized for fewer, whatever a recommender says
 SPAN = 2**16  # numbers that a campaign has for its rounds: they go on over all campaigns of a deployment
@@ -74,7 +74,7 @@ class Campaign:
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
         settings = deployable(loads(charter.settings))
         encoding = from_json(charter.encoding if edition is None else edition.encoding)
-        refuse_unsound(charter, edition, settings, encoding)
+        refuse_oversized(charter, edition, settings, encoding)
         if edition is None:
             return cls(charter, settings)
         seeded = msgspec.structs.replace(settings, seed=edition.seed)

@@ -150,7 +150,7 @@ _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # of a request: the rest is for what stands around a vector
 
 
-def refuse_unsound(charter: Charter, edition: Edition | None, settings: Settings, encoding: Encoding) -> None:
+def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settings, encoding: Encoding) -> None:
     """PolicyError for a campaign that no device should be asked to take part in. `encoding` is the edition's, or the
     charter's where there is no edition yet; it is looked at before anything is made of it."""
     wide = encoding.width(encoding.blocks())

@@ -164,7 +164,7 @@ Fetch: TypeAlias = Callable[[bytes], bytes]  # a document's bytes by its name, a
 _Kind = TypeVar("_Kind", Places, Counts, Parts)
 
 
-def wanted(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
+def region_documents(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
     """The documents that these regions are made of, to be downloaded; of all regions, if none are named."""
     return tuple(name for line in _lines(manifest, cells) for name in parts_of(line))
 
