@@ -118,8 +118,8 @@ async def online(device: Device, url: str, at: Certified, *, fingerprint: str, l
     member = await join(device.person, url, cell=home_cell(None), authority=at.authority, fingerprint=fingerprint)
     line = await lines.enter_async_context(https_connection(url, trust=tls_context(at.authority)))
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    device.allow(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
-    return Agent(device.person, device.paid(), client, patience=RetryPolicy(wait=5, first=0.1, grace=0.0))
+    device.set_budget(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
+    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0))
 
 
 async def stay(watch: Watch, devices: Sequence[Device], at: Certified, *, rounds: int) -> None:

@@ -36,7 +36,7 @@ def refused(person: Person, recommender: Dishonest) -> Fault:
     before = View.of(person)
     with pytest.raises(PeerError) as refusal:
         follow(person, recommender)
-    assert View.of(person).standing == before.standing
+    assert View.of(person).latest == before.latest
     assert View.of(person).member.head == before.member.head
     return refusal.value.fault
 
@@ -188,8 +188,8 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
     async def in_time() -> list[str]:
         async with asyncio.timeout(30):
             said = await target.invited(Campaign.of(charter).popularity())
-            assert target.agent._errand is not None
-            await target.agent.let_go()
+            assert target.agent._download is not None
+            await target.agent.stop_downloads()
         return [type(one).__name__ for one in said]
 
     assert asyncio.run(in_time()) == ["Keys"]

@@ -183,12 +183,12 @@ def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     with person.store.transaction() as rows:
         save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([9]), np.array([1])))
         save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([4, 2]), np.array([7, -1])))
-    assert person.given(CAMPAIGN).places.tolist() == [2, 4]
-    assert person.given(CAMPAIGN).whole.tolist() == [-1, 7]
-    assert len(person.given(LATER).places) == 0
+    assert person.visit_contribution(CAMPAIGN).places.tolist() == [2, 4]
+    assert person.visit_contribution(CAMPAIGN).whole.tolist() == [-1, 7]
+    assert len(person.visit_contribution(LATER).places) == 0
     with person.store.transaction() as rows:
         drop_visit_contribution(rows, CAMPAIGN)
-    assert len(person.given(CAMPAIGN).places) == 0
+    assert len(person.visit_contribution(CAMPAIGN).places) == 0
 
 
 def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:
@@ -197,8 +197,8 @@ def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:
             save_model(rows, LinearModel(campaign, 1, np.ones(2)))
             save_visit_contribution(rows, campaign, VisitContribution(np.array([1]), np.array([1])))
         drop_models(rows, keeping=[LATER])
-    assert (person.model(CAMPAIGN), len(person.given(CAMPAIGN).places)) == (None, 0)
-    assert (model(person, LATER).iteration, len(person.given(LATER).places)) == (1, 1)
+    assert (person.model(CAMPAIGN), len(person.visit_contribution(CAMPAIGN).places)) == (None, 0)
+    assert (model(person, LATER).iteration, len(person.visit_contribution(LATER).places)) == (1, 1)
 
 
 # together with a round

@@ -233,7 +233,7 @@ class Chaos:
         paid = LedgerStore(body.store, body.double.budget)
         entropy = Entropy(body.double.name + body.lives.to_bytes(4, "big"))
         clock = self.plan.clock(self.luck)
-        return Agent(Person(body.store), paid, body.line, patience=AT_ONCE, clock=clock, entropy=entropy)  # type: ignore[arg-type]
+        return Agent(Person(body.store), paid, body.line, retry=AT_ONCE, clock=clock, entropy=entropy)  # type: ignore[arg-type]
 
     # at the end
 

@@ -133,7 +133,7 @@ def agents_of(
     for name, person in deployment.people.items():
         entropy = Entropy(bytes.fromhex(name))
         paid = LedgerStore(person.store, budget or Budget())
-        made[name] = Agent(person, paid, client(person), patience=AT_ONCE, clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
+        made[name] = Agent(person, paid, client(person), retry=AT_ONCE, clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
     return made
 
 

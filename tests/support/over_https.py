@@ -74,11 +74,11 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
     client = Client(line, identity=member.identity, deployment=member.deployment)
     patience = RetryPolicy(wait=2, first=0.1)
     paid = LedgerStore(person.store, Budget())
-    agent = Agent(person, paid, client, patience=patience, clock=lambda: NOW, entropy=entropy)
+    agent = Agent(person, paid, client, retry=patience, clock=lambda: NOW, entropy=entropy)
 
     async def until_all_regions_are_here(seconds: float) -> None:
         """However slow the machine is: a simulation has them all."""
-        await (asyncio.sleep(seconds) if agent._errand is None else asyncio.wait([agent._errand]))
+        await (asyncio.sleep(seconds) if agent._download is None else asyncio.wait([agent._download]))
 
     agent._sleep = until_all_regions_are_here
     return agent

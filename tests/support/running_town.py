@@ -142,7 +142,7 @@ class Others:
             RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5),
         )
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
-            agents = [await lines.enter_async_context(one.online(trust=trust, patience=quick)) for one in devices]
+            agents = [await lines.enter_async_context(one.online(trust=trust, retry=quick)) for one in devices]
             working = asyncio.gather(*(agent.run(stop) for agent in agents))
             try:
                 while phase(self.store) not in ("over", "failed"):

@@ -79,7 +79,7 @@ def init(
     trusted = b"" if authority is None else _read(authority)
     with Device.open(file) as device:
         budget = _budget(device.budget, epsilon=epsilon, delta=delta, period_days=period_days)
-        device.allow(budget)  # first: from then on nothing is told of the person beyond it
+        device.set_budget(budget)  # first: from then on nothing is told of the person beyond it
         joined = device.join(url, home=here, authority=trusted, fingerprint=fingerprint, code=code)
         enrolled = device.status().belonging
     typer.echo(f"joined: {printable(joined.title)}")
@@ -495,7 +495,7 @@ def privacy(file: DeviceFile, *, json: Json = False) -> None:
     from prirec.cli.privacy_figures import account, show_ledger
 
     with opened(file) as device:
-        found = account(device.paid().ledger(), budget=device.budget, day=device.day)
+        found = account(device.ledger_store.ledger(), budget=device.budget, day=device.day)
     if json:
         show_json(found.as_dict())
     else:

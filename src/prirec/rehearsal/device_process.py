@@ -59,7 +59,7 @@ class Tally:
         return json.dumps({
             "sent": self.sent, "received": self.received, "requests": self.requests,
             "enrolled": sum(view.member.enrolled for view in views),
-            "published": sum("publication" in view.standing for view in views),
+            "published": sum("publication" in view.latest for view in views),
             "ended": dict(self.ended),
         })  # fmt: skip
 
@@ -90,12 +90,12 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
                 async with https_connection(member.url, trust=trust) as line:
                     line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}
                     client = Client(line, identity=member.identity, deployment=member.deployment)
-                    tally.agents[file] = agent = Agent(device.person, device.paid(), client, patience=PATIENCE)
+                    tally.agents[file] = agent = Agent(device.person, device.ledger_store, client, retry=PATIENCE)
                     await agent.run(asyncio.Event())
         except PrirecError as problem:
             tally.ended[type(problem).__name__] += 1
             failures += 1
-            await asyncio.sleep(PATIENCE.pause(failures, luck=1.0))
+            await asyncio.sleep(PATIENCE.pause(failures, jitter=1.0))
 
 
 async def _join(device: Device, task: Task) -> Membership:
