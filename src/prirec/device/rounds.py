@@ -59,8 +59,8 @@ def visited_places(person: Person, campaign: Campaign, known: Known) -> VisitCon
 
 
 def visits_vector(visited: VisitContribution, campaign: Campaign) -> RingArray:
-    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py, save_visit_contribution): the
-    device later leaves its own part out of the popularity that comes of the sum."""
+    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py,
+    save_visit_contribution): the device later leaves its own part out of the popularity that comes of the sum."""
     vector = np.zeros(popularity_entries(campaign.charter.places, campaign.settings), dtype=np.int64)
     vector[visited.places] = visited.whole
     return vector.view(np.uint64)
