@@ -20,8 +20,8 @@ import low_floor
 from certified import IN_MEMORY, Certified, certified
 from prirec.config import PRIVATE, Settings
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.device.agent import Agent, Patience
-from prirec.device.client import Client, carrier, cell_of, join, trusting
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.client import Client, home_cell, https_connection, join, tls_context
 from prirec.device.device import Device
 from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
@@ -115,11 +115,11 @@ def people(at: Certified, places: Sequence[str], *, generation: int) -> Iterator
 
 
 async def online(device: Device, url: str, at: Certified, *, fingerprint: str, lines: AsyncExitStack) -> Agent:
-    member = await join(device.person, url, cell=cell_of(None), authority=at.authority, fingerprint=fingerprint)
-    line = await lines.enter_async_context(carrier(url, trust=trusting(at.authority)))
+    member = await join(device.person, url, cell=home_cell(None), authority=at.authority, fingerprint=fingerprint)
+    line = await lines.enter_async_context(https_connection(url, trust=tls_context(at.authority)))
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    device.allow(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
-    return Agent(device.person, device.paid(), client, patience=Patience(wait=5, first=0.1, grace=0.0))
+    device.set_budget(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
+    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0))
 
 
 async def stay(watch: Watch, devices: Sequence[Device], at: Certified, *, rounds: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import LedgerStore, Price
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, affordable
@@ -42,7 +42,7 @@ def store(tmp_path):
 
 def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
     with Store.open(path) as opened:
-        paid = PaidStore(opened, Budget(1.0, 1e-6, period))
+        paid = LedgerStore(opened, Budget(1.0, 1e-6, period))
         for number in range(first, first + rounds):
             of = Round(SECRET, "linear", number, 7, 0)
             paid.write(Persist(of, Stage.ENTERED, b"\1" * 32), day=day)
@@ -184,7 +184,7 @@ def test_a_device_in_the_middle_of_a_write_is_neither_disturbed_nor_waited_for(s
                 [script, "privacy", "ledger", store, "--json"], capture_output=True, text=True, timeout=60, check=False
             )
             assert (done.returncode, json.loads(done.stdout)["lifetime"]["releases"]) == (0, 2)
-        assert len(PaidStore(opened, Budget()).ledger().entries) == 3
+        assert len(LedgerStore(opened, Budget()).ledger().entries) == 3
 
 
 def older(path):

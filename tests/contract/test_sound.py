@@ -14,7 +14,7 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Masked, Round
 from prirec.recommender.limits import Limits
 from prirec.wire.documents import Charter, Edition
-from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_unsound
+from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_oversized
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest import ENCODING
 
@@ -89,9 +89,9 @@ WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in ran
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
-    refuse_unsound(*_campaign(**fine))
+    refuse_oversized(*_campaign(**fine))
     with pytest.raises(PolicyError, match="no device can be asked"):
-        refuse_unsound(*_campaign(**wrong))
+        refuse_oversized(*_campaign(**wrong))
 
 
 def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
@@ -103,7 +103,7 @@ def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
 def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> None:
     block = Hashed(column="a", buckets=4096)
     with pytest.raises(PolicyError, match="features"):
-        refuse_unsound(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
+        refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
 
 
 def test_many_columns_are_told_apart_in_one_pass() -> None:

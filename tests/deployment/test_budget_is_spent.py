@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.errors import PolicyError
 from prirec.privacy.ledger import Budget
 from support.chaos import Body, Chaos, Plan, few_people
@@ -32,7 +32,7 @@ def chaos(shared_folder: Path) -> Iterator[Chaos]:
 
 def paid_by(body: Body) -> list[str]:
     assert body.store is not None
-    return [one.charge.kind for one in PaidStore(body.store, body.double.budget).ledger().entries]
+    return [one.charge.kind for one in LedgerStore(body.store, body.double.budget).ledger().entries]
 
 
 def said_by(chaos: Chaos, body: Body) -> set[tuple[str, int]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prirec.device.agent import DAY
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
 from support.chaos import Body, Chaos, Plan, few_people
@@ -32,7 +32,7 @@ def test_a_clock_that_jumps_by_years_does_no_harm(folder: Path, monkeypatch):
     chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=1, patch=monkeypatch, plan=plan)
     asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
     assert chaos.ends()[Stage.OPENED] == 2 * ROUNDS
-    ledgers = [PaidStore(body.store, body.double.budget).ledger().entries for body in chaos.bodies]
+    ledgers = [LedgerStore(body.store, body.double.budget).ledger().entries for body in chaos.bodies]
     assert {len(ledger) for ledger in ledgers[3:]} == {2 * ROUNDS}  # for life: the clock has no part in it
     assert all(len(ledger) >= 2 for ledger in ledgers)
     assert any(one.day < 0 for ledger in ledgers for one in ledger)

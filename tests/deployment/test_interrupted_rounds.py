@@ -203,7 +203,7 @@ def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind
             one for one in letters if isinstance(decode(one.body), Delivery) and decode(one.body).round.kind == kind
         ]
         late.extend(held)
-        return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.standing)
+        return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.latest)
 
     body.line._carried = carried
     run(chaos, rounds=1)
@@ -237,8 +237,8 @@ def test_a_model_with_too_few_means_is_refused(town):
     async def refused() -> None:
         await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
         chaos.begin()
-        await until(chaos, lambda: "model" in chaos.bodies[0].agent.view.standing)
-        founding, name = chaos.store.founding(), chaos.bodies[0].agent.view.standing["model"]
+        await until(chaos, lambda: "model" in chaos.bodies[0].agent.view.latest)
+        founding, name = chaos.store.founding(), chaos.bodies[0].agent.view.latest["model"]
         short = msgspec.structs.replace(read(Model, chaos.store.document(name), name=name), means=(), iteration=1)
         document = written(short)
         entry = chaos.store.head().signed(

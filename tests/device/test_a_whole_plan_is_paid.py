@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.config import PRIVATE, Settings
-from prirec.device.ledger import PaidStore, Price, pay
+from prirec.device.ledger import LedgerStore, Price, pay
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import GRAINS, Spent, total
@@ -63,31 +63,31 @@ def round_of(kind: Kind, number: int, *, attempt: int = 0, group: int = 0) -> Ro
     return Round(bytes(16), str(kind), number, group, attempt)
 
 
-def take_part(paid: PaidStore, of: Round, price: Price, *, vector: bytes = b"vector") -> None:
+def take_part(paid: LedgerStore, of: Round, price: Price, *, vector: bytes = b"vector") -> None:
     digest = bytes([of.number]) * 32
     paid.write(Persist(of, Stage.ENTERED, digest), day=TODAY)
     paid.write(Persist(of, Stage.MASKED, digest, vector), price=price, day=TODAY)
 
 
-def take_part_in_everything(paid: PaidStore, settings: Settings) -> None:
+def take_part_in_everything(paid: LedgerStore, settings: Settings) -> None:
     for release in plan_of(settings).releases:
         for number in range(release.of.releases):
             take_part(paid, round_of(release.of.kind, number), price_of(release, settings))
 
 
 @pytest.fixture
-def paid(store: Store) -> PaidStore:
-    return PaidStore(store, Budget())
+def paid(store: Store) -> LedgerStore:
+    return LedgerStore(store, Budget())
 
 
-def counted(paid: PaidStore) -> Counter[str]:
+def counted(paid: LedgerStore) -> Counter[str]:
     return Counter(one.charge.kind for one in paid.ledger().entries)
 
 
 @pytest.mark.parametrize(
     ("settings", "releases"), [(PRIVATE, (1, 19, 20)), (WITH_FIGURES, (1, 19, 20, 1))], ids=["private", "with figures"]
 )
-def test_a_whole_plan_is_covered_and_no_release_more(paid: PaidStore, settings: Settings, releases) -> None:
+def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings: Settings, releases) -> None:
     take_part_in_everything(paid, settings)
     assert counted(paid) == Counter(dict(zip(map(str, Kind), releases, strict=False)))
     told = paid.statement(day=TODAY)
@@ -108,32 +108,32 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: PaidStore, settings: 
 @pytest.mark.parametrize("epsilon", [0.25, 4.0])
 def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
-    paid = PaidStore(store, Budget(epsilon))
+    paid = LedgerStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)
     assert 0.999 * epsilon <= paid.statement(day=TODAY).lifetime.epsilon <= epsilon
 
 
 def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(store: Store) -> None:
-    paid = PaidStore(store, Budget(0.9))
+    paid = LedgerStore(store, Budget(0.9))
     with pytest.raises(PolicyError):
         take_part_in_everything(paid, PRIVATE)
     assert 0.8 < paid.statement(day=TODAY).lifetime.epsilon <= 0.9
 
 
-def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: Path, paid: PaidStore) -> None:
+def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: Path, paid: LedgerStore) -> None:
     take_part_in_everything(paid, PRIVATE)
     before = paid.ledger()
     mixing = plan_of(PRIVATE).release(Kind.MIXING)
     last, price = round_of(Kind.MIXING, mixing.of.releases - 1), price_of(mixing, PRIVATE)
     with Store.open(path) as store:
-        again = PaidStore(store, Budget())
+        again = LedgerStore(store, Budget())
         assert store.resend(last) == b"vector"
         for _ in range(3):
             again.write(Persist(last, Stage.MASKED, bytes([last.number]) * 32, b"vector"), price=price, day=TODAY)
         assert again.ledger() == before
 
 
-def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: PaidStore) -> None:
+def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: LedgerStore) -> None:
     release = plan_of(PRIVATE).release(Kind.INTERACTION)
     price = price_of(release, PRIVATE)
     take_part(paid, round_of(Kind.INTERACTION, 0), price)
@@ -147,7 +147,7 @@ def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: PaidSto
     assert paid.how_many_more(price.cost, day=TODAY) == plan_of(PRIVATE).spent.grains // price.cost.grains - 3
 
 
-def test_what_was_paid_for_once_is_not_masked_for_another_cohort_or_attempt(paid: PaidStore) -> None:
+def test_what_was_paid_for_once_is_not_masked_for_another_cohort_or_attempt(paid: LedgerStore) -> None:
     """The price is known by its number: a second vector at the same number would be free. The journal refuses it."""
     release = plan_of(PRIVATE).release(Kind.MIXING)
     price = price_of(release, PRIVATE)
@@ -162,7 +162,7 @@ def test_what_was_paid_for_once_is_not_masked_for_another_cohort_or_attempt(paid
     assert paid._store.resend(round_of(Kind.MIXING, 3, group=7)) == b"vector"
 
 
-def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_plan(paid: PaidStore) -> None:
+def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_plan(paid: LedgerStore) -> None:
     """A recommender that calls for less noise finds devices whose budget runs out sooner, or that know the round."""
     release = plan_of(PRIVATE).release(Kind.POPULARITY)
     bare = terms_for(release, PRIVATE, noise=release.wanted_whole // 4)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.device.agent import MOST_REFUSALS, Agent, Patience, Watch
+from prirec.device.agent import MOST_REFUSALS, Agent, AgentNews, RetryPolicy
 from prirec.device.device import Device, status
 from prirec.device.person import Person
 from prirec.device.store import Membership
-from prirec.device.sync import save_region
+from prirec.device.sync import save_extra_region
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols import meeting
 from prirec.protocols.actions import Send, Stage
@@ -160,7 +160,7 @@ def test_whoever_is_not_taken_in_is_told_of_the_code(tmp_path: Path) -> None:
 
 def test_an_answer_without_news_that_comes_at_once_is_not_asked_for_again_at_once(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
-    target.agent.patience = Patience(first=1.0)
+    target.agent.retry = RetryPolicy(first=1.0)
     pauses = run_for_a_while(target.agent)
     assert pauses
     assert all(0.5 <= pause <= 1.0 for pause in pauses)
@@ -199,8 +199,8 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
     target = Target.of(recommender, tmp_path / "device", visits=("a",), cell=here)
     if asked:
         with target.person.store.transaction() as rows:
-            save_region(rows, far)
-    target.agent.patience = Patience(grace=7.0)
+            save_extra_region(rows, far)
+    target.agent.retry = RetryPolicy(grace=7.0)
 
     async def noted(seconds: float) -> None:
         waits.append(seconds)
@@ -226,7 +226,7 @@ def test_the_person_is_told_why_nothing_is_learnt_from_their_data(tmp_path: Path
     assert "age" in told
     assert "number" in told
     assert "canary" not in told
-    assert "age" not in " ".join(Watch(target.agent).news())  # a log that others may read
+    assert "age" not in " ".join(AgentNews(target.agent).news())  # a log that others may read
     target.person.set_profile({"age": 30.0})
     assert status(target.person).belonging.unusable == ""
 
@@ -234,7 +234,7 @@ def test_the_person_is_told_why_nothing_is_learnt_from_their_data(tmp_path: Path
 SECOND = """
 with Store.open(folder / "device") as store:
     try:
-        with store.alone():
+        with store.agent_lock():
             print("alone", flush=True)
             sys.stdin.read()
     except StateError as problem:
@@ -244,7 +244,7 @@ with Store.open(folder / "device") as store:
 
 def test_one_agent_at_a_time_works_on_a_file(tmp_path: Path) -> None:
     with Device.open(tmp_path / "device") as device:
-        with device.store.alone():
+        with device.store.agent_lock():
             assert "another agent is at work" in finish(start(SECOND, tmp_path))[0]
             device.record_visit("a")  # whoever writes does not wait
         other = start(SECOND, tmp_path)
@@ -253,5 +253,5 @@ def test_one_agent_at_a_time_works_on_a_file(tmp_path: Path) -> None:
             device.take_part(seconds=0)
         other.kill()
         other.communicate()
-        with device.store.alone():
+        with device.store.agent_lock():
             pass

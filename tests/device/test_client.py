@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device import client as clients
-from prirec.device.client import AwayError, Client, carrier, trusting
+from prirec.device.client import Client, UnavailableError, https_connection, tls_context
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
@@ -66,7 +66,7 @@ async def listening(watcher: Watcher, folder: Path) -> AsyncIterator[tuple[str, 
     tls.server_certificate(authority, hosts=["localhost"], now=now).write(certificate, key)
     server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.server_context(certificate, key))
     async with server:
-        yield f"https://localhost:{server.sockets[0].getsockname()[1]}", trusting(authority.certificate)
+        yield f"https://localhost:{server.sockets[0].getsockname()[1]}", tls_context(authority.certificate)
 
 
 def with_clients(
@@ -75,7 +75,7 @@ def with_clients(
     async def run() -> None:
         async with listening(watcher, folder) as (url, trust):
             for at in range(devices):
-                async with carrier(url, trust=trust) as public, carrier(url, trust=trust) as named:
+                async with https_connection(url, trust=trust) as public, https_connection(url, trust=trust) as named:
                     identity = SigningKey(bytes([at + 1]) * 32)
                     await work(Client(public, named, identity=identity, deployment=bytes(16)))
 
@@ -117,7 +117,7 @@ def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(clients, "WHOLE", 0.3)
 
     async def dripping(client: Client) -> None:
-        with pytest.raises(AwayError, match="TimeoutError"):
+        with pytest.raises(UnavailableError, match="TimeoutError"):
             await client.document(b"\7" * 32)
 
     with_clients(tmp_path, Watcher(drip=0.1), dripping)

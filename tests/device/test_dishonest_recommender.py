@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.device.agent import Agent, Patience
-from prirec.device.client import AwayError
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.client import UnavailableError
 from prirec.device.rounds import Contribution, contribution
-from prirec.device.sync import catch_up, save_region
+from prirec.device.sync import catch_up, save_extra_region
 from prirec.errors import PeerError, PolicyError, PrirecError
 from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
 from prirec.privacy.ledger import Budget
@@ -156,8 +156,8 @@ def test_a_model_that_cannot_learn_keeps_what_it_had(tmp_path: Path) -> None:
 async def after_its_errand(target: Target, task: Task) -> list[tuple[str, int]]:
     """A whole sum, once the regions that the person asked for have come."""
     await target.agent.follow()
-    if target.agent._errand is not None:
-        await target.agent._errand
+    if target.agent._download is not None:
+        await target.agent._download
     return await whole_sum(target, task)
 
 
@@ -170,7 +170,7 @@ def test_a_broken_region_does_not_tell_who_asked_for_it(tmp_path: Path) -> None:
         target = Target.of(recommender, tmp_path / f"{asked}", visits=("a",), cell=here)
         if asked:
             with target.person.store.transaction() as rows:
-                save_region(rows, far)
+                save_extra_region(rows, far)
         charter = recommender.charter(cell=here, regions=[RegionLine(far, broken)])
         seen.append(asyncio.run(after_its_errand(target, Campaign.of(charter).popularity())))
         assert (target.agent.rounds.empty is not None) == asked
@@ -283,8 +283,8 @@ def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_g
     said = asyncio.run(target.invited(campaign.interaction(0, V=V)))
     assert [type(message) for message in said] == [Keys]
     assert opened.count(b"poison") == 1
-    assert target.agent.forgotten == 1
-    assert isinstance(target.agent.unforeseen, ZeroDivisionError)
+    assert target.agent.dropped_letters == 1
+    assert isinstance(target.agent.last_fault, ZeroDivisionError)
 
 
 def test_what_ends_the_process_is_let_through_and_the_letter_does_not_come_again(
@@ -308,25 +308,29 @@ def test_letters_that_are_none_lead_to_nothing(tmp_path: Path, body: bytes) -> N
     target = Target.of(Dishonest(), tmp_path / "device")
     assert asyncio.run(target.hear(body)) == []
     assert isinstance(target.agent.rounds.declined, PrirecError)
-    assert target.agent.forgotten == 0
+    assert target.agent.dropped_letters == 0
 
 
 # a recommender that wishes to be left alone
 
 
 def test_a_device_stays_away_as_long_as_it_is_asked_to_but_not_longer_than_it_ever_would() -> None:
-    patience = Patience(first=1.0, longest=300.0)
-    assert patience.pause(1, luck=1.0) == patience.pause(1, luck=1.0, wished=0.5) == 1.0
-    assert patience.pause(1, luck=1.0, wished=70.0) == 70.0
-    assert patience.pause(1, luck=1.0, wished=1e9) == patience.pause(1, luck=0.0, wished=float("inf")) == 300.0
-    assert patience.pause(9, luck=1.0, wished=70.0) == 256.0
+    patience = RetryPolicy(first=1.0, longest=300.0)
+    assert patience.pause(1, jitter=1.0) == patience.pause(1, jitter=1.0, retry_after=0.5) == 1.0
+    assert patience.pause(1, jitter=1.0, retry_after=70.0) == 70.0
+    assert (
+        patience.pause(1, jitter=1.0, retry_after=1e9)
+        == patience.pause(1, jitter=0.0, retry_after=float("inf"))
+        == 300.0
+    )
+    assert patience.pause(9, jitter=1.0, retry_after=70.0) == 256.0
 
 
 def test_an_agent_sleeps_for_as_long_as_the_recommender_said(tmp_path: Path) -> None:
     target, slept, stop = Target.of(Dishonest(), tmp_path / "device"), list[float](), asyncio.Event()
 
     async def busy(messages: Any, *, after: int, wait: int) -> Any:
-        raise AwayError("the recommender has too much to do", after=42.0)
+        raise UnavailableError("the recommender has too much to do", after=42.0)
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)

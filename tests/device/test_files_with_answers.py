@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price, held_budget, ledger_in
+from prirec.device.ledger import LedgerStore, Price, ledger_in, load_budget
 from prirec.device.person import Person
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
@@ -36,7 +36,7 @@ def schema(path: Path) -> dict[str, str]:
     return {name: " ".join(sql.split()) for name, sql in found}
 
 
-def take_part(paid: PaidStore, number: int, cost: Spent) -> None:
+def take_part(paid: LedgerStore, number: int, cost: Spent) -> None:
     of = Round(b"\1" * 16, "linear", number, 3, 0)
     paid.write(Persist(of, Stage.ENTERED, ONE), day=DAY)
     paid.write(Persist(of, Stage.MASKED, ONE, b"vector"), price=Price("mixing", cost), day=DAY)
@@ -53,7 +53,7 @@ def test_a_migrated_file_has_the_tables_of_a_new_one_and_its_copy_those_of_befor
     assert SECRET in copy.read_bytes()
     assert SECRET not in old.read_bytes()
     with Store.open(copy) as store:  # the copy can be opened in its turn
-        assert len(PaidStore(store).ledger().entries) == 2
+        assert len(LedgerStore(store).ledger().entries) == 2
 
 
 def test_all_else_in_the_file_is_as_it_was(old: Path) -> None:
@@ -61,7 +61,7 @@ def test_all_else_in_the_file_is_as_it_was(old: Path) -> None:
         assert [visit.place for visit in Person(store).visits()] == ["a"]
         assert store.resend(Round(b"\1" * 16, "linear", 1, 3, 0)) == b"vector"
         with store.reading() as rows:
-            assert held_budget(rows) == Budget(1.0, 1e-6)
+            assert load_budget(rows) == Budget(1.0, 1e-6)
         told = Person(store).export()
     assert [one["what"] for one in told["spent"]] == ["mixing", "answers about 2026-06-01 to 2026-06-30 (visited)"]
     assert "answers" not in told
@@ -70,8 +70,8 @@ def test_all_else_in_the_file_is_as_it_was(old: Path) -> None:
 def test_what_was_charged_for_an_answer_stays_in_the_ledger(old: Path) -> None:
     before = ledger_in(old)  # read without migrating
     with Store.open(old) as store:
-        after = PaidStore(store).ledger()
-        told = PaidStore(store).statement(day=DAY)
+        after = LedgerStore(store).ledger()
+        told = LedgerStore(store).statement(day=DAY)
     assert before == after == ledger_in(old)
     (loss,) = after.entries[1].charge.cost.local
     assert (loss.epsilon, loss.adjacency, after.entries[1].day) == (0.25, Adjacency.REPLACE_ONE, DAY)
@@ -86,7 +86,7 @@ def test_an_answer_leaves_less_of_the_budget_for_sums(old: Path) -> None:
     left = affordable(1.0, 1e-6, local=0.25).grains - A_TENTH.grains
     assert left < affordable(1.0, 1e-6).grains - A_TENTH.grains
     with Store.open(old) as store:
-        paid = PaidStore(store)
+        paid = LedgerStore(store)
         assert paid.how_many_more(A_TENTH, day=DAY) == left // A_TENTH.grains < 9
         with pytest.raises(PolicyError, match="does not cover another release for mixing"):
             take_part(paid, 2, Spent(left + 1))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.device.client import AwayError
+from prirec.device.client import UnavailableError
 from prirec.device.person import Person
 from prirec.device.store import Store
-from prirec.device.sync import View, catch_up, fetch_asked, save_region
+from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_region
 from prirec.errors import Fault, PeerError
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
@@ -36,7 +36,7 @@ def refused(person: Person, recommender: Dishonest) -> Fault:
     before = View.of(person)
     with pytest.raises(PeerError) as refusal:
         follow(person, recommender)
-    assert View.of(person).standing == before.standing
+    assert View.of(person).latest == before.latest
     assert View.of(person).member.head == before.member.head
     return refusal.value.fault
 
@@ -143,7 +143,7 @@ class Withholding(Wire):
 
     async def document(self, name: bytes) -> bytes:
         if name not in self.recommender.documents:
-            raise AwayError("not now")
+            raise UnavailableError("not now")
         return await super().document(name)
 
 
@@ -155,11 +155,11 @@ def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Pa
     person = Target.of(recommender, tmp_path / "device", cell=home).person
     if asked:
         with person.store.transaction() as rows:
-            save_region(rows, elsewhere)
+            save_extra_region(rows, elsewhere)
     recommender.charter(cell=home, regions=[withheld])
     view = asyncio.run(catch_up(person, Withholding(recommender)))
     assert view.member.head == recommender.head
-    asyncio.run(fetch_asked(person, Withholding(recommender)))
+    asyncio.run(fetch_extra_regions(person, Withholding(recommender)))
     assert len(View.of(person).known) == len(IDS)
 
 
@@ -180,7 +180,7 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", visits=("a",), cell=here)
     with target.person.store.transaction() as rows:
-        save_region(rows, far)
+        save_extra_region(rows, far)
     target.line = target.agent.client = Slow(recommender)
     target.line.region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
     charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
@@ -188,8 +188,8 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
     async def in_time() -> list[str]:
         async with asyncio.timeout(30):
             said = await target.invited(Campaign.of(charter).popularity())
-            assert target.agent._errand is not None
-            await target.agent.let_go()
+            assert target.agent._download is not None
+            await target.agent.stop_downloads()
         return [type(one).__name__ for one in said]
 
     assert asyncio.run(in_time()) == ["Keys"]
@@ -200,7 +200,7 @@ def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", cell=here)
     with target.person.store.transaction() as rows:
-        save_region(rows, far)
+        save_extra_region(rows, far)
     nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
     region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
     recommender.charter(cell=here, regions=[RegionLine(far, region)])

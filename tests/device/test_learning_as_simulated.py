@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
-from prirec.device.records import Records, records_of
+from prirec.device.records import Records, encode_records
 from prirec.device.rounds import Learnt, learn, mixing_vector, start, visited_places, visits_vector
-from prirec.device.store import Kept, save_given, save_model
+from prirec.device.store import LinearModel, save_model, save_visit_contribution
 from prirec.engines import plain
 from prirec.engines.plain import InTheClear, Rounds
 from prirec.types import RealArray, RingArray
@@ -83,12 +83,12 @@ class Devices:
         self.here, self.samples = here, here.setup.samples
         self.people = [here.person(i, folder) for i in range(len(self.samples.ids))]
         self.vectors = [self._give_visits(i) for i in range(len(self.people))]
-        self.records = [records_of(person, here.campaign, here.known) for person in self.people]
+        self.records = [encode_records(person, here.campaign, here.known) for person in self.people]
 
     def _give_visits(self, i: int) -> RingArray:
         visited = visited_places(self.people[i], self.here.campaign, self.here.known)
         with self.people[i].store.transaction() as rows:
-            save_given(rows, self.here.campaign.name, visited)
+            save_visit_contribution(rows, self.here.campaign.name, visited)
         return visits_vector(visited, self.here.campaign)
 
     def model(self, i: int) -> RealArray:
@@ -100,7 +100,7 @@ class Devices:
             self.records[i], self.here.campaign, linear=self.model(i), interaction=V, iteration=iteration, mean=mean
         )
         with self.people[i].store.transaction() as rows:
-            save_model(rows, Kept(self.here.campaign.name, iteration + 1, learnt.linear))
+            save_model(rows, LinearModel(self.here.campaign.name, iteration + 1, learnt.linear))
         return learnt
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from prirec.device.person import Person
-from prirec.device.records import home_of, records_of
+from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import learn, learn_alone, mixing_vector, start, visited_places, visits_vector
-from prirec.device.store import Store, Visited, drop_given, save_given
+from prirec.device.store import Store, VisitContribution, drop_visit_contribution, save_visit_contribution
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.blocks import Log
 from prirec.privacy.norm import within
@@ -35,10 +35,10 @@ def person(here: Town, tmp_path: Path) -> Iterator[Person]:
     made.store.close()
 
 
-def give(person: Person, here: Town) -> Visited:
+def give(person: Person, here: Town) -> VisitContribution:
     visited = visited_places(person, here.campaign, here.known)
     with person.store.transaction() as rows:
-        save_given(rows, here.campaign.name, visited)
+        save_visit_contribution(rows, here.campaign.name, visited)
     return visited
 
 
@@ -52,7 +52,7 @@ def some_models(here: Town) -> tuple[np.ndarray, np.ndarray]:
 
 def test_visits_outside_the_downloaded_regions_are_in_no_sum(here: Town, person: Person) -> None:
     person.record_visit("somewhere else")
-    assert records_of(person, here.campaign, here.known).unknown == 1
+    assert encode_records(person, here.campaign, here.known).unknown == 1
     visited = visited_places(person, here.campaign, here.known)
     assert set(visited.places) == {
         here.known.ids.index(visit.place) for visit in person.visits()[1:] if visit.label > 0
@@ -85,21 +85,21 @@ def test_repeated_visits_count_once(here: Town, person: Person) -> None:
 
 
 def test_only_what_was_given_is_left_out(here: Town, person: Person) -> None:
-    whole = records_of(person, here.campaign, here.known).own.context
+    whole = encode_records(person, here.campaign, here.known).own.context
     give(person, here)
-    less = records_of(person, here.campaign, here.known).own.context
+    less = encode_records(person, here.campaign, here.known).own.context
     assert not same_bits(whole, less)
     with person.store.transaction() as rows:
-        drop_given(rows, here.campaign.name)
-    assert same_bits(records_of(person, here.campaign, here.known).own.context, whole)
+        drop_visit_contribution(rows, here.campaign.name)
+    assert same_bits(encode_records(person, here.campaign, here.known).own.context, whole)
 
 
 def test_a_visit_after_the_sum_changes_nothing_in_what_is_left_out(here: Town, person: Person) -> None:
     give(person, here)
-    before = records_of(person, here.campaign, here.known).own
+    before = encode_records(person, here.campaign, here.known).own
     new = next(place for place in here.known.ids if place not in {visit.place for visit in person.visits()})
     person.record_visit(new, time=max(visit.time or 0 for visit in person.visits()) + 1)
-    after = records_of(person, here.campaign, here.known).own
+    after = encode_records(person, here.campaign, here.known).own
     assert same_bits(after.context[:-1], before.context)
     columns = here.setup.samples.popularity.shape[1]
     assert same_bits(after.context[-1, :columns], here.setup.samples.popularity[here.known.ids.index(new)])
@@ -113,7 +113,7 @@ def test_records_are_the_same_from_the_regions_that_they_are_in(here: Town, pers
     visited = {visit.place for visit in person.visits()}
     cells = [cell for cell in here.known.cells if visited & set(here.known_in([cell]).ids)]
     assert 0 < len(cells) < len(here.known.cells)
-    some, whole = (records_of(person, here.campaign, known) for known in (here.known_in(cells), here.known))
+    some, whole = (encode_records(person, here.campaign, known) for known in (here.known_in(cells), here.known))
     linear, V = some_models(here)
     learnt = [
         learn(one, here.campaign, linear=linear, interaction=V, iteration=2, mean=linear / 2) for one in (some, whole)
@@ -127,7 +127,7 @@ def test_records_are_the_same_from_the_regions_that_they_are_in(here: Town, pers
 
 
 def test_learning_leaves_its_arguments_as_they_were(here: Town, person: Person) -> None:
-    records, (linear, V) = records_of(person, here.campaign, here.known), some_models(here)
+    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
     copies = linear.copy(), V.copy(), linear / 2
     learnt = learn(records, here.campaign, linear=linear, interaction=V, iteration=1, mean=copies[2])
     assert same_bits(linear, copies[0])
@@ -136,7 +136,7 @@ def test_learning_leaves_its_arguments_as_they_were(here: Town, person: Person) 
 
 
 def test_learning_alone_moves_the_model_as_learning_with_others_does(here: Town, person: Person) -> None:
-    records, (linear, V) = records_of(person, here.campaign, here.known), some_models(here)
+    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
     for mean in (None, linear / 2):
         given: dict[str, Any] = {"linear": linear, "interaction": V, "iteration": 1, "mean": mean}
         alone, with_others = learn_alone(records, here.campaign, **given), learn(records, here.campaign, **given)
@@ -144,7 +144,7 @@ def test_learning_alone_moves_the_model_as_learning_with_others_does(here: Town,
 
 
 def test_contributions_keep_their_norms_whatever_the_models_are(here: Town, person: Person) -> None:
-    records, (linear, V) = records_of(person, here.campaign, here.known), some_models(here)
+    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
     for size in (0.0, 1.0, 50.0):
         learnt = learn(records, here.campaign, linear=size * linear, interaction=V * (1 + size), iteration=1)
         assert within(learnt.contribution.view(np.int64), here.campaign.norm("interaction"))
@@ -154,7 +154,7 @@ def test_contributions_keep_their_norms_whatever_the_models_are(here: Town, pers
 
 
 def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> None:
-    records, (_, V) = records_of(person, here.campaign, here.known), some_models(here)
+    records, (_, V) = encode_records(person, here.campaign, here.known), some_models(here)
     loss = learn(records, here.campaign, linear=start(here.campaign), interaction=0 * V, iteration=0).loss
     assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
 
@@ -162,7 +162,7 @@ def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> 
 def test_somebody_without_records_learns_nothing_and_adds_nothing(here: Town, store: Store) -> None:
     nobody, (linear, V) = Person(store), some_models(here)
     nobody.join(membership())
-    records = records_of(nobody, here.campaign, here.known)
+    records = encode_records(nobody, here.campaign, here.known)
     learnt = learn(records, here.campaign, linear=linear, interaction=V, iteration=0)
     assert same_bits(learnt.linear, linear)
     assert not learnt.contribution.any()
@@ -172,7 +172,7 @@ def test_somebody_without_records_learns_nothing_and_adds_nothing(here: Town, st
 
 @pytest.mark.parametrize("wrong", ["linear", "interaction", "mean", "dtype", "records"])
 def test_a_model_of_another_size_is_refused_before_a_kernel_sees_it(here: Town, person: Person, wrong: str) -> None:
-    records, (linear, V) = records_of(person, here.campaign, here.known), some_models(here)
+    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
     given: dict[str, Any] = {"linear": linear, "interaction": V, "mean": linear}
     if wrong == "records":
         records = replace(records, features=records.features + 1)
@@ -192,7 +192,7 @@ def test_a_centre_of_another_size_is_refused(here: Town) -> None:
 
 def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> None:
     with pytest.raises(StateError, match="belongs to no deployment"):
-        records_of(Person(store), here.campaign, here.known)
+        encode_records(Person(store), here.campaign, here.known)
 
 
 # what a person told
@@ -201,11 +201,11 @@ def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> N
 def test_words_where_a_number_belongs_are_refused_by_the_columns_name_alone(here: Town, person: Person) -> None:
     person.set_profile({"age": "canary"})
     with pytest.raises(DataError, match="column 'age': a number belongs here") as caught:
-        records_of(person, here.campaign, here.known)
+        encode_records(person, here.campaign, here.known)
     assert "canary" not in str(caught.value)
     person.set_profile({"age": 31, "gender": 4711.0})
     with pytest.raises(DataError, match="column 'gender': a word or a list of words belongs here") as caught:
-        records_of(person, here.campaign, here.known)
+        encode_records(person, here.campaign, here.known)
     assert "4711" not in str(caught.value)
 
 
@@ -224,7 +224,7 @@ def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_w
     for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
         person.set_profile({"age": age})
         campaign = steepened(here, 1e-9)
-        records = records_of(person, campaign, here.known)
+        records = encode_records(person, campaign, here.known)
         assert records.own.person[at] == feature
         learn(records, campaign, linear=linear, interaction=V, iteration=0)
 
@@ -237,15 +237,15 @@ def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_l
 def test_whatever_is_not_told_is_unknown(here: Town, store: Store) -> None:
     nobody = Person(store)
     nobody.join(membership())
-    assert not records_of(nobody, here.campaign, here.known).own.person.any()
+    assert not encode_records(nobody, here.campaign, here.known).own.person.any()
 
 
 def test_a_visit_without_a_time_has_no_hour_and_no_day(here: Town, person: Person) -> None:
     names = here.campaign.encoding.names()
-    first = len(names) - records_of(person, here.campaign, here.known).own.context.shape[1]
+    first = len(names) - encode_records(person, here.campaign, here.known).own.context.shape[1]
     clock = [at - first for at, name in enumerate(names) if name.startswith("time:")]
     person.record_visit(here.known.ids[0], id="at some time")
-    context = records_of(person, here.campaign, here.known).own.context
+    context = encode_records(person, here.campaign, here.known).own.context
     assert len(clock) == 5
     assert not context[0, clock].any()
     assert context[1:, clock].any(axis=1).all()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.device.person import Person
-from prirec.device.records import records_of, unvisited
+from prirec.device.records import draw_negatives, encode_records
 from prirec.device.store import Store
 from support.cities import SMALL_PRIVATE, change, same_bits
 from support.device_city import town
@@ -26,7 +26,7 @@ def not_visited(visits: list[int], *, places: int, **changes: Any) -> tuple[np.n
         "secret": SECRET,
     }
     ids = [f"visit {n}" for n in range(len(visits))]
-    return unvisited(ids, np.array(visits, dtype=np.int32), **{**usual, **changes})
+    return draw_negatives(ids, np.array(visits, dtype=np.int32), **{**usual, **changes})
 
 
 @given(
@@ -97,15 +97,15 @@ def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_pa
         if visit.label < 0:
             person.remove_visit(visit.id or "")
     person.set_labelled(so=False)
-    visits, own = person.visits(), records_of(person, here.campaign, here.known).own
+    visits, own = person.visits(), encode_records(person, here.campaign, here.known).own
     assert own.label.tolist() == [1, *[-1] * ratio] * len(visits)
-    assert records_of(person, here.campaign, here.known).gamma == pytest.approx(50 / (50 + len(own.label)))
+    assert encode_records(person, here.campaign, here.known).gamma == pytest.approx(50 / (50 + len(own.label)))
     timed = [at for at, name in enumerate(here.campaign.encoding.names()) if name.startswith("time:")]
     moments = own.context[:, [at - here.setup.samples.features for at in timed]]
     assert same_bits(np.repeat(moments[:: 1 + ratio], 1 + ratio, axis=0), moments)
     person.store.close()
     with Store.open(tmp_path / "device-0") as store:
-        again = records_of(Person(store), here.campaign, here.known).own
+        again = encode_records(Person(store), here.campaign, here.known).own
     assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(own, again, strict=True))
 
 
@@ -115,6 +115,6 @@ def test_what_was_ignored_draws_nothing_and_may_be_drawn(tmp_path: Path) -> None
     person = here.person(0, tmp_path)
     told = [visit.label for visit in person.visits()]
     person.set_labelled(so=False)
-    own = records_of(person, here.campaign, here.known).own
+    own = encode_records(person, here.campaign, here.known).own
     person.store.close()
     assert own.label.tolist() == [label for one in told for label in ([1, -1] if one > 0 else [-1])]

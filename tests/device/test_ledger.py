@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import PaidStore, Price, pay, save_budget
+from prirec.device.ledger import LedgerStore, Price, pay, save_budget
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import Spent, affordable
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError
@@ -28,21 +28,21 @@ def of(number: int = 1, *, attempt: int = 0) -> Round:
 
 
 @pytest.fixture
-def paid(store: Store) -> PaidStore:
-    return PaidStore(store, BUDGET)
+def paid(store: Store) -> LedgerStore:
+    return LedgerStore(store, BUDGET)
 
 
-def take_part(paid: PaidStore, number: int, *, attempt: int = 0, price: Price | None = PRICE, day: int = 100) -> None:
+def take_part(paid: LedgerStore, number: int, *, attempt: int = 0, price: Price | None = PRICE, day: int = 100) -> None:
     paid.write(Persist(of(number, attempt=attempt), Stage.ENTERED, ONE), day=day)
     paid.write(Persist(of(number, attempt=attempt), Stage.MASKED, ONE, b"vector"), price=price, day=day)
 
 
-def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: PaidStore) -> None:
+def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: LedgerStore) -> None:
     take_part(paid, 1)
     with Store.open(path) as store:
         assert store.resend(of(1)) == b"vector"
-        held = PaidStore(store, BUDGET).ledger()
-    assert held == Ledger((Paid(Charge(bytes(16), "linear", 1, 0, "mixing", PRICE.cost), 100),))
+        held = LedgerStore(store, BUDGET).ledger()
+    assert held == Ledger((LedgerEntry(Charge(bytes(16), "linear", 1, 0, "mixing", PRICE.cost), 100),))
 
 
 def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
@@ -52,16 +52,16 @@ def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
         pay(rows, most, budget=Budget(100.0, 0.5), day=-7)
         charge_answer(rows, 1, loss=daily, what="in May", day=-6)
         charge_answer(rows, 2, loss=answer, grains=5, day=-5)
-    assert PaidStore(store).ledger() == Ledger(
+    assert LedgerStore(store).ledger() == Ledger(
         (
-            Paid(most, -7),
-            Paid(Charge(bytes(16), "visited", 1, 0, "in May", Spent(0, (daily,), Unit.USER_DAY)), -6),
-            Paid(Charge(bytes(16), "visited", 2, 0, "visited in June", Spent(5, (answer,))), -5),
+            LedgerEntry(most, -7),
+            LedgerEntry(Charge(bytes(16), "visited", 1, 0, "in May", Spent(0, (daily,), Unit.USER_DAY)), -6),
+            LedgerEntry(Charge(bytes(16), "visited", 2, 0, "visited in June", Spent(5, (answer,))), -5),
         )
     )
 
 
-def test_entering_costs_nothing_and_masking_costs_once(paid: PaidStore) -> None:
+def test_entering_costs_nothing_and_masking_costs_once(paid: LedgerStore) -> None:
     paid.write(Persist(of(1), Stage.ENTERED, ONE), day=100, price=PRICE)
     assert paid.ledger() == Ledger()
     for _ in range(3):
@@ -71,7 +71,7 @@ def test_entering_costs_nothing_and_masking_costs_once(paid: PaidStore) -> None:
     assert len(paid.ledger().entries) == 1
 
 
-def test_nothing_is_masked_without_a_price(paid: PaidStore) -> None:
+def test_nothing_is_masked_without_a_price(paid: LedgerStore) -> None:
     with pytest.raises(PolicyError, match="without a price"):
         take_part(paid, 1, price=None)
     held = paid._store.entry(of(1))
@@ -79,20 +79,20 @@ def test_nothing_is_masked_without_a_price(paid: PaidStore) -> None:
     assert held.stage is Stage.ENTERED
 
 
-def test_a_burnt_round_is_not_refunded(paid: PaidStore) -> None:
+def test_a_burnt_round_is_not_refunded(paid: LedgerStore) -> None:
     take_part(paid, 1)
     paid.write(Persist(of(1), Stage.BURNT, ONE), day=100)
     assert len(paid.ledger().entries) == 1
     assert paid.how_many_more(PRICE.cost, day=100) == 2
 
 
-def test_an_attempt_that_masked_nothing_was_not_charged(paid: PaidStore) -> None:
+def test_an_attempt_that_masked_nothing_was_not_charged(paid: LedgerStore) -> None:
     paid.write(Persist(of(1), Stage.ENTERED, ONE), day=100)
     take_part(paid, 1, attempt=1)
     assert [one.charge.attempt for one in paid.ledger().entries] == [1]
 
 
-def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: PaidStore) -> None:
+def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerStore) -> None:
     for number in (1, 2, 3):
         take_part(paid, number)
     assert paid.how_many_more(PRICE.cost, day=100) == 0
@@ -109,13 +109,13 @@ def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: PaidStor
     assert [(line.what, line.releases) for line in told.lines] == [("mixing", 3)]
 
 
-def test_a_refused_entry_of_the_journal_is_not_charged(paid: PaidStore) -> None:
+def test_a_refused_entry_of_the_journal_is_not_charged(paid: LedgerStore) -> None:
     with pytest.raises(StateError, match="never entered"):
         paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
     assert paid.ledger() == Ledger()
 
 
-def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: PaidStore) -> None:
+def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: LedgerStore) -> None:
     take_part(paid, 1)
     with pytest.raises(ConflictError):
         paid.write(Persist(of(1), Stage.MASKED, OTHER, b"another"), price=PRICE, day=100)
@@ -126,7 +126,7 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: PaidStore) -> Non
 
 
 def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
-    paid = PaidStore(store)
+    paid = LedgerStore(store)
     with store.transaction() as rows:
         save_budget(rows, Budget(50.0))
     before = paid.how_many_more(PRICE.cost, day=100)
@@ -140,7 +140,7 @@ def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
         take_part(paid, 2)
 
 
-def test_the_same_round_at_another_price_is_refused(paid: PaidStore) -> None:
+def test_the_same_round_at_another_price_is_refused(paid: LedgerStore) -> None:
     take_part(paid, 1)
     with pytest.raises(StateError, match="another price"):
         paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=Price("mixing", Spent(1)), day=100)
@@ -148,7 +148,7 @@ def test_the_same_round_at_another_price_is_refused(paid: PaidStore) -> None:
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM spending", "UPDATE spending SET grains = 0"])
-def test_what_was_spent_cannot_be_taken_back(path: Path, paid: PaidStore, statement: str) -> None:
+def test_what_was_spent_cannot_be_taken_back(path: Path, paid: LedgerStore, statement: str) -> None:
     take_part(paid, 1)
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match=r"spent|paid"):
         connection.execute(statement)
@@ -159,7 +159,7 @@ def test_a_journal_from_before_the_ledger_gets_one(path: Path) -> None:
     with Store.open(path, migrations=MIGRATIONS[:1]) as store:
         store.write(Persist(of(1), Stage.ENTERED, ONE))
     with Store.open(path) as store:
-        paid = PaidStore(store, BUDGET)
+        paid = LedgerStore(store, BUDGET)
         assert paid.ledger() == Ledger()
         paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
         assert len(paid.ledger().entries) == 1
@@ -167,14 +167,14 @@ def test_a_journal_from_before_the_ledger_gets_one(path: Path) -> None:
 
 
 KILLED = """
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import LedgerStore, Price
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
 
 budget, price = Budget(1.0, 1e-6), Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))
 
 def writes(store):
-    paid = PaidStore(store, budget)
+    paid = LedgerStore(store, budget)
     for number in (1, 2):
         for stage in (Stage.ENTERED, Stage.MASKED, Stage.AGREED):
             yield paid.write(Persist(of(number), stage, ONE, b"v"), price=price, day=100)
@@ -190,7 +190,7 @@ def test_after_a_kill_at_any_point_what_is_masked_is_paid_for_and_what_is_paid_f
     for point in killed:
         told = len((tmp_path / f"told{point}").read_bytes())
         with Store.open(tmp_path / f"journal{point}") as store:
-            paid = PaidStore(store, BUDGET)
+            paid = LedgerStore(store, BUDGET)
             charged = {one.charge.number for one in paid.ledger().entries}
             masked = {n for n in (1, 2) if (held := store.entry(of(n))) is not None and held.masked}
             assert charged == masked

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.device.ledger import PaidStore, Price, save_budget
+from prirec.device.ledger import LedgerStore, Price, save_budget
 from prirec.device.person import Person, Visit
 from prirec.device.store import (
     MIGRATIONS,
     OF_DEPLOYMENT,
     OF_PERSON,
-    Kept,
+    LinearModel,
     Store,
-    Visited,
+    VisitContribution,
     save_documents,
-    save_given,
     save_model,
+    save_visit_contribution,
 )
 from prirec.device.values import Given, context_from, to_json
 from prirec.errors import DataError, PrirecError, StateError, UsageError
@@ -204,13 +204,13 @@ def fill(person: Person) -> None:
     person.set_labelled(so=False)
     person.join(membership())
     with person.store.transaction() as rows:
-        save_model(rows, Kept(b"\1" * 32, 1, np.array([0.25, -4711.0])))
-        save_given(rows, b"\1" * 32, Visited(np.array([4711]), np.array([3])))
+        save_model(rows, LinearModel(b"\1" * 32, 1, np.array([0.25, -4711.0])))
+        save_visit_contribution(rows, b"\1" * 32, VisitContribution(np.array([4711]), np.array([3])))
         save_documents(rows, [b"a body", CANARY.encode()])
         rows.execute("INSERT INTO standing VALUES ('charter', ?)", (b"\2" * 32,))
         rows.execute("INSERT INTO regions VALUES (?)", (b"\3" * 8,))
         save_budget(rows, Budget())
-    paid = PaidStore(person.store, Budget())
+    paid = LedgerStore(person.store, Budget())
     paid.write(life(1)[0], day=19_000)
     paid.write(life(1)[1], day=19_000, price=Price("mixing", Spent(7)))
     with person.store.transaction() as rows:

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import LedgerStore, Price
 from prirec.device.person import Person
 from prirec.device.store import (
-    Kept,
+    LinearModel,
     Membership,
     Store,
-    Visited,
-    drop_given,
+    VisitContribution,
+    document_names,
     drop_models,
-    held_names,
+    drop_visit_contribution,
     prune_documents,
     save_documents,
     save_enrolled,
-    save_given,
     save_head,
     save_model,
+    save_visit_contribution,
 )
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import Spent, affordable
@@ -49,7 +49,7 @@ def member(person: Person) -> Membership:
     return found
 
 
-def model(person: Person, campaign: bytes = CAMPAIGN) -> Kept:
+def model(person: Person, campaign: bytes = CAMPAIGN) -> LinearModel:
     found = person.model(campaign)
     assert found is not None
     return found
@@ -144,32 +144,32 @@ def test_enrolment_is_remembered(person: Person) -> None:
 def test_a_model_comes_back_to_the_bit(path: Path, person: Person) -> None:
     linear = np.random.default_rng(1).normal(size=30) * 10.0 ** np.arange(-15, 15)
     with person.store.transaction() as rows:
-        save_model(rows, Kept(CAMPAIGN, 3, linear, LATER))
+        save_model(rows, LinearModel(CAMPAIGN, 3, linear, LATER))
     with Store.open(path) as again:
         kept = model(Person(again))
         assert (kept.campaign, kept.iteration, kept.mean) == (CAMPAIGN, 3, LATER)
         assert same_bits(kept.linear, linear)
         assert Person(again).model(LATER) is None
-    assert repr(kept) == f"Kept(campaign={CAMPAIGN!r}, iteration=3, mean={LATER!r})"
+    assert repr(kept) == f"LinearModel(campaign={CAMPAIGN!r}, iteration=3, mean={LATER!r})"
 
 
 @pytest.mark.parametrize("iteration", [2, 3])
 def test_nobody_learns_from_a_round_twice(person: Person, iteration: int) -> None:
     with person.store.transaction() as rows:
-        save_model(rows, Kept(CAMPAIGN, 3, np.ones(2)))
-        save_model(rows, Kept(LATER, 1, np.ones(2)))
+        save_model(rows, LinearModel(CAMPAIGN, 3, np.ones(2)))
+        save_model(rows, LinearModel(LATER, 1, np.ones(2)))
     with pytest.raises(StateError, match="learnt in that round already"), person.store.transaction() as rows:
-        save_model(rows, Kept(CAMPAIGN, iteration, np.zeros(2)))
+        save_model(rows, LinearModel(CAMPAIGN, iteration, np.zeros(2)))
     assert model(person).linear.tolist() == [1.0, 1.0]
     with person.store.transaction() as rows:
-        save_model(rows, Kept(CAMPAIGN, 4, np.zeros(2)))
+        save_model(rows, LinearModel(CAMPAIGN, 4, np.zeros(2)))
     assert model(person).iteration == 4
 
 
 @pytest.mark.parametrize("linear", [np.array([1.0, np.nan]), np.ones((2, 2))])
 def test_what_is_no_model_is_not_kept(person: Person, linear: np.ndarray) -> None:
     with pytest.raises(UsageError, match="a linear model"), person.store.transaction() as rows:
-        save_model(rows, Kept(CAMPAIGN, 1, linear))
+        save_model(rows, LinearModel(CAMPAIGN, 1, linear))
 
 
 def test_a_model_that_lost_bytes_is_damage(person: Person) -> None:
@@ -181,38 +181,38 @@ def test_a_model_that_lost_bytes_is_damage(person: Person) -> None:
 
 def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     with person.store.transaction() as rows:
-        save_given(rows, CAMPAIGN, Visited(np.array([9]), np.array([1])))
-        save_given(rows, CAMPAIGN, Visited(np.array([4, 2]), np.array([7, -1])))
-    assert person.given(CAMPAIGN).places.tolist() == [2, 4]
-    assert person.given(CAMPAIGN).whole.tolist() == [-1, 7]
-    assert len(person.given(LATER).places) == 0
+        save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([9]), np.array([1])))
+        save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([4, 2]), np.array([7, -1])))
+    assert person.visit_contribution(CAMPAIGN).places.tolist() == [2, 4]
+    assert person.visit_contribution(CAMPAIGN).whole.tolist() == [-1, 7]
+    assert len(person.visit_contribution(LATER).places) == 0
     with person.store.transaction() as rows:
-        drop_given(rows, CAMPAIGN)
-    assert len(person.given(CAMPAIGN).places) == 0
+        drop_visit_contribution(rows, CAMPAIGN)
+    assert len(person.visit_contribution(CAMPAIGN).places) == 0
 
 
 def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:
     with person.store.transaction() as rows:
         for campaign in (CAMPAIGN, LATER):
-            save_model(rows, Kept(campaign, 1, np.ones(2)))
-            save_given(rows, campaign, Visited(np.array([1]), np.array([1])))
+            save_model(rows, LinearModel(campaign, 1, np.ones(2)))
+            save_visit_contribution(rows, campaign, VisitContribution(np.array([1]), np.array([1])))
         drop_models(rows, keeping=[LATER])
-    assert (person.model(CAMPAIGN), len(person.given(CAMPAIGN).places)) == (None, 0)
-    assert (model(person, LATER).iteration, len(person.given(LATER).places)) == (1, 1)
+    assert (person.model(CAMPAIGN), len(person.visit_contribution(CAMPAIGN).places)) == (None, 0)
+    assert (model(person, LATER).iteration, len(person.visit_contribution(LATER).places)) == (1, 1)
 
 
 # together with a round
 
 
-def take_part(person: Person, number: int, *, price: Price, model: Kept) -> None:
-    paid = PaidStore(person.store, Budget(1.0, 1e-6))
+def take_part(person: Person, number: int, *, price: Price, model: LinearModel) -> None:
+    paid = LedgerStore(person.store, Budget(1.0, 1e-6))
     paid.write(Persist(of(number), Stage.ENTERED, ONE), day=100)
     masked = Persist(of(number), Stage.MASKED, OTHER, b"vector")
     paid.write(masked, day=100, price=price, together=lambda rows: save_model(rows, model))
 
 
 def test_the_model_moves_with_the_masked_vector_and_its_price(person: Person) -> None:
-    take_part(person, 1, price=Price("V", Spent(1)), model=Kept(CAMPAIGN, 1, np.ones(2)))
+    take_part(person, 1, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.ones(2)))
     assert model(person).iteration == 1
     assert person.store.resend(of(1)) == b"vector"
 
@@ -220,16 +220,16 @@ def test_the_model_moves_with_the_masked_vector_and_its_price(person: Person) ->
 def test_what_cannot_be_paid_moves_no_model(person: Person) -> None:
     dear = Price("V", Spent(2 * affordable(1.0, 1e-6).grains))
     with pytest.raises(PolicyError):
-        take_part(person, 1, price=dear, model=Kept(CAMPAIGN, 1, np.ones(2)))
+        take_part(person, 1, price=dear, model=LinearModel(CAMPAIGN, 1, np.ones(2)))
     assert person.model(CAMPAIGN) is None
     assert person.store.resend(of(1)) is None
 
 
 def test_a_model_that_is_refused_masks_and_charges_nothing(person: Person) -> None:
-    take_part(person, 1, price=Price("V", Spent(1)), model=Kept(CAMPAIGN, 1, np.ones(2)))
+    take_part(person, 1, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.ones(2)))
     with pytest.raises(StateError, match="learnt in that round already"):
-        take_part(person, 2, price=Price("V", Spent(1)), model=Kept(CAMPAIGN, 1, np.zeros(2)))
-    assert len(PaidStore(person.store, Budget()).ledger().entries) == 1
+        take_part(person, 2, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.zeros(2)))
+    assert len(LedgerStore(person.store, Budget()).ledger().entries) == 1
     assert person.store.resend(of(2)) is None
 
 
@@ -239,7 +239,7 @@ def test_a_model_that_is_refused_masks_and_charges_nothing(person: Person) -> No
 def test_documents_are_found_by_what_they_are(person: Person) -> None:
     with person.store.transaction() as rows:
         save_documents(rows, [b"one", b"two", b"one"])
-        assert held_names(rows) == {address(b"one"), address(b"two")}
+        assert document_names(rows) == {address(b"one"), address(b"two")}
     assert person.document(address(b"one")) == b"one"
     assert person.document(address(b"three")) is None
 

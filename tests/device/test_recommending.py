@@ -11,9 +11,9 @@ from h3.api import basic_int as h3
 
 from prirec.device.person import Person
 from prirec.device.recommend import PASSES, Published, Suggestion, asker, model_for, published, recommend
-from prirec.device.records import records_of
+from prirec.device.records import encode_records
 from prirec.device.rounds import learn_alone
-from prirec.device.store import Kept, Store, save_model
+from prirec.device.store import LinearModel, Store, save_model
 from prirec.errors import PeerError, StateError, UsageError
 from prirec.model.scoring import Models
 from prirec.protocols.codec import encode
@@ -75,7 +75,7 @@ def ready(here: Town, V: RealArray, starts: dict[int, RealArray] | None = None) 
 
 def keep(person: Person, here: Town, linear: RealArray) -> None:
     with person.store.transaction() as rows:
-        save_model(rows, Kept(here.campaign.name, 3, linear))
+        save_model(rows, LinearModel(here.campaign.name, 3, linear))
 
 
 def test_a_device_recommends_what_the_simulation_does(tmp_path: Path, here: Town) -> None:
@@ -147,7 +147,7 @@ def test_somebody_new_starts_at_their_cell_and_learns_alone(with_coordinates: To
     starts = {0: W[0], h3.cell_to_parent(HOME_CELL, 4): W[1], h3.latlng_to_cell(48.8, 2.3, 6): W[2]}
     public = ready(here, V, dict(sorted(starts.items())))
     with here.person(3, tmp_path, cell=HOME_CELL).store as store:
-        records, w = records_of(Person(store), here.campaign, here.known), W[1]
+        records, w = encode_records(Person(store), here.campaign, here.known), W[1]
         for iteration in range(PASSES):
             w = learn_alone(records, here.campaign, linear=w, interaction=V, iteration=iteration, mean=W[1])
         assert same_bits(model_for(Person(store), public), w)

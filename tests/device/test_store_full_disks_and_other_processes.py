@@ -6,7 +6,7 @@ from select import select
 import pytest
 
 from prirec.device import database
-from prirec.device.store import Store, settle
+from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
@@ -114,7 +114,7 @@ with Store.open(folder / "journal") as store:
     assert second.stdout is not None
     assert second.stdout.readline() == "ready\n"
     with store.transaction() as rows:
-        settle(rows, life(1)[0])
+        write_journal(rows, life(1)[0])
         second.stdin.write("go\n")
         second.stdin.flush()
         assert select([second.stdout], [], [], 0.3)[0] == []

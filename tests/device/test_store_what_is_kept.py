@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from prirec.device.store import Store, settle
+from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
@@ -162,7 +162,7 @@ def charge(store: Store, wanted: Persist, *, amount: int | None = 1) -> JournalE
     """As a ledger will: the charge and the entry together."""
     with store.transaction() as rows:
         rows.execute("INSERT INTO charges VALUES (?)", (amount,))
-        return settle(rows, wanted)
+        return write_journal(rows, wanted)
 
 
 def test_what_joins_the_transaction_is_written_with_the_journal(path: Path) -> None:

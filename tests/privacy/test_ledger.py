@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, fits, how_many_more, statement
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, fits, how_many_more, statement
 from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Shape, plan, usual_sums
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
@@ -23,7 +23,7 @@ def charge(number: int = 1, *, attempt: int = 0, kind: str = "linear", cost: Spe
 
 
 def paid(*charges: Charge, day: int = 100) -> Ledger:
-    return Ledger(tuple(Paid(one, day) for one in charges))
+    return Ledger(tuple(LedgerEntry(one, day) for one in charges))
 
 
 def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
@@ -34,7 +34,7 @@ def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
         for number in range(release.of.releases):
             one = Charge(bytes(16), release.of.kind, number, 0, release.of.kind, release.each)
             assert admit(ledger, one, budget=BUDGET, day=5) is Verdict.CHARGE
-            ledger = Ledger((*ledger.entries, Paid(one, 5)))
+            ledger = Ledger((*ledger.entries, LedgerEntry(one, 5)))
     assert ledger.spent(BUDGET) == found.spent
     assert statement(ledger, budget=BUDGET, day=5).lifetime == found.loss()
     with pytest.raises(PolicyError, match="nothing is sent"):
@@ -51,7 +51,7 @@ def test_what_was_admitted_is_always_within_the_budget(costs):
         except PolicyError:
             assert not (ledger.spent(BUDGET) + one.cost).within(1.0, 1e-6)
         else:
-            ledger = Ledger((*ledger.entries, Paid(one, 0)))
+            ledger = Ledger((*ledger.entries, LedgerEntry(one, 0)))
     assert ledger.spent(BUDGET).within(1.0, 1e-6)
 
 

@@ -25,7 +25,7 @@ from prirec.engines.train import start
 from prirec.features.encoding import plan
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import Kind, Plan, crowd, planned
 from prirec.rounds.participation import simulated_noise
@@ -263,7 +263,7 @@ def test_the_same_collection_again_tells_nothing_new_and_a_new_one_is_not_covere
     settings = change(SMALL_PRIVATE, seed=some_seed())
     assert len({popularity.noisy_sums(THERE, settings).sums.tobytes() for _ in range(5)}) == 1
     release = plan_of(settings).release(Kind.POPULARITY)
-    once = Ledger((Paid(Charge(bytes(16), "popularity", 0, 0, "visits", release.each), 1),))
+    once = Ledger((LedgerEntry(Charge(bytes(16), "popularity", 0, 0, "visits", release.each), 1),))
     assert admit(once, once.entries[0].charge, budget=Budget(), day=2) is Verdict.KNOWN
     assert how_many_more(once, release.each, budget=Budget(), day=2) == 0
 

@@ -13,7 +13,7 @@ from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import Catalogue, document_page, pack_regions
 from prirec.wire.documents import LIMIT, Manifest, Places, address, read
-from prirec.wire.regions import Known, read_regions, refuse_other_places, wanted
+from prirec.wire.regions import Known, read_regions, refuse_other_places, region_documents
 from support.campaigns import staged
 from support.cities import same_bits, small_city, without_coordinates
 
@@ -76,9 +76,9 @@ def test_an_edition_adds_counts_and_leaves_places_as_they_are():
 def test_a_download_names_whole_regions_and_nothing_else():
     manifest = BOTH.edited.catalogue.manifest
     one = manifest.regions[1]
-    assert wanted(manifest, {one.cell}) == (one.places, one.counts)
-    assert wanted(manifest, {5}) == ()
-    assert {*wanted(manifest)} | {BOTH.edited.catalogue.name} < {*BOTH.bodies}
+    assert region_documents(manifest, {one.cell}) == (one.places, one.counts)
+    assert region_documents(manifest, {5}) == ()
+    assert {*region_documents(manifest)} | {BOTH.edited.catalogue.name} < {*BOTH.bodies}
 
 
 def test_what_is_read_back_from_documents_is_what_was_packed():

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from prirec.device.client import AwayError
+from prirec.device.client import UnavailableError
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender.endpoints import MessageFilter
@@ -114,11 +114,11 @@ class BadLine:
         if self._luck.hits("device_dies"):
             raise KilledError
         if self._luck.hits("away"):
-            raise AwayError("the question did not arrive")
+            raise UnavailableError("the question did not arrive")
 
     def _answer(self) -> None:
         if self._luck.hits("away"):
-            raise AwayError("the answer did not arrive")
+            raise UnavailableError("the answer did not arrive")
         if self._luck.hits("device_dies"):
             raise KilledError
 

@@ -15,7 +15,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.agent import DAY, Agent
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.errors import StateError
 from prirec.privacy.ledger import Budget
@@ -230,10 +230,10 @@ class Chaos:
         body.lives += 1
         body.store = self.plan.device_store.open(body.path)
         body.store.luck = self.luck
-        paid = PaidStore(body.store, body.double.budget)
+        paid = LedgerStore(body.store, body.double.budget)
         entropy = Entropy(body.double.name + body.lives.to_bytes(4, "big"))
         clock = self.plan.clock(self.luck)
-        return Agent(Person(body.store), paid, body.line, patience=AT_ONCE, clock=clock, entropy=entropy)  # type: ignore[arg-type]
+        return Agent(Person(body.store), paid, body.line, retry=AT_ONCE, clock=clock, entropy=entropy)  # type: ignore[arg-type]
 
     # at the end
 

@@ -11,12 +11,12 @@ import numpy as np
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared, prepare
-from prirec.device.agent import Agent, Patience
-from prirec.device.ledger import PaidStore
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.store import Membership
 from prirec.device.store import Store as DeviceStore
-from prirec.device.sync import save_region
+from prirec.device.sync import save_extra_region
 from prirec.features.encoding import plan
 from prirec.features.location import homes
 from prirec.features.popularity import Popularity
@@ -36,7 +36,7 @@ from prirec.wire.log import SignedEntry
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
-AT_ONCE = Patience(grace=0.0)  # in one process whatever is asked for is there at the next turn
+AT_ONCE = RetryPolicy(grace=0.0)  # in one process whatever is asked for is there at the next turn
 
 
 @dataclass
@@ -116,7 +116,7 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
         went = prepared.train.place[prepared.train.person == row]
         with person.store.transaction() as rows:
             for region in set(where[went].tolist()):
-                save_region(rows, region)
+                save_extra_region(rows, region)
         people[name] = person
     return Deployment(settings, prepared, store, people)
 
@@ -132,8 +132,8 @@ def agents_of(
     made = {}
     for name, person in deployment.people.items():
         entropy = Entropy(bytes.fromhex(name))
-        paid = PaidStore(person.store, budget or Budget())
-        made[name] = Agent(person, paid, client(person), patience=AT_ONCE, clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
+        paid = LedgerStore(person.store, budget or Budget())
+        made[name] = Agent(person, paid, client(person), retry=AT_ONCE, clock=lambda: NOW, entropy=entropy), entropy  # type: ignore[arg-type]
     return made
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from prirec.config import Settings, dump
-from prirec.device.agent import Agent, Patience
-from prirec.device.ledger import PaidStore
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.store import Membership, Store
 from prirec.features.blocks import Log
@@ -156,7 +156,7 @@ class Target:
     """The device that it is after."""
 
     person: Person
-    paid: PaidStore
+    paid: LedgerStore
     line: Wire
     agent: Agent
 
@@ -173,8 +173,8 @@ class Target:
         for place in visits:
             person.record_visit(place)
         person.set_labelled(so=True)
-        line, paid = Wire(recommender), PaidStore(person.store, budget or Budget(epsilon=200.0))
-        return cls(person, paid, line, Agent(person, paid, line, patience=Patience(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
+        line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
+        return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these letters."""

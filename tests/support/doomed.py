@@ -35,7 +35,7 @@ def write_until(point: int, folder: Path, writes: Callable[[Store], Iterable[obj
     inside one, or at its COMMIT; or, where the point is negative, right after a write was durable and before anybody
     was told."""
     store = Store.open(folder / f"journal{point}")
-    store._database._connection.set_trace_callback(dying_at(point))
+    store._connection.set_trace_callback(dying_at(point))
     with (folder / f"told{point}").open("wb", buffering=0) as told:
         for at, _ in enumerate(writes(store)):
             if at == -1 - point:

@@ -10,11 +10,11 @@ from shutil import copyfile
 
 import numpy as np
 
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.records import Records, records_of
+from prirec.device.records import Records, encode_records
 from prirec.device.rounds import learn, start, visited_places
-from prirec.device.store import Store, held_model, save_given
+from prirec.device.store import Store, load_model, save_visit_contribution
 from prirec.privacy.accountant import Spent, total
 from prirec.privacy.ledger import Budget, Ledger, fits
 from prirec.protocols import noise
@@ -85,7 +85,7 @@ class Double:
             course = self.public.courses[number // SPAN]
             given = visited_places(self.person, course.campaign, self._known(course))
             with self.person.store.transaction() as rows:
-                save_given(rows, course.campaign.name, given)
+                save_visit_contribution(rows, course.campaign.name, given)
             self._records.pop(number // SPAN, None)
         elif kind == "interaction":
             self._learn(number)
@@ -97,7 +97,7 @@ class Double:
         if self._learnt.get(at, 0) > t:
             return
         if at not in self._records:
-            self._records[at] = records_of(self.person, course.campaign, self._known(course))
+            self._records[at] = encode_records(self.person, course.campaign, self._known(course))
         mean = taught.means[cohort] if cohort in taught.opened else None
         linear = self.linear.get(at, start(course.campaign))
         self.linear[at] = learn(
@@ -107,7 +107,7 @@ class Double:
 
     def _compare(self, rows: sqlite3.Connection, course: Course) -> None:
         at = course.campaign.charter.campaign
-        held = held_model(rows, course.campaign.name)
+        held = load_model(rows, course.campaign.name)
         if held is not None and held.iteration != self._learnt.get(at):
             number = at * SPAN + held.iteration - 1
             if self.budget.period_days is None and self._could_pay(course):
@@ -121,7 +121,7 @@ class Double:
     def _could_pay(self, course: Course) -> bool:
         terms = course.campaign.interaction(0, V=course.V).terms
         with closing(Store.open(self.path)) as store:
-            paid = PaidStore(store, self.budget)
+            paid = LedgerStore(store, self.budget)
             return paid.how_many_more(noise.cost(terms, norm=course.campaign.norm("interaction")), day=0) > 0
 
     def _known(self, course: Course):  # type: ignore[no-untyped-def]
@@ -136,7 +136,7 @@ class Double:
     def account(self, on_the_wire: Callable[[bytes], set[Learnt]]) -> None:
         """Of all its life: one charge for each masked vector, none beyond the budget, and nothing sent unpaid."""
         with closing(Store.open(self.path)) as store:
-            ledger = PaidStore(store, self.budget).ledger()
+            ledger = LedgerStore(store, self.budget).ledger()
             with store.reading() as rows:
                 masked = set(rows.execute("SELECT kind, number, attempt FROM rounds WHERE masked = 1"))
         paid = [(one.charge.kind, one.charge.number, one.charge.attempt) for one in ledger.entries]

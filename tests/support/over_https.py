@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from prirec.device.agent import Agent, Patience
-from prirec.device.client import Client, carrier, trusting
-from prirec.device.ledger import PaidStore
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.client import Client, https_connection, tls_context
+from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.recommender import campaign as rules
 from prirec.recommender import tls
@@ -46,11 +46,11 @@ async def take_part(deployment: Deployment, at: Address, *, seconds: float = 300
     """Everyone enrols, a campaign is begun and gone through; what each device drew."""
     drawn = {name: Entropy(bytes.fromhex(name)) for name in deployment.people}
     stop = asyncio.Event()
-    trust = trusting(at.authority)
+    trust = tls_context(at.authority)
     async with AsyncExitStack() as lines:
         agents = []
         for name, entropy in drawn.items():
-            line = await lines.enter_async_context(carrier(at.url, trust=trust))
+            line = await lines.enter_async_context(https_connection(at.url, trust=trust))
             agents.append(_agent(deployment, name, line, entropy))
         for agent in agents:
             assert await agent.step(wait=0), agent.problem
@@ -72,13 +72,13 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
     person = deployment.people[name]
     member = person.membership()
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    patience = Patience(wait=2, first=0.1)
-    paid = PaidStore(person.store, Budget())
-    agent = Agent(person, paid, client, patience=patience, clock=lambda: NOW, entropy=entropy)
+    patience = RetryPolicy(wait=2, first=0.1)
+    paid = LedgerStore(person.store, Budget())
+    agent = Agent(person, paid, client, retry=patience, clock=lambda: NOW, entropy=entropy)
 
     async def until_all_regions_are_here(seconds: float) -> None:
         """However slow the machine is: a simulation has them all."""
-        await (asyncio.sleep(seconds) if agent._errand is None else asyncio.wait([agent._errand]))
+        await (asyncio.sleep(seconds) if agent._download is None else asyncio.wait([agent._download]))
 
     agent._sleep = until_all_regions_are_here
     return agent

@@ -20,8 +20,8 @@ import numpy as np
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
-from prirec.device.agent import Patience
-from prirec.device.client import cell_of, trusting
+from prirec.device.agent import RetryPolicy
+from prirec.device.client import home_cell, tls_context
 from prirec.device.device import Device
 from prirec.device.store import Membership
 from prirec.recommender import campaign as rules
@@ -118,7 +118,7 @@ class Others:
             for row in range(len(self.town.people)):
                 home = self._home(row)
                 member = Membership(
-                    founding.deployment, url, recommender, founding.title, cell_of(home),
+                    founding.deployment, url, recommender, founding.title, home_cell(home),
                     sha256(b"somebody %d" % row).digest(), authority, enrolled=True,
                 )  # fmt: skip
                 store.enrol(member.name, member.cell, day=0)
@@ -136,9 +136,13 @@ class Others:
             asyncio.run(self._live([files.enter_context(Device.open(path)) for path in paths], authority))
 
     async def _live(self, devices: Sequence[Device], authority: bytes) -> None:
-        stop, trust, quick = asyncio.Event(), trusting(authority), Patience(wait=2, first=0.1, longest=1.0, grace=0.5)
+        stop, trust, quick = (
+            asyncio.Event(),
+            tls_context(authority),
+            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5),
+        )
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
-            agents = [await lines.enter_async_context(one.online(trust=trust, patience=quick)) for one in devices]
+            agents = [await lines.enter_async_context(one.online(trust=trust, retry=quick)) for one in devices]
             working = asyncio.gather(*(agent.run(stop) for agent in agents))
             try:
                 while phase(self.store) not in ("over", "failed"):

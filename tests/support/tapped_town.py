@@ -18,7 +18,7 @@ from prirec.data.dataset import Category, Dataset, Numbers
 from prirec.device import rounds
 from prirec.device.agent import Agent
 from prirec.device.client import HEADERS, Client
-from prirec.device.ledger import PaidStore
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.privacy.ledger import Budget
 from prirec.protocols import member, noise
@@ -158,7 +158,7 @@ class TappedTown:
                 async with line, AsyncExitStack() as ending:
                     agents = [self._agent(name, line, code=code) for name in self.town.people]
                     for agent in agents:
-                        ending.push_async_callback(agent.let_go)
+                        ending.push_async_callback(agent.stop_downloads)
                     yield agents
         finally:
             root.removeHandler(ear)
@@ -169,8 +169,8 @@ class TappedTown:
         person = self.town.people[name]
         mine = _member(person)
         client = Client(line, identity=mine.identity, deployment=mine.deployment)
-        paid, entropy = PaidStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
-        return Agent(person, paid, client, patience=AT_ONCE, clock=lambda: NOW, entropy=entropy, code=code)
+        paid, entropy = LedgerStore(person.store, Budget(epsilon=50.0)), Entropy(bytes.fromhex(name))
+        return Agent(person, paid, client, retry=AT_ONCE, clock=lambda: NOW, entropy=entropy, code=code)
 
     async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:
         """From enrolment to publication, or until that is enough; everything is looked at after every tick."""
@@ -216,8 +216,8 @@ async def _turn(agents: list[Agent]) -> None:
     here it is a fault of the test, and is raised."""
     for agent in agents:
         await agent.step(wait=0)
-        if agent.unforeseen is not None:
-            raise agent.unforeseen
+        if agent.last_fault is not None:
+            raise agent.last_fault
 
 
 def _member(person: Person):  # type: ignore[no-untyped-def]

@@ -79,7 +79,7 @@ def init(
     trusted = b"" if authority is None else _read(authority)
     with Device.open(file) as device:
         budget = _budget(device.budget, epsilon=epsilon, delta=delta, period_days=period_days)
-        device.allow(budget)  # first: from then on nothing is told of the person beyond it
+        device.set_budget(budget)  # first: from then on nothing is told of the person beyond it
         joined = device.join(url, home=here, authority=trusted, fingerprint=fingerprint, code=code)
         enrolled = device.status().belonging
     typer.echo(f"joined: {printable(joined.title)}")
@@ -161,7 +161,7 @@ def profile(
 
 
 def _parsed(values: Sequence[str]) -> "dict[str, Value]":
-    from prirec.device.person import value_of
+    from prirec.device.person import parse_value
     from prirec.errors import UsageError
 
     told = {}
@@ -171,16 +171,16 @@ def _parsed(values: Sequence[str]) -> "dict[str, Value]":
             raise UsageError("write NAME=VALUE, such as age=31; --forget NAME forgets one")
         if name in told:
             raise UsageError(f"'{name}' is given twice")
-        told[name] = value_of(value)
+        told[name] = parse_value(value)
     return told
 
 
 def _show(device: "Device", *, json: bool) -> None:
     """For the person's eyes."""
     from prirec.cli.output import show_json, show_table
-    from prirec.device.device import encoding_of
+    from prirec.device.device import campaign_encoding
 
-    held, home, encoding = device.person.profile(), device.person.home(), encoding_of(device.person)
+    held, home, encoding = device.person.profile(), device.person.home(), campaign_encoding(device.person)
     asked = None if encoding is None else [block.column for block in encoding.person]
     if json:
         show_json({"profile": held, "home": home, "asked": asked})
@@ -272,14 +272,14 @@ def _record_file(file: Path, source: Path) -> None:
 
 def _record(file: Path, visits: "list[Visit]", *, labelled: bool) -> None:
     from prirec.cli.output import note
-    from prirec.device.device import refuse_unfit_visits, unknown_places
+    from prirec.device.device import check_visits, count_unknown_places
 
     with opened(file) as device:
-        refuse_unfit_visits(device.person, visits)
+        check_visits(device.person, visits)
         new = device.person.record_visits(visits)
         if labelled:
             device.person.set_labelled(so=True)
-        unknown = unknown_places(device.person, visits)
+        unknown = count_unknown_places(device.person, visits)
     known = len(visits) - new
     typer.echo(f"recorded {new:,}" + (f"; {known:,} known already" if known else ""))
     if unknown:
@@ -302,7 +302,7 @@ def _remove(file: Path, name: str) -> None:
 if TYPE_CHECKING:
     import asyncio
 
-    from prirec.device.device import Status
+    from prirec.device.device import DeviceStatus
 
 DEVICE_RUN_EPILOG = examples("prirec device run phone.db", "prirec device run phone.db --seconds 60")
 EPILOG_DOWNLOAD = examples("prirec device download phone.db --near 35.68,139.76")
@@ -362,7 +362,7 @@ def download(
         typer.echo(f"downloaded {_places(device.status()) - before:,} places more")
 
 
-def _places(status: "Status") -> int:
+def _places(status: "DeviceStatus") -> int:
     return 0 if status.belonging is None else status.belonging.places
 
 
@@ -441,7 +441,7 @@ def _remarks(lines: "list[AdviceLine]", *, radius_km: float) -> list[str]:
 
 
 if TYPE_CHECKING:
-    from prirec.device.device import Belonging, Device, Status
+    from prirec.device.device import Device, DeviceStatus, MembershipStatus
 
 EPILOG_STATUS = examples("prirec device status phone.db", "prirec device status phone.db --json")
 EPILOG_PRIVACY = examples("prirec device privacy phone.db", "prirec device privacy phone.db --json")
@@ -463,7 +463,7 @@ def status(file: DeviceFile, *, json: Json = False) -> None:
         typer.echo(f"the recommender's key: {found.belonging.recommender}")
 
 
-def _rows(found: "Status") -> list[tuple[str, str]]:
+def _rows(found: "DeviceStatus") -> list[tuple[str, str]]:
     kept = [
         ("visits", f"{found.visits:,}"),
         ("described by", ", ".join(found.described_by) or "nothing"),
@@ -473,7 +473,7 @@ def _rows(found: "Status") -> list[tuple[str, str]]:
     return [*kept, ("deployment", "none: prirec device init")] if belongs is None else [*kept, *_belonging(belongs)]
 
 
-def _belonging(of: "Belonging") -> list[tuple[str, str]]:
+def _belonging(of: "MembershipStatus") -> list[tuple[str, str]]:
     part = "takes part" if of.takes_part else "takes no part"
     campaign = "none yet" if of.campaign is None else f"{of.campaign}: {part}, {of.learnt} of {of.rounds} rounds learnt"
     return [
@@ -495,7 +495,7 @@ def privacy(file: DeviceFile, *, json: Json = False) -> None:
     from prirec.cli.privacy_figures import account, show_ledger
 
     with opened(file) as device:
-        found = account(device.paid().ledger(), budget=device.budget, day=device.day)
+        found = account(device.ledger_store.ledger(), budget=device.budget, day=device.day)
     if json:
         show_json(found.as_dict())
     else:

@@ -1,6 +1,8 @@
-"""A device that takes part by itself: it follows the log, answers invitations, and is patient with a recommender that
-is away and with a disk that is full. It asks at moments of its own (jitter), less often the longer nobody answers
-(back-off), and enters nothing that the ledger does not cover."""
+"""The agent of a device: it follows the log, answers invitations to rounds, and retries when something is unavailable.
+
+It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
+is full, and enters no round that the ledger does not cover.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -9,114 +11,115 @@ from os import urandom
 from time import time
 from typing import Self
 
-from prirec.device.client import NOT_TAKEN_IN, AwayError, Client
-from prirec.device.ledger import PaidStore
+from prirec.device.client import Client, UnavailableError, enrol
+from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.rounds import WHAT, Rounds, of_use
-from prirec.device.store import save_enrolled
-from prirec.device.sync import View, asked_and_missing, catch_up, fetch_asked
+from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.actions import Stage
 from prirec.wire.http import MOST_MESSAGES, Letter, Post
 
 DAY = 86_400
-MOST_REFUSALS = 8  # in a row: a key that is being changed, or a clock that is off, lets a device in again before that
+# refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
+MOST_REFUSALS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """In seconds: how long one question waits for an answer, and how long a device stays away after failures. `grace`
-    is what every device waits when the log names other regions, whether its person has asked for any besides its own
-    or not: those that come in this time count from the first sum on, and who waits for them cannot be told."""
+class RetryPolicy:
+    """How long an agent waits, in seconds."""
 
-    wait: int = 20
-    first: float = 1.0
+    wait: int = 20  # of one long poll
+    first: float = 1.0  # after the first failure; doubled with each further one
     longest: float = 300.0
+    # Every device pauses this long when the log names new regions, whether or not its person asked for extra ones.
+    # Extra regions that arrive in this time count from the first sum on, and nobody can tell who waits for some.
     grace: float = 3.0
 
-    def pause(self, failures: int, *, luck: float, wished: float = 0.0) -> float:
-        """Doubles with each failure, between half and the whole of it as luck has it: devices do not come back as
-        one. Not before the recommender wishes, unless it wishes for longer than the longest."""
-        own = min(self.longest, self.first * 2.0 ** min(failures - 1, 30)) * (0.5 + 0.5 * luck)
-        return max(own, min(wished, self.longest))
+    def pause(self, failures: int, *, jitter: float, retry_after: float = 0.0) -> float:
+        """Back-off with jitter in [0, 1): between half and the whole of it, so that devices do not come back at once.
 
-
-def _luck() -> float:
-    return int.from_bytes(urandom(7), "big") / 2.0**56
+        Not before the recommender wishes (Retry-After), unless it wishes for more than `longest`."""
+        own = min(self.longest, self.first * 2.0 ** min(failures - 1, 30)) * (0.5 + 0.5 * jitter)
+        return max(own, min(retry_after, self.longest))
 
 
 class Agent:
-    """One device on its line. `step` asks once; `run` goes on until it is stopped."""
+    """One device online. `step` polls once; `run` goes on until it is stopped."""
 
     def __init__(
-        self, person: Person, paid: PaidStore, client: Client, *, patience: Patience | None = None,
+        self, person: Person, ledger: LedgerStore, client: Client, *, retry: RetryPolicy | None = None,
         clock: Callable[[], float] = time, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         entropy: Callable[[int], bytes] = urandom, code: str = "",
     ) -> None:  # fmt: skip
-        self.person, self.client, self.patience = person, client, patience or Patience()
+        self.person, self.client, self.retry = person, client, retry or RetryPolicy()
         self.view = View.of(person)
         self.rounds = Rounds(
-            person, paid, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
+            person, ledger, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
         )
         self._sleep, self._code = sleep, code
-        self._outgoing = self.rounds.handed_in_before(self.view)
-        self._after, self._failures, self._refusals = 0, 0, 0
-        self._errand: asyncio.Task[None] | None = None  # regions that the person asked for are on their way
-        self.problem: AwayError | PassingError | None = None  # why the last step came to nothing
-        self.forgotten = 0  # letters that led to an error nobody foresaw
-        self.unforeseen: Exception | None = None  # the last of them
+        self._outgoing = self.rounds.handed_in_before(self.view)  # messages to post
+        self._after = 0  # number of the last letter that was processed
+        self._failures = self._refusals = 0  # in a row
+        self._download: asyncio.Task[None] | None = None  # of extra regions, beside the steps
+        self.problem: UnavailableError | PassingError | None = None  # why the last step failed
+        self.dropped_letters = 0  # those whose processing raised an unforeseen exception
+        self.last_fault: Exception | None = None  # the last of these exceptions
 
     async def run(self, stop: asyncio.Event, *, after: Callable[[], None] = lambda: None) -> None:
-        """Until it is stopped. `after` is called after each step. A refusal that no waiting mends is raised."""
+        """Poll until `stop` is set, calling `after` after each step. Raises a refusal that no waiting mends."""
+        loop = asyncio.get_running_loop()
         try:
             while not stop.is_set():
-                began, at = asyncio.get_running_loop().time(), self._place
-                answered = await self.step(wait=0 if self._failures else None)  # who was away is not made to wait
+                began, before = loop.time(), self._progress
+                answered = await self.step(wait=0 if self._failures else None)  # a recommender just back is not held
                 after()
-                early = asyncio.get_running_loop().time() - began < self.patience.wait / 2
-                if not answered or (early and self._place == at and not self._outgoing):
-                    await _first(self._sleep(self._pause()), stop.wait())
+                # An answer without news long before its time means that the recommender sheds load: pause as after a
+                # failure, or all devices would poll in a tight loop.
+                shed = loop.time() - began < self.retry.wait / 2 and self._progress == before and not self._outgoing
+                if not answered or shed:
+                    wished = self.problem.after if isinstance(self.problem, UnavailableError) else 0.0
+                    jitter = int.from_bytes(urandom(7), "big") / 2.0**56
+                    pause = self.retry.pause(max(self._failures, 1), jitter=jitter, retry_after=wished)
+                    await _first(self._sleep(pause), stop.wait())
         finally:
-            await self.let_go()
-
-    def _pause(self) -> float:
-        """After a failure; or after an answer without news that came before its time, which whoever has too many that
-        wait gives to some."""
-        wished = self.problem.after if isinstance(self.problem, AwayError) else 0.0
-        return self.patience.pause(max(self._failures, 1), luck=_luck(), wished=wished)
-
-    @property
-    def _place(self) -> tuple[int, int]:
-        """How far it has come: letters and entries of the log."""
-        return self._after, self.view.member.head.length
-
-    @property
-    def _regions(self) -> tuple[bytes | None, ...]:
-        """The documents that say which regions there are for the sums to come."""
-        return tuple(self.view.standing.get(subject) for subject in ("charter", "edition"))
-
-    async def let_go(self) -> None:
-        """Ends what goes on beside the steps."""
-        if self._errand is not None:
-            self._errand.cancel()
-            await asyncio.gather(self._errand, return_exceptions=True)
-            self._errand = None
+            await self.stop_downloads()
 
     async def step(self, *, wait: int | None = None) -> bool:
-        """One question and what it leads to. Whether there was an answer, and room to keep it."""
+        """Post what is outgoing, poll, process the letters. False if the recommender or the disk did not let it."""
         try:
             if not self.view.member.enrolled:
-                await self._enrol()
-            self._look_at_errand()
-            await self._hear(await self._mail(self.patience.wait if wait is None else wait))
-        except (AwayError, PassingError) as problem:
+                await enrol(self.person, self.view.member, self.client, code=self._code)
+                self.view = View.of(self.person)
+            self._finish_download()
+            await self._process(await self._poll(self.retry.wait if wait is None else wait))
+        except (UnavailableError, PassingError) as problem:
             self.problem, self._failures = problem, self._failures + 1
             return False
         self.problem, self._failures, self._refusals = None, 0, 0
         return True
 
-    async def _mail(self, wait: int) -> Post:
-        """AwayError for a refusal that may not last."""
+    async def follow(self) -> None:
+        """Read the log, drop what it has overtaken, and start to download missing extra regions."""
+        self.view = await catch_up(self.person, self.client)
+        self.rounds.forget_past(self.view)
+        self._outgoing = of_use(self._outgoing, self.view)
+        if self._download is None and missing_extra_regions(self.view):
+            self._download = asyncio.create_task(fetch_extra_regions(self.person, self.client))
+
+    async def stop_downloads(self) -> None:
+        if self._download is not None:
+            self._download.cancel()
+            await asyncio.gather(self._download, return_exceptions=True)
+            self._download = None
+
+    @property
+    def _progress(self) -> tuple[int, int]:
+        """Letters and log entries processed so far."""
+        return self._after, self.view.member.head.length
+
+    async def _poll(self, wait: int) -> Post:
+        """UnavailableError for a refusal that may not last."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         try:
             post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
@@ -124,59 +127,44 @@ class Agent:
             self._refusals += 1
             if refusal.fault is not Fault.AUTH or self._refusals >= MOST_REFUSALS:
                 raise
-            raise AwayError(f"the recommender does not let this device in ({refusal})") from None
+            raise UnavailableError(f"the recommender does not let this device in ({refusal})") from None
         self._outgoing = later
         return post
 
-    async def follow(self) -> None:
-        """Reads the log, and forgets what it has left behind."""
-        self.view = await catch_up(self.person, self.client)
-        self.rounds.forget_past(self.view)
-        self._outgoing = of_use(self._outgoing, self.view)
-        if self._errand is None and asked_and_missing(self.view):
-            self._errand = asyncio.create_task(fetch_asked(self.person, self.client))
-
-    def _look_at_errand(self) -> None:
-        """What was fetched beside the steps is looked at once it is there."""
-        if self._errand is not None and self._errand.done():
-            self._errand.exception()  # one that failed is tried again when the log is next read
-            self._errand, self.view = None, View.of(self.person)
-
-    async def _enrol(self) -> None:
-        try:
-            await self.client.enrol(cell=self.view.member.cell, code=self._code)
-        except PeerError as refusal:
-            if refusal.fault is not Fault.AUTH:
-                raise
-            raise PeerError(Fault.AUTH, NOT_TAKEN_IN) from None
-        with self.person.store.transaction() as rows:
-            save_enrolled(rows)
-        self.view = View.of(self.person)
-
-    async def _hear(self, post: Post) -> None:
-        """Letters are about what the log says by now, so the log is read first."""
+    async def _process(self, post: Post) -> None:
+        """Letters refer to what the log says by now, so the log is read first."""
         if post.entries > self.view.member.head.length:
-            before = self._regions
+            before = self._region_documents()
             await self.follow()
-            if self._regions != before:
-                await self._sleep(self.patience.grace)
-                self._look_at_errand()
+            if self._region_documents() != before:
+                await self._sleep(self.retry.grace)
+                self._finish_download()
         for letter in post.letters:
-            self._after = letter.number  # first, so that one which cannot be answered does not come for ever
-            said = self._answered(letter)
-            self._outgoing += [one for one in said if one not in self._outgoing]  # a letter may come twice
+            self._after = letter.number  # first: a letter that cannot be processed must not come back for ever
+            answers = self._answer(letter)
+            self._outgoing += [one for one in answers if one not in self._outgoing]  # a letter may arrive twice
 
-    def _answered(self, letter: Letter) -> list[bytes]:
-        """A letter is a stranger's work: whatever it leads to, it is forgotten and counted, and the agent goes on."""
+    def _answer(self, letter: Letter) -> list[bytes]:
+        """A letter is made by others: whatever it leads to, it is dropped and counted, and the agent goes on."""
         try:
             return self.rounds.receive(letter.body, self.view)
-        except Exception as problem:  # what ends the process, and only that, is let through
-            self.forgotten, self.unforeseen = self.forgotten + 1, problem
+        except Exception as problem:  # not BaseException: what ends the process passes
+            self.dropped_letters, self.last_fault = self.dropped_letters + 1, problem
             return []
+
+    def _region_documents(self) -> tuple[bytes | None, ...]:
+        """The documents that say which regions the next sums are over."""
+        return tuple(self.view.latest.get(subject) for subject in ("charter", "edition"))
+
+    def _finish_download(self) -> None:
+        """Use extra regions once their download is over."""
+        if self._download is not None and self._download.done():
+            self._download.exception()  # retrieved and ignored: a failed download starts again at the next log sync
+            self._download, self.view = None, View.of(self.person)
 
 
 async def _first(*waits: Awaitable[object]) -> None:
-    """Until one of them is over; the others are given up."""
+    """Until one of them is done; the others are cancelled."""
     tasks = [asyncio.ensure_future(one) for one in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -186,12 +174,11 @@ async def _first(*waits: Awaitable[object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# What an agent has done since somebody last looked, a sentence each: for a log that anybody may read. They say what
-# the recommender knows as well, and nothing about the person.
+# --- News: what an agent did, one sentence each, for a log that anybody may read ------------------------------------
+# The sentences say only what the recommender knows as well, and nothing about the person.
 
-
-RECENT = 16  # rounds of the journal that are looked at
-WORDS = {
+RECENT = 16  # rounds of the journal that are compared
+STAGES = {
     Stage.ENTERED: "came to a sum",
     Stage.MASKED: "added to a sum, masked and with noise, and paid for it",
     Stage.AGREED: "agreed on who is in a sum",
@@ -202,15 +189,15 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """All that is compared."""
+class AgentSnapshot:
+    """The state of an agent, as far as news are made of it."""
 
     enrolled: bool
     entries: int
-    standing: Mapping[str, bytes]
-    stages: Mapping[tuple[str, int], Stage]
+    latest: Mapping[str, bytes]
+    stages: Mapping[tuple[str, int], Stage]  # by kind and number of the round
     declined: PrirecError | None
-    hindered: str  # why it waits: the recommender is away, or refuses it, or the disk is full
+    problem: str  # why it retries: the recommender is away, or refuses it, or the disk is full
 
     @classmethod
     def of(cls, agent: Agent) -> Self:
@@ -223,45 +210,38 @@ class Seen:
         return cls(
             enrolled=member.enrolled,
             entries=member.head.length,
-            standing=dict(agent.view.standing),
+            latest=dict(agent.view.latest),
             stages={(kind, number): Stage(stage) for kind, number, stage in found},
             declined=agent.rounds.declined,
-            hindered="" if agent.problem is None else str(agent.problem),
+            problem="" if agent.problem is None else str(agent.problem),
         )
 
 
-class Watch:
-    """Over one agent."""
+class AgentNews:
+    """What one agent has done since `news` was last called."""
 
     def __init__(self, agent: Agent) -> None:
-        self._agent, self._seen = agent, Seen.of(agent)
+        self._agent, self._last = agent, AgentSnapshot.of(agent)
 
     def news(self) -> list[str]:
-        before, self._seen = self._seen, Seen.of(self._agent)
-        return [*_reached(before, self._seen), *self._followed(before), *self._rounds(before)]
+        before, self._last = self._last, AgentSnapshot.of(self._agent)
+        return list(self._changes(before, self._last))
 
-    def _followed(self, before: Seen) -> Iterator[str]:
-        now, view = self._seen, self._agent.view
+    def _changes(self, before: AgentSnapshot, now: AgentSnapshot) -> Iterator[str]:
+        if now.problem and now.problem != before.problem:
+            yield f"trying again from time to time: {now.problem}"
+        if before.problem and not now.problem:
+            yield "the recommender answers again"
+        if now.enrolled and not before.enrolled:
+            yield "enrolled"
         if now.entries > before.entries:
             yield f"read the log up to entry {now.entries}"
-        if now.standing.get("charter") != before.standing.get("charter"):
-            yield f"a campaign has begun {'without' if view.position is None else 'with'} this device"
-        if now.standing.get("publication") != before.standing.get("publication"):
+        if now.latest.get("charter") != before.latest.get("charter"):
+            yield f"a campaign has begun {'without' if self._agent.view.position is None else 'with'} this device"
+        if now.latest.get("publication") != before.latest.get("publication"):
             yield "a new model is here to recommend with"
-
-    def _rounds(self, before: Seen) -> Iterator[str]:
-        now = self._seen
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
-                yield f"{WORDS[stage]}: {WHAT.get(at[0], at[0])}"
+                yield f"{STAGES[stage]}: {WHAT.get(at[0], at[0])}"
         if now.declined is not None and now.declined is not before.declined:
             yield f"stayed out of a sum, or left it: {now.declined}"
-
-
-def _reached(before: Seen, now: Seen) -> Iterator[str]:
-    if now.hindered and now.hindered != before.hindered:
-        yield f"trying again from time to time: {now.hindered}"
-    if before.hindered and not now.hindered:
-        yield "the recommender answers again"
-    if now.enrolled and not before.enrolled:
-        yield "enrolled"

@@ -1,10 +1,10 @@
-"""One private SQLite file, opened with care and changed in whole transactions.
+"""One private SQLite file: created for its owner only, migrated with a backup, changed in durable transactions.
 
-Rollback journal (DELETE) with synchronous=EXTRA, not a write-ahead log. A device writes a few rows a round, so the
-log's speed buys nothing; without it the file stands alone and whole whenever no write is under way, and a copy of it
-is a copy of everything. A commit is then the removal of the rollback journal. FULL leaves that removal to the system:
-after a loss of power the journal can come back and undo a commit that was acknowledged. EXTRA is FULL with the folder
-synced as well.
+Why a rollback journal (journal_mode=DELETE, synchronous=EXTRA) and no write-ahead log. A device writes a few rows a
+round, so the speed of a log buys nothing; without one, the file is complete whenever no write is under way, and a copy
+of it is a copy of everything. A commit is then the removal of the rollback journal. FULL leaves that removal to the
+operating system: after a power failure the journal can reappear and undo an acknowledged commit, which here would be
+an acknowledged charge. EXTRA is FULL with the folder synced as well.
 """
 
 import sqlite3
@@ -18,6 +18,7 @@ from prirec.util import sqlite
 
 APPLICATION = 0x50524543  # "PREC" in the header of the file
 WAIT = 30.0  # seconds that a second writer waits for the first
+# secure_delete: `forget` must leave nothing in free pages. trusted_schema: a schema in a foreign file runs no code.
 PRAGMAS = ("synchronous=EXTRA", "fullfsync=ON", "secure_delete=ON", "trusted_schema=OFF", "cell_size_check=ON")
 
 Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
@@ -29,19 +30,19 @@ DAMAGED = (
 
 
 class Database:
-    """A file that is ours, of the version that this program knows, and sound as far as SQLite can tell."""
+    """A file of ours, of the version that this program knows, and sound as far as SQLite can tell."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection):
-        self._path, self._connection = path, connection
+        self.path, self._connection = path, connection
 
     @classmethod
     def open(cls, path: Path, *, migrations: Migrations) -> Self:
-        """Made if it is missing, brought up to date if it is older; StateError if it is anything else than ours."""
+        """Created if missing, migrated if older. StateError, and the file untouched, if it is anything else."""
         with _explained(path):
             sqlite.create(path)
             database = cls(path, _connect(path))
             try:
-                database._bring_up(migrations)
+                database._migrate(migrations)
             except BaseException:
                 database.close()
                 raise
@@ -49,8 +50,9 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is done to the rows in here is durable, all of it, once this is left; after an error none of it is."""
-        with _explained(self._path):
+        """All changes inside are durable on exit; after an error none of them is."""
+        with _explained(self.path):
+            # IMMEDIATE takes the write lock before anything is read: nobody changes what a rule has just looked at
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -61,27 +63,18 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with _explained(self._path):
+        """The rows as they are, for SELECT only."""
+        with _explained(self.path):
             yield self._connection
 
-    def erase_copies(self) -> None:
-        """Removes the copies that were made before migrations: they still hold what was erased here since."""
-        folder, began = self._path.absolute().parent, f"{self._path.name}.version-"
-        try:
-            for file in [one for one in folder.iterdir() if one.name.startswith(began)]:
-                file.unlink(missing_ok=True)
-            sqlite.sync(folder)
-        except OSError as error:
-            raise StateError(
-                f"an older copy of {self._path.name} could not be removed ({error.strerror}); remove it by hand"
-            ) from None
-
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """StateError while another has this. A lock of its own beside the file, which writers do not wait for, and
-        which goes with its process, however that ends."""
-        beside = self._path.with_name(f"{self._path.name}.agent")
-        with _explained(self._path):
+    def agent_lock(self) -> Iterator[None]:
+        """Held by the one process that answers letters on this file; StateError while another holds it.
+
+        A lock on a file of its own, so that writers do not wait for it; the system releases it when the process ends,
+        however it ends."""
+        beside = self.path.with_name(f"{self.path.name}.agent")
+        with _explained(self.path):
             sqlite.create(beside)
             lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
         try:
@@ -91,22 +84,35 @@ class Database:
                 except sqlite3.OperationalError as error:
                     if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                         raise
-                    raise StateError(f"another agent is at work on {self._path.name}; stop that one first") from None
+                    raise StateError(f"another agent is at work on {self.path.name}; stop that one first") from None
             yield
         finally:
             lock.close()
 
+    def delete_backups(self) -> None:
+        """Delete the backups that migrations made: they still hold what was erased here since."""
+        folder, prefix = self.path.absolute().parent, f"{self.path.name}.version-"
+        try:
+            for file in [one for one in folder.iterdir() if one.name.startswith(prefix)]:
+                file.unlink(missing_ok=True)
+            sqlite.sync(folder)
+        except OSError as error:
+            raise StateError(
+                f"an older copy of {self.path.name} could not be removed ({error.strerror}); remove it by hand"
+            ) from None
+
     def close(self) -> None:
         self._connection.close()
 
-    def _bring_up(self, migrations: Migrations) -> None:
-        with self.transaction() as rows:  # of two processes that find no file, one makes the tables
+    def _migrate(self, migrations: Migrations) -> None:
+        # one transaction for all: of two processes that find no file, one creates the tables and the other sees them
+        with Database.transaction(self) as rows:
             version = sqlite.version(
-                rows, self._path, application=APPLICATION, newest=len(migrations), damaged=DAMAGED
+                rows, self.path, application=APPLICATION, newest=len(migrations), damaged=DAMAGED
             )  # fmt: skip
             if 0 < version < len(migrations):
-                backup = self._path.with_name(f"{self._path.name}.version-{version}")
-                sqlite.back_up(self._path, backup, connected=_connect)
+                backup = self.path.with_name(f"{self.path.name}.version-{version}")
+                sqlite.back_up(self.path, backup, connected=_connect)
             for statement in (one for migration in migrations[version:] for one in migration):
                 rows.execute(statement)
             if version < len(migrations):

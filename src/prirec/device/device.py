@@ -1,168 +1,65 @@
-"""How a device stands, for its person: what it keeps, where it belongs, what it can do."""
+"""`Device`: one person's device in one file, for building PriRec into an app.
+
+    with Device.open("phone.db") as device:
+        device.join("https://recommender.example:8443", home=(35.68, 139.76))
+        device.describe({"age": 34, "likes": ["ramen", "museums"]})
+        device.record_visit("poi-17")
+        device.take_part(seconds=60)
+        for place in device.recommend(near=(35.68, 139.76)):
+            print(place.words, place.probability)
+
+Everything that a person enters stays in the file. `join`, `take_part`, `download` and `leave` go online and need the
+extra `prirec[device]`; each has an asynchronous twin (`join_async`, ...). Everything else works offline.
+"""
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from prirec.device.ledger import PaidStore, held_budget, save_budget
+# Only light modules here: an app that stores a visit must not wait for Numba, SciPy or an HTTP client to be imported.
+from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import Person, Point, Visit
-from prirec.device.records import records_of
-from prirec.device.rounds import visited_places
 from prirec.device.store import Membership, Store
-from prirec.device.sync import View
 from prirec.device.values import Given, checked_point, checked_value
 from prirec.errors import PassingError, PrirecError, StateError
-from prirec.features.encoding import Encoding, rows_to_columns
 from prirec.privacy.ledger import Budget, Statement
-from prirec.wire.regions import Known
-
-
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """Public, but for that it is this person's device."""
-
-    title: str
-    url: str
-    recommender: str  # its key, as it was pinned, in hexadecimal
-    enrolled: bool
-    tells_a_cell: bool
-    entries: int  # of the log, checked
-    campaign: int | None
-    takes_part: bool  # whether the campaign lists this device
-    learnt: int  # rounds of the campaign that are in this device's model
-    rounds: int  # that the campaign has
-    places: int  # downloaded, of the catalogue
-    can_recommend: bool
-    unusable: str  # why nothing can be learnt from the person's data as they are; empty: something can
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Counts, and nothing that they count."""
-
-    visits: int
-    described_by: tuple[str, ...]  # names of what the person told
-    home: bool  # whether one was told
-    belonging: Belonging | None
-
-
-def status(person: Person) -> Status:
-    belongs = None if person.membership() is None else _belonging(View.of(person))
-    return Status(len(person.visits()), tuple(person.profile()), person.home() is not None, belongs)
-
-
-def _belonging(view: View) -> Belonging:
-    member, campaign = view.member, view.campaign
-    kept = None if campaign is None else view.shelf.person.model(campaign.name)
-    return Belonging(
-        title=member.title,
-        url=member.url,
-        recommender=member.recommender.hex(),
-        enrolled=member.enrolled,
-        tells_a_cell=member.cell != 0,
-        entries=member.head.length,
-        campaign=None if campaign is None else campaign.charter.campaign,
-        takes_part=view.position is not None,
-        learnt=0 if kept is None else kept.iteration,
-        rounds=0 if campaign is None else campaign.settings.iterations,
-        places=0 if campaign is None else len(view.known),
-        can_recommend="publication" in view.standing,
-        unusable=_unusable(view),
-    )
-
-
-def _unusable(view: View) -> str:
-    """Whoever takes part regardless adds zeros, at the full price (contributing.py): nobody else is told, so the person
-    is told here."""
-    person, campaign = view.shelf.person, view.campaign
-    if campaign is None:
-        return ""
-    try:
-        visited_places(person, campaign, view.known)
-        if campaign.edition is not None:
-            records_of(person, campaign, view.known)
-    except PrirecError as problem:
-        return str(problem)
-    except Exception as problem:
-        return f"an unforeseen fault, {type(problem).__name__}"  # its words could repeat a value
-    return ""
-
-
-# What the deployment's devices use of a person, once a campaign has told: to find slips while the person is there to
-# mend them. Nobody is told what was asked here.
-
-
-def encoding_of(person: Person) -> Encoding | None:
-    """None while nothing is known of a campaign."""
-    campaign = None if person.membership() is None else View.of(person).campaign
-    return None if campaign is None else campaign.encoding
-
-
-def places_of(person: Person) -> Known | None:
-    """The places that this device has downloaded; None before it has any."""
-    if person.membership() is None:
-        return None
-    view = View.of(person)
-    return None if view.campaign is None else view.known
-
-
-def refuse_unfit(person: Person, values: Mapping[str, Given | None]) -> None:
-    """DataError, with a column and without its value, for words where numbers belong, or the reverse."""
-    if (encoding := encoding_of(person)) is not None:
-        told = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
-        rows_to_columns(encoding.person, [told])
-
-
-def refuse_unfit_visits(person: Person, visits: Sequence[Visit]) -> None:
-    """The same for what describes moments."""
-    if (encoding := encoding_of(person)) is not None:
-        rows_to_columns(encoding.context, [visit.context for visit in visits])
-
-
-def unknown_places(person: Person, visits: Sequence[Visit]) -> int:
-    """How many visits are to places that this device does not have: nothing is learnt from those."""
-    known = places_of(person)
-    return 0 if known is None else int((known.positions(visit.place for visit in visits) < 0).sum())
-
-
-# A device for whoever builds it into an app.
-#
-#     with Device.open(path) as device:
-#         device.join("https://recommender:8443", home=(35.68, 139.76))
-#         device.record_visit("poi-17")
-#         device.take_part()
-#         for place in device.recommend(near=(35.68, 139.76)):
-#             ...
-#
-# Everything that a person tells it stays in the one file. `join`, `take_part`, `download` and `leave` go online, and
-# need the extra `prirec[device]`; nothing else does, so what they need is imported when they are called.
-
 
 if TYPE_CHECKING:
-    from prirec.device.agent import Agent, Patience
+    from prirec.device.agent import Agent, RetryPolicy
     from prirec.device.recommend import Suggestion
+    from prirec.device.sync import View
+    from prirec.features.encoding import Encoding
+    from prirec.wire.regions import Known
 
 DAY = 86_400
+Answer = TypeVar("Answer")
 
 
 class Device:
-    """One person's device, in one file."""
+    """One person's device: private data, model, privacy budget and membership of one deployment, in one SQLite file.
+
+    Not for use from several threads at once. Several processes may open the same file, but only one of them may take
+    part at a time."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time) -> None:
         self.store, self.person, self._clock = store, Person(store), clock
 
     @classmethod
     def open(cls, path: Path | str) -> Self:
-        """Opens the file, or makes it, for its owner alone."""
+        """Open the device's file; created, readable by its owner only, if there is none.
+
+        StateError if the file is damaged, not a device's, or written by a newer version."""
         return cls(Store.open(Path(path)))
 
     def close(self) -> None:
+        """Close the file. `with Device.open(path) as device:` does it by itself."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -173,23 +70,31 @@ class Device:
     ) -> None:
         self.close()
 
-    # what stays here
+    # --- Offline: the person's data -----------------------------------------------------------------------------------
 
     def describe(self, values: Mapping[str, Given | None]) -> None:
-        """Private features of the person, by the names that the deployment asks for; None forgets one. DataError, and
-        nothing kept, for words where the deployment has numbers, or the reverse."""
+        """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
-        refuse_unfit(self.person, values)
+        The names are those of the deployment's encoding; others are stored and not used. DataError, and nothing stored,
+        for a word where the deployment expects a number, or the reverse."""
+        check_profile(self.person, values)
         self.person.set_profile(values)
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
-        """A place that was visited or chosen, or one that was shown and ignored. Whether it is new."""
+        """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
+
+        `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
+        recorded again, it is stored once, and False is returned."""
         return self.person.record_visit(place, time=time, label=1 if wanted else -1, id=id)
 
     def recommend(
         self, *, near: Point | None = None, at: int | None = None, k: int = 10, radius_km: float = 5.0
     ) -> "tuple[Suggestion, ...]":
-        """Algorithm 3, offline, on the regions that were downloaded."""
+        """The k best places that the person has not visited, within a radius of `near` (or of home), best first.
+
+        Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. `at` is a local time
+        in seconds since 1970. StateError before the deployment has published a model; UsageError if no downloaded
+        region is near the point."""
         from prirec.device.recommend import published, recommend
         from prirec.device.sync import View
         from prirec.protocols.prediction import Moment
@@ -199,54 +104,76 @@ class Device:
             raise StateError("there is nothing to recommend with yet: take part, or wait until a model is published")
         return recommend(self.person, published(*found), moment=Moment(near, at), k=k, radius_km=radius_km)
 
-    def status(self) -> "Status":
-        """What the device keeps, where it belongs, and what it can do; no private value."""
-
+    def status(self) -> "DeviceStatus":
+        """Counts and public facts: what the device stores, where it belongs, what it can do. No private value."""
         return status(self.person)
 
-    def statement(self) -> Statement:
-        """What was spent on what, and in all."""
-        return self.paid().statement(day=self.day)
+    def export(self) -> dict[str, Any]:
+        """Everything that the file holds on the person, ready for JSON, without secret keys."""
+        return self.person.export()
 
-    def allow(self, budget: Budget) -> None:
-        """The most that may be told of this person from now on."""
-        with self.store.transaction() as rows:
-            save_budget(rows, budget)
+    def forget(self) -> None:
+        """Erase all personal data and the membership from the file.
+
+        The privacy ledger and the journal of rounds stay: nothing spent is refunded, and no round is entered twice."""
+        self.person.forget()
+
+    # --- Offline: the privacy budget ----------------------------------------------------------------------------------
 
     @property
     def budget(self) -> Budget:
+        """(ε, δ) that everything this device ever sends about the person stays within."""
         with self.store.reading() as rows:
-            return held_budget(rows)
+            return load_budget(rows)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Change the budget from now on. What was spent stays spent; a device over its budget only learns locally."""
+        with self.store.transaction() as rows:
+            save_budget(rows, budget)
+
+    def statement(self) -> Statement:
+        """What was spent on what, and in total."""
+        return self.ledger_store.statement(day=self.day)
+
+    @property
+    def ledger_store(self) -> LedgerStore:
+        """The ledger on disk, as an `Agent` uses it."""
+        return LedgerStore(self.store)
 
     @property
     def day(self) -> int:
         """Today, in days since 1970."""
         return int(self._clock() // DAY)
 
-    def paid(self) -> PaidStore:
-        return PaidStore(self.store)
-
-    def export(self) -> dict[str, Any]:
-        """All that the file holds on the person."""
-        return self.person.export()
-
-    def forget(self) -> None:
-        """Erases the person from this file. The ledger stays: what was spent is not refunded."""
-        self.person.forget()
-
-    # what goes online
+    # --- Online -------------------------------------------------------------------------------------------------------
 
     def join(
         self, url: str, *, home: Point | None = None, authority: bytes = b"", fingerprint: str | None = None,
         code: str | None = None,
     ) -> Membership:  # fmt: skip
-        """Belongs to a deployment from now on, and tells it a coarse cell around the home, if one is given. With a
-        code, which may be empty, it enrols at once; else when it first takes part."""
-        from prirec.device.client import cell_of, join
+        """Join a deployment and pin its recommender's key.
+
+        url: the recommender's HTTPS address.
+        home: latitude and longitude. The recommender gets the coarse H3 cell around it (about 36 km²); without a home
+            it gets none, and the device downloads all regions.
+        authority: CA certificate (PEM) that signed the server's certificate; empty: the system's authorities.
+        fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
+        code: enrolment code; with one (it may be empty) the device enrols at once, else when it first takes part.
+        """
+        return self._run(
+            lambda device: device.join_async(url, home=home, authority=authority, fingerprint=fingerprint, code=code)
+        )
+
+    async def join_async(
+        self, url: str, *, home: Point | None = None, authority: bytes = b"", fingerprint: str | None = None,
+        code: str | None = None,
+    ) -> Membership:  # fmt: skip
+        """`join` for asynchronous code."""
+        from prirec.device.client import home_cell, join
 
         here = None if home is None else checked_point(*home)
-        joined = asyncio.run(
-            join(self.person, url, cell=cell_of(here), authority=authority, fingerprint=fingerprint, code=code)
+        joined = await join(
+            self.person, url, cell=home_cell(here), authority=authority, fingerprint=fingerprint, code=code
         )
         if here is not None:
             self.person.set_home(here)
@@ -255,32 +182,36 @@ class Device:
     def take_part(
         self, *, seconds: float = 60.0, code: str = "", tell: Callable[[str], None] = lambda words: None
     ) -> None:
-        """Follows the log and takes part in what it is invited to, for so long. What it does is told, without a private
-        value."""
+        """Follow the deployment's log and take part in the rounds that invite this device, for so many seconds.
 
-        async def for_so_long() -> None:
-            stop = asyncio.Event()
-            asyncio.get_running_loop().call_later(seconds, stop.set)
-            await self.take_part_until(stop, code=code, tell=tell)
+        `tell` gets a sentence for each thing that happened; none contains a private value."""
+        self._run(lambda device: device.take_part_async(seconds=seconds, code=code, tell=tell))
 
-        asyncio.run(for_so_long())
+    async def take_part_async(
+        self, *, seconds: float = 60.0, code: str = "", tell: Callable[[str], None] = lambda words: None
+    ) -> None:
+        """`take_part` for asynchronous code; see also `take_part_until`."""
+        stop = asyncio.Event()
+        asyncio.get_running_loop().call_later(seconds, stop.set)
+        await self.take_part_until(stop, code=code, tell=tell)
 
     async def take_part_until(
         self, stop: asyncio.Event, *, code: str = "", tell: Callable[[str], None] = lambda words: None
     ) -> None:
-        """Until it is stopped, at once: whatever it was doing is as if it had been switched off then. StateError if
-        another agent is at work on the file: letters that one has read the other never sees."""
-        from prirec.device.agent import Watch
+        """Take part until `stop` is set. Stopping is immediate and safe at any moment, like switching the device off.
 
-        with self.store.alone():
+        StateError if another agent works on the file: letters that one agent has read the other never sees."""
+        from prirec.device.agent import AgentNews
+
+        with self.store.agent_lock():
             async with self.online(code=code) as agent:
-                watch = Watch(agent)
+                news = AgentNews(agent)
 
-                def look() -> None:
-                    for words in watch.news():
+                def report() -> None:
+                    for words in news.news():
                         tell(words)
 
-                working = asyncio.ensure_future(self._work(agent, stop, look))
+                working = asyncio.ensure_future(_work(agent, stop, report))
                 stopped = asyncio.ensure_future(stop.wait())
                 await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
                 for task in (working, stopped):
@@ -288,53 +219,198 @@ class Device:
                 with suppress(asyncio.CancelledError):
                     await working
 
-    async def _work(self, agent: "Agent", stop: asyncio.Event, look: Callable[[], None]) -> None:
-        """The log first: who is online for moments only has what was published all the same."""
-        from prirec.device.client import AwayError
-
-        with suppress(AwayError, PassingError):
-            await agent.follow()
-        look()
-        await agent.run(stop, after=look)
-
     @asynccontextmanager
     async def online(
-        self, *, code: str = "", trust: ssl.SSLContext | None = None, patience: "Patience | None" = None
+        self, *, code: str = "", trust: ssl.SSLContext | None = None, retry: "RetryPolicy | None" = None
     ) -> "AsyncIterator[Agent]":
-        """An agent for this device, on a line of its own. Devices of one process may share what they trust."""
+        """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
         from prirec.device.agent import Agent
-        from prirec.device.client import Client, carrier, trusting
+        from prirec.device.client import Client, https_connection, tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
-        believed = trusting(member.authority) if trust is None else trust
-        async with carrier(member.url, trust=believed) as public, carrier(member.url, trust=believed) as named:
+        tls = tls_context(member.authority) if trust is None else trust
+        async with https_connection(member.url, trust=tls) as public, https_connection(member.url, trust=tls) as named:
             client = Client(public, named, identity=member.identity, deployment=member.deployment)
-            yield Agent(self.person, self.paid(), client, patience=patience, clock=self._clock, code=code)
+            yield Agent(self.person, self.ledger_store, client, retry=retry, clock=self._clock, code=code)
 
     def download(self, *, near: Point) -> None:
-        """The regions around a point as well. They follow from the coarse cell that the point is in: nothing finer can
-        be told from what is asked for."""
-        asyncio.run(self._download(*checked_point(*near)))
+        """Download the regions around a point too, for a journey. The request reveals the coarse cell of the point, and
+        nothing finer."""
+        self._run(lambda device: device.download_async(near=near))
 
-    async def _download(self, lat: float, lon: float) -> None:
-        from prirec.device.client import cell_of
-        from prirec.device.sync import catch_up, fetch_asked, save_region
+    async def download_async(self, *, near: Point) -> None:
+        """`download` for asynchronous code."""
+        from prirec.device.client import home_cell
+        from prirec.device.sync import catch_up, fetch_extra_regions, save_extra_region
 
+        point = checked_point(*near)
         async with self.online() as agent:
             view = await catch_up(self.person, agent.client)
             if view.campaign is None:
                 raise StateError("nothing has been published yet")
             with self.store.transaction() as rows:
-                save_region(rows, cell_of((lat, lon)))
-            await fetch_asked(self.person, agent.client)
+                save_extra_region(rows, home_cell(point))
+            await fetch_extra_regions(self.person, agent.client)
 
     def leave(self) -> None:
-        """The deployment forgets the device, and the device the deployment. What was spent is not refunded."""
+        """Leave the deployment: it deletes the device, and the device deletes everything of it. Nothing is refunded."""
+        self._run(lambda device: device.leave_async())
 
-        async def leaving() -> None:
-            async with self.online() as agent:
-                await agent.client.leave()
-
-        asyncio.run(leaving())
+    async def leave_async(self) -> None:
+        """`leave` for asynchronous code."""
+        async with self.online() as agent:
+            await agent.client.leave()
         self.person.leave()
+
+    def _run(self, work: "Callable[[Device], Coroutine[Any, Any, Answer]]") -> Answer:
+        """Run a coroutine to its end, also where an event loop runs already, as in a notebook.
+
+        There it gets a thread, and the file a second connection, since one of SQLite's belongs to its thread. The
+        caller waits; whoever must not hold up the running loop awaits the asynchronous twin instead."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work(self))
+
+        def in_thread() -> Answer:
+            with Device(Store.open(self.store.path), clock=self._clock) as twin:
+                return asyncio.run(work(twin))
+
+        with ThreadPoolExecutor(1, thread_name_prefix="prirec") as thread:
+            return thread.submit(in_thread).result()
+
+
+async def _work(agent: "Agent", stop: asyncio.Event, report: Callable[[], None]) -> None:
+    """The log first: a device that is online for moments only has at least what was published."""
+    from prirec.device.client import UnavailableError
+
+    with suppress(UnavailableError, PassingError):
+        await agent.follow()
+    report()
+    await agent.run(stop, after=report)
+
+
+# --- Status ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipStatus:
+    """Where a device belongs, and how far it is. Public, except that it is this person's device."""
+
+    title: str
+    url: str
+    recommender: str  # the pinned key, in hexadecimal
+    enrolled: bool
+    tells_a_cell: bool  # whether the recommender knows a coarse cell
+    entries: int  # verified entries of the log
+    campaign: int | None
+    takes_part: bool  # whether the campaign's roster lists this device
+    learnt: int  # rounds of the campaign that are in this device's model
+    rounds: int  # that the campaign has
+    places: int  # of the catalogue, downloaded
+    can_recommend: bool
+    unusable: str  # why nothing can be learnt from the person's data as they are; empty: something can
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStatus:
+    """What a device stores, as counts and names."""
+
+    visits: int
+    described_by: tuple[str, ...]  # names of the profile's columns
+    home: bool  # whether one was given
+    belonging: MembershipStatus | None
+
+
+def status(person: Person) -> DeviceStatus:
+    """`Device.status` for whoever has no `Device`."""
+    view = _view(person)
+    member = None if view is None else _membership_status(view)
+    return DeviceStatus(len(person.visits()), tuple(person.profile()), person.home() is not None, member)
+
+
+def _membership_status(view: "View") -> MembershipStatus:
+    member, campaign = view.member, view.campaign
+    model = None if campaign is None else view.documents.person.model(campaign.name)
+    return MembershipStatus(
+        title=member.title,
+        url=member.url,
+        recommender=member.recommender.hex(),
+        enrolled=member.enrolled,
+        tells_a_cell=member.cell != 0,
+        entries=member.head.length,
+        campaign=None if campaign is None else campaign.charter.campaign,
+        takes_part=view.position is not None,
+        learnt=0 if model is None else model.iteration,
+        rounds=0 if campaign is None else campaign.settings.iterations,
+        places=0 if campaign is None else len(view.known),
+        can_recommend="publication" in view.latest,
+        unusable=_why_unusable(view),
+    )
+
+
+def _why_unusable(view: "View") -> str:
+    """A device whose records cannot be used takes part with zeros, at the full price, and tells nobody, since anything
+    else would reveal something about the records (device/rounds.py). So the person has to learn of it here."""
+    from prirec.device.records import encode_records
+    from prirec.device.rounds import visited_places
+
+    person, campaign = view.documents.person, view.campaign
+    if campaign is None:
+        return ""
+    try:
+        visited_places(person, campaign, view.known)
+        if campaign.edition is not None:
+            encode_records(person, campaign, view.known)
+    except PrirecError as problem:
+        return str(problem)
+    except Exception as problem:
+        return f"an unforeseen fault, {type(problem).__name__}"  # its text could repeat a value
+    return ""
+
+
+# --- Profile check: mistakes are found while the person is there to correct them. Nothing is sent --------------------
+
+
+def campaign_encoding(person: Person) -> "Encoding | None":
+    """The features that the deployment uses; None before a campaign is known."""
+    view = _view(person)
+    return None if view is None or view.campaign is None else view.campaign.encoding
+
+
+def known_places(person: Person) -> "Known | None":
+    """The places that this device has downloaded; None before it has any."""
+    view = _view(person)
+    return None if view is None or view.campaign is None else view.known
+
+
+def check_profile(person: Person, values: Mapping[str, Given | None]) -> None:
+    """DataError, naming a column and not its value, for words where the deployment expects numbers, or the reverse."""
+    if (encoding := campaign_encoding(person)) is not None:
+        from prirec.features.encoding import rows_to_columns
+
+        given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
+        rows_to_columns(encoding.person, [given])
+
+
+def check_visits(person: Person, visits: Sequence[Visit]) -> None:
+    """`check_profile` for the values that describe moments."""
+    if (encoding := campaign_encoding(person)) is not None:
+        from prirec.features.encoding import rows_to_columns
+
+        rows_to_columns(encoding.context, [visit.context for visit in visits])
+
+
+def count_unknown_places(person: Person, visits: Sequence[Visit]) -> int:
+    """How many visits are to places that this device has not downloaded: nothing is learnt from those."""
+    known = known_places(person)
+    return 0 if known is None else int((known.positions(visit.place for visit in visits) < 0).sum())
+
+
+def _view(person: Person) -> "View | None":
+    if person.membership() is None:
+        return None
+    from prirec.device.sync import View
+
+    return View.of(person)

@@ -1,10 +1,10 @@
-"""A person's ledger on disk, in the same transaction as the round's journal, before anything is sent.
+"""The privacy ledger on disk: a release is charged in the same transaction that journals it, before anything is sent.
 
-A vector that was masked may be sent at any later moment, so masking is what is paid for: a journal that says MASKED and
-a ledger that says paid are written together or not at all, whatever crashes. Entering, giving up and everything that
-sends nothing from a person's records costs nothing and is never refused here.
+What is paid for is masking: from then on the vector may be sent at any moment. The journal's MASKED and the charge are
+written together or not at all, whatever crashes. Entering a round, giving one up and everything else that sends nothing
+computed from a person's records is free, and never refused here. The rules are in privacy/ledger.py.
 
-A limit, as of the journal: an older copy of the file that was put back has forgotten what was spent since.
+Not detectable, as in the journal: an older copy of the file that was put back has forgotten what was spent since.
 """
 
 import sqlite3
@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from prirec.device.database import APPLICATION, DAMAGED, Database
-from prirec.device.store import MIGRATIONS, Store, settle
+from prirec.device.database import APPLICATION, DAMAGED
+from prirec.device.store import MIGRATIONS, Store, write_journal
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Spent
-from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Statement, Verdict
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
-from prirec.protocols.messages import Round
 from prirec.util.sqlite import FOREIGN
 
 Rows: TypeAlias = sqlite3.Connection
@@ -33,58 +32,62 @@ _COLUMNS = "deployment, kind, number, attempt, what, unit, day, grains, epsilon,
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a round costs a person, and what for, in plain words."""
+    """What a round costs a person, and what it is for, in plain words."""
 
     what: str
     cost: Spent
 
 
-class PaidStore:
-    """A store that masks nothing unpaid. `day` is today, in days since 1970, from whoever has a clock. The budget is
-    the one given; else what the person has said last, looked up each time: saying less counts at once."""
+class LedgerStore:
+    """The journal of a store, in which nothing is masked unpaid. `day` is today in days since 1970.
+
+    Without a budget, the person's stored one applies. It is read each time, so that lowering it counts at once."""
 
     def __init__(self, store: Store, budget: Budget | None = None):
-        self._store, self._given = store, budget
+        self._store, self._fixed_budget = store, budget
 
     def write(
         self, persist: Persist, *, day: int, price: Price | None = None, together: Callable[[Rows], None] | None = None
     ) -> JournalEntry:
-        """As Store.write; at the stage MASKED with the charge. PolicyError, and nothing written, if it overspends.
-        `together` writes what must be true at the same time."""
+        """Store.write, with the charge at stage MASKED. PolicyError, and nothing written, if it overspends.
+
+        `together` writes further rows in the same transaction."""
         with self._store.transaction() as rows:
             if persist.stage is Stage.MASKED:
                 if price is None:
                     raise PolicyError("nothing computed from a person's records is masked without a price; name it")
-                pay(rows, _charge(persist.round, price), budget=self._budget(rows), day=day)
+                of = persist.round
+                charge = Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost)
+                pay(rows, charge, budget=self._budget(rows), day=day)
             if together is not None:
                 together(rows)
-            return settle(rows, persist)
+            return write_journal(rows, persist)
 
     def how_many_more(self, cost: Spent, *, day: int) -> int:
-        """How many releases at this price are still covered: ask before entering a round."""
+        """How many releases at this price the budget still covers. Ask before entering a round."""
         with self._store.reading() as rows:
-            return rules.how_many_more(_held(rows), cost, budget=self._budget(rows), day=day)
+            return rules.how_many_more(_load(rows), cost, budget=self._budget(rows), day=day)
 
     def ledger(self) -> Ledger:
         with self._store.reading() as rows:
-            return _held(rows)
+            return _load(rows)
 
     def statement(self, *, day: int) -> Statement:
         with self._store.reading() as rows:
-            return rules.statement(_held(rows), budget=self._budget(rows), day=day)
+            return rules.statement(_load(rows), budget=self._budget(rows), day=day)
 
     def _budget(self, rows: Rows) -> Budget:
-        return held_budget(rows) if self._given is None else self._given
+        return load_budget(rows) if self._fixed_budget is None else self._fixed_budget
 
 
-def held_budget(rows: Rows) -> Budget:
-    """The most that this person lets be told; the usual one where nothing was said."""
+def load_budget(rows: Rows) -> Budget:
+    """The person's budget, or the default one where none was set."""
     row = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
     return Budget() if row is None else Budget(*row)
 
 
 def save_budget(rows: Rows, budget: Budget) -> None:
-    """From now on. What was spent stays spent, under whatever budget."""
+    """From now on. What was spent stays spent, whatever the budget."""
     if budget.unit is not Unit.USER:
         raise UsageError("a person's budget is per user: whatever was done, on whatever day, counts together")
     rows.execute(
@@ -93,9 +96,9 @@ def save_budget(rows: Rows, budget: Budget) -> None:
     )
 
 
-def pay(rows: sqlite3.Connection, charge: Charge, *, budget: Budget, day: int) -> Verdict:
-    """Writes what the rules admit, inside a transaction that others may have joined."""
-    verdict = rules.admit(_held(rows), charge, budget=budget, day=day)
+def pay(rows: Rows, charge: Charge, *, budget: Budget, day: int) -> Verdict:
+    """Write the charge if the rules admit it, inside the caller's transaction."""
+    verdict = rules.admit(_load(rows), charge, budget=budget, day=day)
     if verdict is Verdict.CHARGE:
         cost, local = charge.cost, (0.0, 0.0, Adjacency.ZERO_OUT)  # ε, δ of a local answer: earlier versions had some
         rows.execute(
@@ -105,30 +108,25 @@ def pay(rows: sqlite3.Connection, charge: Charge, *, budget: Budget, day: int) -
     return verdict
 
 
-def _charge(of: Round, price: Price) -> Charge:
-    return Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost)
-
-
-def _held(rows: sqlite3.Connection) -> Ledger:
+def _load(rows: Rows) -> Ledger:
     return Ledger(tuple(map(_paid, rows.execute(f"SELECT {_COLUMNS} FROM spending ORDER BY rowid"))))  # noqa: S608
 
 
-def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> Paid:
+def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> LedgerEntry:
     deployment, kind, number, attempt, what, unit_name, day, grains, epsilon, delta, adjacency = row
     unit = Unit(unit_name)
     local = (PrivacyLoss(epsilon, unit, delta, Adjacency(adjacency)),) if epsilon or delta else ()
-    return Paid(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)
+    return LedgerEntry(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)
 
 
-# A device's ledger, looked at from outside: nothing is made, brought up to date or written.
-#
-# Reading holds the file's shared lock while a query runs, some milliseconds; a device that commits then waits for it.
-# The header is read first, without SQLite: a foreign file in write-ahead mode would otherwise get two files beside it.
+# --- Reading a ledger from outside, for `prirec privacy ledger` -----------------------------------------------------
+# Read only: nothing is created, migrated or written. A query holds the file's shared lock for some milliseconds, and a
+# device that commits then waits. The header is read first, without SQLite, which would put two files beside a foreign
+# database in write-ahead mode.
 
-
-_WAIT = 5.0  # seconds for a device to finish what it writes
-_MAGIC, _LEGACY, _HEADER = b"SQLite format 3\0", b"\1\1", 100
-_TROUBLE = {
+_WAIT = 5.0  # seconds for a device to finish a write
+_MAGIC, _ROLLBACK_MODE, _HEADER = b"SQLite format 3\0", b"\1\1", 100
+_PROBLEMS = {
     sqlite3.SQLITE_BUSY: "is being written; try again in a moment",
     sqlite3.SQLITE_NOTADB: FOREIGN,
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; look at who may read it and its folder",
@@ -139,14 +137,14 @@ _TROUBLE = {
 
 
 def ledger_in(path: Path) -> Ledger:
-    """All that this device was ever charged. StateError, and the file as it was, if it is missing or not such a one."""
+    """All that this device was ever charged. StateError, and the file untouched, if it is missing or not a device's."""
     with _explained(path):
         _check_header(path)
         address = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)) as rows:
-            rows.execute("PRAGMA trusted_schema=OFF")
+            rows.execute("PRAGMA trusted_schema=OFF")  # a schema in a foreign file must run no code
             _check_version(rows, path)
-            return PaidStore(Store(Database(path, rows)), Budget()).ledger()
+            return _load(rows)
 
 
 def _check_header(path: Path) -> None:
@@ -158,7 +156,7 @@ def _check_header(path: Path) -> None:
         header = file.read(_HEADER)
     if not header:
         raise StateError(f"{path.name} is empty: no device has written to it yet")
-    ours = header[:16] == _MAGIC and header[18:20] == _LEGACY and header[68:72] == APPLICATION.to_bytes(4, "big")
+    ours = header[:16] == _MAGIC and header[18:20] == _ROLLBACK_MODE and header[68:72] == APPLICATION.to_bytes(4, "big")
     if not ours:
         raise StateError(f"{path.name} {FOREIGN}")
 
@@ -179,12 +177,12 @@ def _check_version(rows: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Errors in words that say what to do, without what SQLite may quote from a row."""
+    """Errors that say what to do, without SQLite's own texts, which may quote a row."""
     try:
         yield
     except sqlite3.Error as error:
-        trouble = _TROUBLE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, DAMAGED)
-        raise StateError(f"{path.name} {trouble}") from None
+        problem = _PROBLEMS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, DAMAGED)
+        raise StateError(f"{path.name} {problem}") from None
     except (ValueError, UsageError):  # a row that no ledger would have written
         raise StateError(f"{path.name} {DAMAGED}") from None
     except OSError as error:

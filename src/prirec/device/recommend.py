@@ -1,11 +1,11 @@
-"""Algorithm 3 on the person's own device, offline, from what it has downloaded: nobody learns what was asked for."""
+"""Algorithm 3 on the person's own device, offline, from downloaded documents: nobody learns what was asked for."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import belonging, home_of, positions_of, records_of
+from prirec.device.records import encode_records, home_of, membership_of, visited_positions
 from prirec.device.rounds import learn_alone
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
@@ -17,16 +17,16 @@ from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Publication
 from prirec.wire.regions import Known, read_publication
 
-FAR_KM = 100.0  # what is farther from every place that the device knows is none of its regions
-PASSES = 5  # that somebody new learns from their own records, from the start of their cell
+FAR_KM = 100.0  # a point farther than this from every downloaded place is outside the downloaded regions
+PASSES = 5  # over the own records, for somebody who took no part in the campaign
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Suggestion:
-    """One place for the person's eyes. Nothing of it prints: where someone is sent says where they are."""
+    """One recommended place. Its repr shows nothing: where somebody is sent says where they are."""
 
     place: str
-    words: str  # public, on the place
+    words: str  # public words on the place
     probability: float
     distance_km: float | None  # from where the person is, or from home
     reasons: tuple[Reason, ...]
@@ -34,7 +34,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publication with the places that this device has of it: all that is public in a recommendation."""
+    """A publication with the places that this device has downloaded: the public half of a recommendation."""
 
     campaign: Campaign = field(repr=False)  # with its edition
     known: Known = field(repr=False)
@@ -44,7 +44,7 @@ class Published:
 
 
 def published(publication: Publication, campaign: Campaign, known: Known) -> Published:
-    """Ready to recommend. PeerError if what was published does not fit together."""
+    """A publication made ready to recommend from. PeerError if its documents contradict each other."""
     model = read_publication(publication, campaign=campaign)
     guide = Guide.of(
         campaign.encoding,
@@ -59,7 +59,7 @@ def published(publication: Publication, campaign: Campaign, known: Known) -> Pub
 def recommend(
     person: Person, of: Published, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
 ) -> tuple[Suggestion, ...]:
-    """The best places near, of those that the person does not know. Without a network, a sum or a price."""
+    """The k best places nearby that the person has not visited. Offline, and without cost to the privacy budget."""
     when = moment if moment is not None else Moment()
     _refuse_remote(when, of.known, radius_km=radius_km)
     return tuple(
@@ -75,33 +75,33 @@ def recommend(
 
 
 def asker(person: Person, of: Published) -> Asker:
-    """What the device knows of its person, as Algorithm 3 wants it."""
+    """The private half of a recommendation: the person's features, linear model, home and visited places."""
     blocks = of.campaign.encoding.person
     return Asker(
         features=encode_columns(blocks, rows_to_columns(blocks, [person.profile()]), 1)[0],
         linear=model_for(person, of),
-        latent=np.empty(0),  # a campaign has a budget, and so no latent part
+        latent=np.empty(0),  # deployments have no latent part: its sums are over too few people
         home=home_of(person, of.known),
-        visited=positions_of(person.visits(), of.known),
+        visited=visited_positions(person.visits(), of.known),
     )
 
 
 def model_for(person: Person, of: Published) -> RealArray:
-    """W_i as it was learnt in the campaign. Whoever took no part starts at the mean of the cohorts around, and learns
-    from their own records: both without telling anybody anything."""
-    kept = person.model(of.campaign.name)
-    if kept is None:
+    """W_i as learnt in the campaign. Whoever took no part starts at the mean of the cohorts around their cell and takes
+    a few passes over their own records; neither sends anything."""
+    model = person.model(of.campaign.name)
+    if model is None:
         return _newcomer(person, of)
-    if len(kept.linear) != len(of.interaction) + 1:
+    if len(model.linear) != len(of.interaction) + 1:
         raise StateError("the model on this device is of another size than its campaign calls for")
-    return kept.linear
+    return model.linear
 
 
 def _newcomer(person: Person, of: Published) -> RealArray:
-    """As members of a cohort do, with the start in the place of the cohort's mean."""
-    cell = np.array([belonging(person).cell], dtype=np.uint64)
+    """Local steps as in a round, with the start in place of the cohort's mean."""
+    cell = np.array([membership_of(person).cell], dtype=np.uint64)
     start: RealArray = of.starts.for_cells(cell)[0]
-    records, w = records_of(person, of.campaign, of.known), start.copy()
+    records, w = encode_records(person, of.campaign, of.known), start.copy()
     for iteration in range(PASSES):
         w = learn_alone(
             records, of.campaign, linear=w, interaction=of.interaction, iteration=iteration, mean=start
@@ -110,7 +110,7 @@ def _newcomer(person: Person, of: Published) -> RealArray:
 
 
 def _refuse_remote(moment: Moment, known: Known, *, radius_km: float) -> None:
-    """Someone who says where they are wants places near there; the point is not repeated."""
+    """UsageError, without the point, if no downloaded place is anywhere near it: swapped coordinates, most often."""
     if moment.here is None:
         return
     km = haversine_km(np.array(moment.here), known.location)

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from prirec.device.ledger import PaidStore, Price
+from prirec.device.ledger import LedgerStore, Price
 from prirec.device.person import Person
-from prirec.device.records import Records, positions_of, records_of
-from prirec.device.store import Kept, Visited, save_given, save_model
+from prirec.device.records import Records, encode_records, visited_positions
+from prirec.device.store import LinearModel, VisitContribution, save_model, save_visit_contribution
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
 from prirec.features.popularity import OwnCounts
@@ -50,17 +50,17 @@ class Learnt:
     loss: float = field(repr=False)  # mean over the own records, before each step
 
 
-def visited_places(person: Person, campaign: Campaign, known: Known) -> Visited:
+def visited_places(person: Person, campaign: Campaign, known: Known) -> VisitContribution:
     """The places that the person has visited, each once, as a vector of norm 1 in whole numbers: what
     privacy/weighted_popularity.py computes for a city, for one person."""
-    places = known.rows[positions_of(person.visits(), known)].astype(np.int64)
+    places = known.rows[visited_positions(person.visits(), known)].astype(np.int64)
     once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
-    return Visited(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
+    return VisitContribution(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
 
 
-def visits_vector(visited: Visited, campaign: Campaign) -> RingArray:
-    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py, save_given): the
-    device later leaves its own part out of the popularity that comes of the sum."""
+def visits_vector(visited: VisitContribution, campaign: Campaign) -> RingArray:
+    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py,
+    save_visit_contribution): the device later leaves its own part out of the popularity that comes of the sum."""
     vector = np.zeros(popularity_entries(campaign.charter.places, campaign.settings), dtype=np.int64)
     vector[visited.places] = visited.whole
     return vector.view(np.uint64)
@@ -203,10 +203,10 @@ def is_current(of: Round, view: View) -> bool:
 
 def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:
     task, name = _same(campaign.popularity(attempt=of.attempt), of), campaign.name
-    nowhere = Visited(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    nowhere = VisitContribution(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     visited, why = _worked_out(lambda: visited_places(person, campaign, view.known), instead=nowhere)
     return _priced(
-        task, visits_vector(visited, campaign), campaign, lambda rows: save_given(rows, name, visited), why
+        task, visits_vector(visited, campaign), campaign, lambda rows: save_visit_contribution(rows, name, visited), why
     )  # fmt: skip
 
 
@@ -231,12 +231,12 @@ def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: P
     linear = _linear(held, campaign)
     learnt, why = _worked_out(
         lambda: learn(
-            records_of(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
+            encode_records(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
         ),
         instead=Learnt(linear, zeros, 0.0),
     )
     took = (view.mean_name or b"") if opened and why is None else b""
-    kept = Kept(campaign.name, t + 1, learnt.linear, took)
+    kept = LinearModel(campaign.name, t + 1, learnt.linear, took)
     return _priced(task, learnt.contribution, campaign, lambda rows: save_model(rows, kept), why)
 
 
@@ -249,7 +249,7 @@ def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Ex
         return instead, problem.with_traceback(None)  # a traceback holds the frames, and with them the records
 
 
-def _linear(held: Kept | None, campaign: Campaign) -> RealArray:
+def _linear(held: LinearModel | None, campaign: Campaign) -> RealArray:
     """W_i as it was stored last; 0 before a campaign's first round."""
     return start(campaign) if held is None else held.linear
 
@@ -307,7 +307,7 @@ class Rounds:
     """Fed with messages from the mailbox, it answers with those to post. `day` is today, in days since 1970."""
 
     def __init__(
-        self, person: Person, paid: PaidStore, *, identity: SigningKey, day: Callable[[], int],
+        self, person: Person, paid: LedgerStore, *, identity: SigningKey, day: Callable[[], int],
         entropy: Callable[[int], bytes] = urandom,
     ) -> None:  # fmt: skip
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy

@@ -1,11 +1,20 @@
-"""Where a person's own data stand in the device's file, beside the journal and the ledger (device/store.py).
+"""A device's file: one SQLite database with the round journal, the privacy ledger, personal data and documents.
 
-`forget` empties all of these. What was spent and which rounds were entered stays: both guard against a second time.
+`Store` opens the file and runs transactions; the functions below it read and write rows inside one, so that whatever
+must be true together is committed together. The ledger's rows are in device/ledger.py.
+
+Rounds are journalled before anything is sent (the rules: protocols/journal.py). Every journal write reads what is
+stored, asks the rules and writes the answer inside one exclusive transaction, and returns when that is durable. A crash
+therefore leaves the journal either before or after a write, never between, and two processes on one file behave as if
+they ran one after the other.
+
+Not detectable from the file: that it was deleted, or replaced by an older copy. The recommender catches part of that,
+since it never reopens a round number that it has closed.
 """
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,13 +34,56 @@ from prirec.types import OffsetArray, RealArray
 from prirec.wire.documents import address
 from prirec.wire.log import Head
 
-PERSON = (
+# --- Tables ---------------------------------------------------------------------------------------------------------
+# Every column has a CHECK on its type: SQLite would otherwise store any type anywhere, and a damaged row would be
+# read as something else.
+
+_JOURNAL = (
+    """
+    CREATE TABLE rounds (
+        deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
+        kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
+        number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
+        cohort     INTEGER NOT NULL CHECK (typeof(cohort) = 'integer'),
+        attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
+        stage      INTEGER NOT NULL CHECK (stage IN (1, 2, 3, 4, 5, 6)),
+        digest     BLOB    NOT NULL CHECK (typeof(digest) = 'blob'),
+        payload    BLOB    NOT NULL CHECK (typeof(payload) = 'blob'),
+        masked     INTEGER NOT NULL CHECK (masked IN (0, 1)),
+        PRIMARY KEY (deployment, kind, number)
+    )
+    """,
+)
+
+_LEDGER = (
+    """
+    CREATE TABLE spending (
+        deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
+        kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
+        number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
+        attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
+        what       TEXT    NOT NULL CHECK (typeof(what) = 'text'),
+        unit       TEXT    NOT NULL CHECK (unit IN ('bit', 'value', 'event', 'user-day', 'user')),
+        day        INTEGER NOT NULL CHECK (typeof(day) = 'integer'),
+        grains     INTEGER NOT NULL CHECK (typeof(grains) = 'integer' AND grains >= 0),
+        epsilon    REAL    NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon >= 0),
+        delta      REAL    NOT NULL CHECK (typeof(delta) = 'real' AND delta BETWEEN 0 AND 1),
+        adjacency  TEXT    NOT NULL CHECK (adjacency IN ('a contribution or none', 'a contribution or any other')),
+        PRIMARY KEY (deployment, kind, number, attempt)
+    )
+    """,
+    # nothing is ever refunded: the database itself refuses to delete or change a charge
+    "CREATE TRIGGER spent_is_spent BEFORE DELETE ON spending BEGIN SELECT RAISE(ABORT, 'spent'); END",
+    "CREATE TRIGGER paid_is_paid BEFORE UPDATE ON spending BEGIN SELECT RAISE(ABORT, 'paid'); END",
+)
+
+_PERSON = (
     """
     CREATE TABLE profile (
         name  TEXT NOT NULL PRIMARY KEY CHECK (typeof(name) = 'text'),
         value BLOB NOT NULL CHECK (typeof(value) = 'blob')
     ) WITHOUT ROWID
-    """,  # JSON: a number, a word or a list of words
+    """,  # value: JSON, a number, a word or a list of words
     """
     CREATE TABLE home (
         only_one INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
@@ -54,7 +106,7 @@ PERSON = (
         only_one INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
         so       INTEGER NOT NULL CHECK (so IN (0, 1))
     )
-    """,  # whether what was shown and ignored is recorded beside what was visited
+    """,  # whether ignored suggestions are recorded beside visits
     """
     CREATE TABLE membership (
         only_one    INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
@@ -69,7 +121,7 @@ PERSON = (
         length      INTEGER NOT NULL CHECK (typeof(length) = 'integer' AND length >= 0),
         last        BLOB    NOT NULL CHECK (typeof(last) = 'blob' AND length(last) = 32)
     )
-    """,  # cell: big endian, for an h3 cell may be beyond what SQLite calls an integer
+    """,  # cell: big endian bytes, since an H3 cell may exceed SQLite's signed integers
     """
     CREATE TABLE models (
         campaign  BLOB    NOT NULL PRIMARY KEY CHECK (typeof(campaign) = 'blob' AND length(campaign) = 32),
@@ -85,7 +137,7 @@ PERSON = (
         whole    INTEGER NOT NULL CHECK (typeof(whole) = 'integer'),
         PRIMARY KEY (campaign, place)
     ) WITHOUT ROWID
-    """,  # what this device added to the sum of visits, by row of the catalogue
+    """,  # this device's contribution to the sum of visits, by row of the catalogue
     """
     CREATE TABLE budget (
         only_one    INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
@@ -94,18 +146,18 @@ PERSON = (
         period_days INTEGER          CHECK (typeof(period_days) IN ('integer', 'null')),
         local       REAL    NOT NULL CHECK (typeof(local) = 'real' AND local >= 0)
     )
-    """,  # this person's privacy budget; it stays when the rest is forgotten, as what was spent does
+    """,  # the person's privacy budget; like the ledger, it survives `forget`
     """
     CREATE TABLE regions (
         cell BLOB NOT NULL PRIMARY KEY CHECK (typeof(cell) = 'blob' AND length(cell) = 8)
     ) WITHOUT ROWID
-    """,  # those that the person asked for, beside those around the own cell; big endian
+    """,  # coarse cells whose surroundings the person asked for, beside those around the own cell; big endian
     """
     CREATE TABLE standing (
         subject  TEXT NOT NULL PRIMARY KEY CHECK (subject IN ('charter', 'edition', 'model', 'publication')),
         document BLOB NOT NULL CHECK (typeof(document) = 'blob' AND length(document) = 32)
     ) WITHOUT ROWID
-    """,  # the last document of each kind that the log named
+    """,  # the latest document of each kind that the log named
     """
     CREATE TABLE documents (
         name BLOB NOT NULL PRIMARY KEY CHECK (typeof(name) = 'blob' AND length(name) = 32),
@@ -115,9 +167,9 @@ PERSON = (
 )
 
 # Versions 3 and 4 could give local answers (randomised response): version 4 had the tables `answers` and `secrets`, and
-# a budget had a part for them. What was charged for an answer stays in `spending` and counts. A new file passes through
-# here too, where `answers` and `secrets` never were.
-WITHOUT_ANSWERS = (
+# the budget had a column for them. What was charged for an answer stays in `spending` and counts. A new file runs these
+# statements too, without ever having had `answers` or `secrets`.
+_WITHOUT_ANSWERS = (
     "DROP TABLE IF EXISTS answers",
     "DROP TABLE IF EXISTS secrets",
     """
@@ -133,328 +185,64 @@ WITHOUT_ANSWERS = (
     "ALTER TABLE new_budget RENAME TO budget",
 )
 
-OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # gone when the device leaves
-OF_PERSON = ("profile", "home", "visits", "labelled")
+# Index = version to upgrade from. Version 4 only had tables that the next step removes again.
+MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS)
+
+OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
+OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment
 
 
-# Public documents that a device has fetched: whatever is named by its hash need not be asked for again.
+class Store(Database):
+    """A device's file: the round journal, and transactions in which other rows are written together with it.
 
-
-def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
-    rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
-
-
-def held_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
-    """Its bytes, as they were fetched; contract.documents.read looks whether they are still those."""
-    row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def held_names(rows: sqlite3.Connection) -> frozenset[bytes]:
-    return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
-
-
-def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
-    """Drops all others; how many those were. A device keeps what its last publication and its campaign name."""
-    others = held_names(rows) - set(keeping)
-    rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
-    return len(others)
-
-
-# The deployment that a device belongs to: whom it trusts, who it is there, and how far it has followed the log.
-
-
-_COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """One device has one. The recommender's key is pinned when it is made; the secret is the device's alone."""
-
-    deployment: bytes
-    url: str
-    recommender: bytes  # its public key
-    title: str
-    cell: int = field(repr=False)  # as the device chose to tell it; 0 is none
-    secret: bytes = field(repr=False)
-    authority: bytes = b""  # PEM of whoever vouches for the server; empty: those that the system trusts
-    enrolled: bool = False  # whether the recommender has said so
-    head: Head = field(default_factory=Head)
-
-    @property
-    def identity(self) -> SigningKey:
-        return SigningKey(self.secret)
-
-    @property
-    def name(self) -> bytes:
-        """What everybody there knows the device by."""
-        return self.identity.public
-
-
-def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
-    """StateError if the device belongs somewhere already: it leaves first."""
-    if held_membership(rows) is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
-    _check(new)
-    rows.execute(
-        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
-            *(new.secret, new.enrolled, new.head.length, new.head.last),
-        ),
-    )
-
-
-def held_membership(rows: sqlite3.Connection) -> Membership | None:
-    row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
-    if row is None:
-        return None
-    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last = row
-    return Membership(
-        deployment=deployment,
-        url=url,
-        recommender=recommender,
-        title=title,
-        cell=int.from_bytes(cell, "big"),
-        secret=secret,
-        authority=authority,
-        enrolled=bool(enrolled),
-        head=Head(length, last),
-    )
-
-
-def save_enrolled(rows: sqlite3.Connection) -> None:
-    """The recommender has taken the device in."""
-    _one(rows.execute("UPDATE membership SET enrolled = 1"))
-
-
-def save_head(rows: sqlite3.Connection, head: Head) -> None:
-    """How far the log was checked; it is never gone back, or a recommender could tell its story anew."""
-    _one(
-        rows.execute(
-            "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
-            (head.length, head.last, head.length, head.length, head.last),
-        )
-    )
-
-
-def _one(done: sqlite3.Cursor) -> None:
-    if done.rowcount != 1:
-        raise StateError("this device belongs to no deployment, or knows more of its log than that")
-
-
-def _check(new: Membership) -> None:
-    checked_name(new.url, what="the address of a recommender")
-    if new.title:
-        checked_name(new.title, what="the title of a deployment")
-    wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
-    if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
-        raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
-
-
-# A person's linear models W_i, one for each campaign, and what the device added to a campaign's sum of visits.
-#
-# Both are written in the transaction that masks what was computed from them (device/ledger.py): a crash leaves the
-# model and the round where they were, or both behind. None of it leaves the device.
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """W_i with so many rounds of a campaign behind it."""
-
-    campaign: bytes  # the charter's name
-    iteration: int
-    linear: RealArray = field(repr=False)  # (D + 1,)
-    mean: bytes = b""  # the name of the cohort's mean that it took last; empty: none yet
-
-
-@dataclass(frozen=True, slots=True)
-class Visited:
-    """What this device added to a sum of visits, in whole numbers of 2^-f: where is private, as visits are."""
-
-    places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
-    whole: OffsetArray = field(repr=False)  # (n,)
-
-
-def save_model(rows: sqlite3.Connection, kept: Kept) -> None:
-    """StateError if a model with as many rounds behind it is held: nobody learns from a round twice."""
-    if kept.linear.ndim != 1 or not np.isfinite(kept.linear).all():
-        raise UsageError("a linear model is a vector of finite numbers")
-    held = rows.execute("SELECT iteration FROM models WHERE campaign = ?", (kept.campaign,)).fetchone()
-    if held is not None and held[0] >= kept.iteration:
-        raise StateError("this device has learnt in that round already, or in a later one")
-    linear = kept.linear.astype("<f8").tobytes()
-    rows.execute(
-        "INSERT OR REPLACE INTO models (campaign, iteration, linear, mean) VALUES (?, ?, ?, ?)",
-        (kept.campaign, kept.iteration, linear, kept.mean),
-    )
-
-
-def held_model(rows: sqlite3.Connection, campaign: bytes) -> Kept | None:
-    row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
-    return None if row is None else Kept(campaign, row[0], _vector(row[1]), row[2])
-
-
-def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
-    """What belongs to any other campaign than these is gone."""
-    wanted = set(keeping)
-    for table in ("models", "given"):
-        for (campaign,) in rows.execute(f"SELECT DISTINCT campaign FROM {table}").fetchall():  # noqa: S608
-            if campaign not in wanted:
-                rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
-
-
-def save_given(rows: sqlite3.Connection, campaign: bytes, visited: Visited) -> None:
-    """Written when the vector is masked: it may then be in the sum, so it is what is left out of it (decisions/0006).
-
-    Visits that come later are in no sum of this campaign, and nothing is left out for them."""
-    drop_given(rows, campaign)
-    lines = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
-    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in lines))
-
-
-def held_given(rows: sqlite3.Connection, campaign: bytes) -> Visited:
-    """Nothing, for a device that took no part."""
-    found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
-    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return Visited(pairs[:, 0].copy(), pairs[:, 1].copy())
-
-
-def drop_given(rows: sqlite3.Connection, campaign: bytes) -> None:
-    """The sum was opened without this device: there is nothing of it in there."""
-    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
-
-
-def _vector(data: bytes) -> RealArray:
-    if len(data) % 8:
-        raise StateError(f"the device's file {DAMAGED}")
-    return np.frombuffer(data, dtype="<f8").astype(np.float64)
-
-
-# What a device must not forget: the journal of its rounds, written before use (the rules: protocols/journal.py).
-#
-# Correct: every write reads what is held, asks the rules and writes the answer inside one transaction that locks others
-# out, and returns when that is durable. So a crash at any moment leaves the journal as it was before a write or after
-# it, and what a caller was told of is after it; two processes that share the file are as one after the other.
-#
-# A limit: that an older copy of the file was put back, or the file removed, cannot be seen from the file. The
-# recommender's round numbers catch part of it: those that it has closed it does not open again.
-
-
-MIGRATIONS: Migrations = (
-    (
-        """
-        CREATE TABLE rounds (
-            deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
-            kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
-            number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
-            cohort     INTEGER NOT NULL CHECK (typeof(cohort) = 'integer'),
-            attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
-            stage      INTEGER NOT NULL CHECK (stage IN (1, 2, 3, 4, 5, 6)),
-            digest     BLOB    NOT NULL CHECK (typeof(digest) = 'blob'),
-            payload    BLOB    NOT NULL CHECK (typeof(payload) = 'blob'),
-            masked     INTEGER NOT NULL CHECK (masked IN (0, 1)),
-            PRIMARY KEY (deployment, kind, number)
-        )
-        """,
-    ),
-    (
-        """
-        CREATE TABLE spending (
-            deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
-            kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
-            number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
-            attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
-            what       TEXT    NOT NULL CHECK (typeof(what) = 'text'),
-            unit       TEXT    NOT NULL CHECK (unit IN ('bit', 'value', 'event', 'user-day', 'user')),
-            day        INTEGER NOT NULL CHECK (typeof(day) = 'integer'),
-            grains     INTEGER NOT NULL CHECK (typeof(grains) = 'integer' AND grains >= 0),
-            epsilon    REAL    NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon >= 0),
-            delta      REAL    NOT NULL CHECK (typeof(delta) = 'real' AND delta BETWEEN 0 AND 1),
-            adjacency  TEXT    NOT NULL CHECK (adjacency IN ('a contribution or none', 'a contribution or any other')),
-            PRIMARY KEY (deployment, kind, number, attempt)
-        )
-        """,
-        # nothing is refunded
-        "CREATE TRIGGER spent_is_spent BEFORE DELETE ON spending BEGIN SELECT RAISE(ABORT, 'spent'); END",
-        "CREATE TRIGGER paid_is_paid BEFORE UPDATE ON spending BEGIN SELECT RAISE(ABORT, 'paid'); END",
-    ),
-    PERSON,
-    (),  # version 4 had tables for local answers, which the next step removes from files that have them
-    WITHOUT_ANSWERS,
-)
-
-
-class Store:
-    """A device's memory in one file. Whoever drives a party hands it each `Persist` before doing what follows.
-
-    The ledger (device/ledger.py), or whatever else must be true together with the journal, joins in one `transaction`
-    through functions of its rows, as `settle` does.
+    Whoever drives a protocol party hands over each `Persist` before doing what follows it: a message that is sent
+    before it is on disk could be sent again after a crash with other content.
     """
-
-    def __init__(self, database: Database):
-        self._database = database
 
     @classmethod
     def open(cls, path: Path, *, migrations: Migrations = MIGRATIONS) -> Self:
-        """Opens the file, or makes it, for its owner alone. Damaged, newer or not ours: StateError, and left alone.
+        """Open the file, or create it readable by its owner only. StateError if it is damaged, newer or foreign.
 
-        An older one is brought up to date, after a copy of it was put beside it as `<name>.version-<number>`."""
-        return cls(Database.open(path, migrations=migrations))
-
-    def write(self, persist: Persist) -> JournalEntry:
-        """What is held once this is on disk. StateError where the rules refuse it; a conflict burns the round first."""
-        with self.transaction() as rows:
-            return settle(rows, persist)
+        An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
+        return super().open(path, migrations=migrations)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, durable when it is left. After a conflict: nothing of it, but the round burnt."""
+        """All or nothing, and durable on exit. A journal conflict rolls everything back and burns the round."""
         try:
-            with self._database.transaction() as rows:
+            with super().transaction() as rows:
                 yield rows
         except ConflictError as conflict:
-            with self._database.transaction() as rows, suppress(StateError):  # one that is over is not burnt any more
-                settle(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
+            # two different vectors for one round would let the recommender subtract them: neither is sent any more
+            with super().transaction() as rows, suppress(StateError):  # a finished round cannot be burnt, and need not
+                write_journal(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
             raise
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The rows as they are, to look at only."""
-        with self._database.reading() as rows:
-            yield rows
+    def write(self, persist: Persist) -> JournalEntry:
+        """The journal entry, once it is on disk. StateError where the rules refuse it; a conflict burns the round."""
+        with self.transaction() as rows:
+            return write_journal(rows, persist)
 
     def entry(self, of: Round) -> JournalEntry | None:
-        """What is held for the number of this round, if need be from another attempt: the entry's own round tells."""
+        """The entry for this round's number. It may be of another attempt: look at `entry.round`."""
         with self.reading() as rows:
-            return _held(rows, of)
+            return _journal_entry(rows, of)
 
     def last(self, deployment: bytes, kind: str) -> int | None:
-        """The highest number that this device has entered."""
+        """The highest round number of this kind that the device has entered."""
         with self.reading() as rows:
-            return _last(rows, deployment, kind)
+            return _last_number(rows, deployment, kind)
 
     def resend(self, of: Round) -> bytes | None:
-        """The masked vector of this very round, bit for bit, while its survivors are not settled."""
-        held = self.entry(of)
-        return held.payload or None if held is not None and held.round == of else None
-
-    def alone(self) -> AbstractContextManager[None]:
-        """As long as this lasts no other process can have the same: for whoever answers letters on this file."""
-        return self._database.alone()
-
-    def erase_copies(self) -> None:
-        """Removes the copies of older versions that stand beside the file."""
-        self._database.erase_copies()
+        """The masked vector of exactly this round and attempt, bit for bit, while its survivors are not agreed on."""
+        found = self.entry(of)
+        return found.payload or None if found is not None and found.round == of else None
 
     def pending(self) -> list[bytes]:
         """Every masked vector that may still be sent again, bit for bit."""
         with self.reading() as rows:
             found = rows.execute("SELECT payload FROM rounds WHERE stage = ? AND payload != x''", (Stage.MASKED,))
             return [bytes(payload) for (payload,) in found]
-
-    def close(self) -> None:
-        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -465,9 +253,13 @@ class Store:
         self.close()
 
 
-def settle(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
-    """Writes what the rules admit, inside a transaction that others may have joined."""
-    held, last = _held(rows, wanted.round), _last(rows, wanted.round.deployment, wanted.round.kind)
+# --- Journal rows ---------------------------------------------------------------------------------------------------
+
+
+def write_journal(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
+    """Write what the journal's rules admit, inside a transaction that other rows may have joined."""
+    held = _journal_entry(rows, wanted.round)
+    last = _last_number(rows, wanted.round.deployment, wanted.round.kind)
     if journal.admit(wanted, held=held, last=last) is Verdict.KNOWN and held is not None:
         return held
     new = journal.entry(wanted, held=held)
@@ -479,12 +271,12 @@ def settle(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
     return new
 
 
-def give_up(rows: sqlite3.Connection) -> None:
-    """Burns every round in which a masked vector could still be sent, and the vector with it: the device leaves."""
+def burn_unsent(rows: sqlite3.Connection) -> None:
+    """Burn every round whose masked vector could still be sent, and erase the vector: the device leaves."""
     rows.execute("UPDATE rounds SET stage = ?, payload = x'' WHERE payload != x''", (Stage.BURNT,))
 
 
-def _held(rows: sqlite3.Connection, of: Round) -> JournalEntry | None:
+def _journal_entry(rows: sqlite3.Connection, of: Round) -> JournalEntry | None:
     row = rows.execute(
         "SELECT cohort, attempt, stage, digest, payload, masked FROM rounds"
         " WHERE deployment = ? AND kind = ? AND number = ?",
@@ -493,12 +285,193 @@ def _held(rows: sqlite3.Connection, of: Round) -> JournalEntry | None:
     if row is None:
         return None
     group, attempt, stage, digest, payload, masked = row
-    return JournalEntry(
-        Round(of.deployment, of.kind, of.number, group, attempt), Stage(stage), digest, payload, bool(masked)
-    )
+    stored = Round(of.deployment, of.kind, of.number, group, attempt)
+    return JournalEntry(stored, Stage(stage), digest, payload, bool(masked))
 
 
-def _last(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int | None:
+def _last_number(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int | None:
     found = rows.execute("SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ?", (deployment, kind))
     number: int | None = found.fetchone()[0]
     return number
+
+
+# --- Membership: the deployment that the device belongs to ----------------------------------------------------------
+
+_COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The one deployment that a device belongs to: whom it trusts, who it is there, how far it has read the log.
+
+    The recommender's key is pinned when the membership is made; the secret never leaves the device."""
+
+    deployment: bytes
+    url: str
+    recommender: bytes  # its public key
+    title: str
+    cell: int = field(repr=False)  # the coarse H3 cell that the device shares; 0: none
+    secret: bytes = field(repr=False)
+    authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
+    enrolled: bool = False  # whether the recommender has confirmed the enrolment
+    head: Head = field(default_factory=Head)
+
+    @property
+    def identity(self) -> SigningKey:
+        return SigningKey(self.secret)
+
+    @property
+    def name(self) -> bytes:
+        """The device's public key: its name in rosters."""
+        return self.identity.public
+
+
+def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
+    """StateError if the device belongs to a deployment already: it has to leave that one first."""
+    if load_membership(rows) is not None:
+        raise StateError("this device belongs to a deployment already; let it leave that one first")
+    checked_name(new.url, what="the address of a recommender")
+    if new.title:
+        checked_name(new.title, what="the title of a deployment")
+    wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
+    if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
+        raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
+    rows.execute(
+        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
+            *(new.secret, new.enrolled, new.head.length, new.head.last),
+        ),
+    )
+
+
+def load_membership(rows: sqlite3.Connection) -> Membership | None:
+    row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
+    if row is None:
+        return None
+    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last = row
+    return Membership(
+        deployment, url, recommender, title, int.from_bytes(cell, "big"), secret, authority,
+        enrolled=bool(enrolled), head=Head(length, last),
+    )  # fmt: skip
+
+
+def save_enrolled(rows: sqlite3.Connection) -> None:
+    """The recommender has confirmed the enrolment."""
+    _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
+
+
+def save_head(rows: sqlite3.Connection, head: Head) -> None:
+    """How far the log is verified. It never goes back, or a recommender could rewrite what it has already published."""
+    _require_one(
+        rows.execute(
+            "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
+            (head.length, head.last, head.length, head.length, head.last),
+        )
+    )
+
+
+def _require_one(done: sqlite3.Cursor) -> None:
+    if done.rowcount != 1:
+        raise StateError("this device belongs to no deployment, or knows more of its log than that")
+
+
+# --- Models: W_i of each campaign, and the contribution to the campaign's sum of visits ------------------------------
+# Both are written in the transaction that masks what was computed from them (device/ledger.py): after a crash the model
+# and the round are both where they were, or both one further. Neither leaves the device.
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel:
+    """W_i after so many rounds of a campaign."""
+
+    campaign: bytes  # the charter's address
+    iteration: int
+    linear: RealArray = field(repr=False)  # (D + 1,)
+    mean: bytes = b""  # address of the cohort mean that was mixed in last; empty: none yet
+
+
+@dataclass(frozen=True, slots=True)
+class VisitContribution:
+    """What this device added to a sum of visits, in units of 2^-f. As private as the visits themselves."""
+
+    places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
+    whole: OffsetArray = field(repr=False)  # (n,)
+
+
+def save_model(rows: sqlite3.Connection, model: LinearModel) -> None:
+    """StateError if the stored model has as many rounds behind it: nobody learns from a round twice."""
+    if model.linear.ndim != 1 or not np.isfinite(model.linear).all():
+        raise UsageError("a linear model is a vector of finite numbers")
+    # a round may be attempted several times, but its local step is taken once
+    held = rows.execute("SELECT iteration FROM models WHERE campaign = ?", (model.campaign,)).fetchone()
+    if held is not None and held[0] >= model.iteration:
+        raise StateError("this device has learnt in that round already, or in a later one")
+    rows.execute(
+        "INSERT OR REPLACE INTO models (campaign, iteration, linear, mean) VALUES (?, ?, ?, ?)",
+        (model.campaign, model.iteration, model.linear.astype("<f8").tobytes(), model.mean),
+    )
+
+
+def load_model(rows: sqlite3.Connection, campaign: bytes) -> LinearModel | None:
+    row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
+    if row is None:
+        return None
+    iteration, linear, mean = row
+    if len(linear) % 8:
+        raise StateError(f"the device's file {DAMAGED}")
+    return LinearModel(campaign, iteration, np.frombuffer(linear, dtype="<f8").astype(np.float64), mean)
+
+
+def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
+    """Delete models and visit contributions of all campaigns but these."""
+    wanted = set(keeping)
+    for table in ("models", "given"):
+        for (campaign,) in rows.execute(f"SELECT DISTINCT campaign FROM {table}").fetchall():  # noqa: S608
+            if campaign not in wanted:
+                rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
+
+
+def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: VisitContribution) -> None:
+    """Record what was masked: it may be in the opened sum, so it is what the device leaves out again (decisions/0006).
+
+    Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
+    drop_visit_contribution(rows, campaign)
+    pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
+    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
+
+
+def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
+    """Empty for a device that took no part."""
+    found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
+    """The sum was opened without this device: nothing has to be left out."""
+    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
+
+
+# --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
+
+
+def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
+    rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
+
+
+def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
+    """Its bytes as fetched; wire.documents.read verifies the hash again on every use."""
+    row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
+    return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
+
+
+def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
+    """Delete all other documents, and count them. A device keeps what its campaign and its last publication name."""
+    others = document_names(rows) - set(keeping)
+    rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
+    return len(others)

@@ -1,5 +1,13 @@
-"""What a device knows of its deployment: the documents in force, read from its own shelf. All of it is public, but for
-where the device itself stands in it, and that is worked out here and never asked for."""
+"""What a device knows of its deployment: it follows the recommender's signed log and stores the documents in force.
+
+`catch_up` verifies every new log entry, fetches the documents that the latest entry of each kind names, and stores both
+in one transaction. `View` reads them back, checked against one another. All of it is public, except where this device
+stands in it: its place in the roster and its cohort are computed here and never asked for.
+
+Whole regions are fetched, so that a request reveals no more than a region. The regions that the person asked for beside
+those around the own coarse cell are fetched separately (`fetch_extra_regions`): which ones they are is private, so
+nothing that is sent under the device's name may wait for them.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,23 +20,34 @@ from typing import Protocol, TypeVar
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.store import Membership, drop_models, held_membership, prune_documents, save_documents, save_head
+from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
 from prirec.errors import Fault, PeerError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
 from prirec.protocols.messages import Part
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import Charter, Edition, Line, Manifest, Mean, Model, People, Publication, address, read
 from prirec.wire.log import MOST, SignedEntry
-from prirec.wire.regions import Known, parts_of, read_regions, refuse_other_places, wanted
+from prirec.wire.regions import Known, parts_of, read_regions, refuse_other_places, region_documents
 
-REACH_KM = 10.0  # how far around its coarse cell a device knows places
+REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
+SUBJECTS = ("charter", "edition", "model", "publication")
+# a new campaign puts the edition and the model of the one before out of force, a new edition the model
+_SUPERSEDES = {"charter": ("edition", "model"), "edition": ("model",)}
 
 _Kind = TypeVar("_Kind", bound=Part)
 
 
+class Source(Protocol):
+    """Where public documents come from: device/client.py, or a cache."""
+
+    async def log(self, after: int) -> Sequence[SignedEntry]: ...
+
+    async def document(self, name: bytes) -> bytes: ...
+
+
 @dataclass(slots=True)
-class Shelf:
-    """Documents at hand: on disk, and fetched just now but not yet written."""
+class DocumentCache:
+    """Public documents by hash: those on disk, and those fetched but not yet written."""
 
     person: Person = field(repr=False)
     fresh: dict[bytes, bytes] = field(default_factory=dict, repr=False)
@@ -36,7 +55,7 @@ class Shelf:
     def has(self, name: bytes) -> bool:
         if name in self.fresh:
             return True
-        with self.person.store.reading() as rows:  # bodies can be long, and are not wanted here
+        with self.person.store.reading() as rows:  # without reading the body, which can be megabytes
             return rows.execute("SELECT 1 FROM documents WHERE name = ?", (name,)).fetchone() is not None
 
     def body(self, name: bytes) -> bytes:
@@ -48,33 +67,28 @@ class Shelf:
     def read(self, kind: type[_Kind], name: bytes) -> _Kind:
         return read(kind, self.body(name), name=name)
 
+    async def fetch(self, source: Source, names: Iterable[bytes]) -> None:
+        """Fetch what is missing. PeerError for a body that does not have the hash that was asked for."""
+        for name in names:
+            if not self.has(name):
+                body = await source.document(name)
+                if address(body) != name:
+                    raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
+                self.fresh[name] = body
 
-def held_standing(rows: sqlite3.Connection) -> dict[str, bytes]:
-    """By subject, the last document that the log named."""
-    return dict(rows.execute("SELECT subject, document FROM standing"))
-
-
-def save_standing(rows: sqlite3.Connection, standing: Mapping[str, bytes]) -> None:
-    rows.execute("DELETE FROM standing")
-    rows.executemany("INSERT INTO standing VALUES (?, ?)", standing.items())
-
-
-def held_regions(rows: sqlite3.Connection) -> set[int]:
-    """The coarse cells whose surroundings the person asked for, beside those of the own cell."""
-    return {int.from_bytes(cell, "big") for (cell,) in rows.execute("SELECT cell FROM regions")}
-
-
-def save_region(rows: sqlite3.Connection, cell: int) -> None:
-    rows.execute("INSERT OR IGNORE INTO regions VALUES (?)", (cell.to_bytes(8, "big"),))
+    def save(self, rows: sqlite3.Connection) -> None:
+        save_documents(rows, self.fresh.values())
 
 
 @dataclass(frozen=True)
 class View:
-    """Of one moment. Whatever does not fit together raises PeerError, where it is looked at."""
+    """The deployment at one moment: the documents in force, checked against one another where they are used.
+
+    PeerError for documents that contradict each other, StateError for one that was not fetched yet."""
 
     member: Membership
-    standing: Mapping[str, bytes] = field(repr=False)
-    shelf: Shelf = field(repr=False)
+    latest: Mapping[str, bytes] = field(repr=False)  # by subject, the last document that the log named
+    documents: DocumentCache = field(repr=False)
 
     @classmethod
     def of(cls, person: Person) -> "View":
@@ -82,24 +96,28 @@ class View:
         if member is None:
             raise StateError("this device belongs to no deployment yet: prirec device init")
         with person.store.reading() as rows:
-            return cls(member, held_standing(rows), Shelf(person))
+            return cls(member, load_latest(rows), DocumentCache(person))
+
+    # --- the campaign under way, or the last one
 
     @cached_property
     def campaign(self) -> Campaign | None:
-        """The one under way, or the last."""
-        if "charter" not in self.standing:
+        if "charter" not in self.latest:
             return None
-        charter = self._own(self.shelf.read(Charter, self.standing["charter"]))
-        if "edition" not in self.standing:
+        charter = self._charter(self.latest["charter"])
+        if "edition" not in self.latest:
             return _campaign(charter)
-        return _campaign(charter, self._edition(self.standing["edition"], of=self.standing["charter"]))
+        edition = self.documents.read(Edition, self.latest["edition"])
+        if edition.charter != self.latest["charter"]:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the edition is another charter's")
+        return _campaign(charter, edition)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The roster of the campaign."""
+        """The campaign's roster, ascending by name."""
         if self.campaign is None:
             return ()
-        lines = self.shelf.read(People, self.campaign.charter.people).lines
+        lines = self.documents.read(People, self.campaign.charter.people).lines
         unordered = any(a.name >= b.name for a, b in pairwise(lines))
         if len(lines) != self.campaign.charter.many or unordered:
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster is not as long as the charter says, or not in order")
@@ -107,35 +125,38 @@ class View:
 
     @cached_property
     def position(self) -> int | None:
-        """Where this device stands in the roster; None if it is not in it, or with another cell than it told."""
+        """This device's place in the roster; None if it is not listed, or listed with a cell that it did not give."""
         me = Line(self.member.name, self.member.cell)
         return next((at for at, line in enumerate(self.lines) if line == me), None)
 
     @cached_property
     def cohort(self) -> int | None:
-        """Where the drawing put this device, once there is an edition."""
+        """This device's cohort, which is drawn with the edition's seed."""
         if self.campaign is None or self.campaign.edition is None or self.position is None:
             return None
         return int(cohorts_by(self.lines, self.campaign.settings)[self.position])
 
     @cached_property
     def model(self) -> Model | None:
-        if "model" not in self.standing:
+        """V of the round that the campaign is in."""
+        if "model" not in self.latest:
             return None
-        model = self.shelf.read(Model, self.standing["model"])
-        if model.edition != self.standing.get("edition"):
+        model = self.documents.read(Model, self.latest["model"])
+        if model.edition != self.latest.get("edition"):
             raise PeerError(Fault.PARAMS_MISMATCH, "the model is another edition's")
         return model
 
     @cached_property
     def over(self) -> bool:
-        """Whether what the campaign learnt is published: then there is no round left in it."""
-        published = self.standing.get("publication")
-        return published is not None and self.shelf.read(Publication, published).edition == self.standing.get("edition")
+        """Whether the campaign's result is published: then no round of it is left."""
+        published = self.latest.get("publication")
+        if published is None:
+            return False
+        return self.documents.read(Publication, published).edition == self.latest.get("edition")
 
     @property
     def mean_name(self) -> bytes | None:
-        """Of the document with the own cohort's mean."""
+        """Address of the document with the own cohort's mean."""
         if self.model is None or self.cohort is None:
             return None
         if self.cohort >= len(self.model.means):
@@ -144,273 +165,245 @@ class View:
 
     @cached_property
     def mean(self) -> Mean | None:
-        """What the own cohort opened last."""
+        """The mean that the own cohort opened last."""
         if self.mean_name is None:
             return None
-        mean = self.shelf.read(Mean, self.mean_name)
+        mean = self.documents.read(Mean, self.mean_name)
         if mean.cohort != self.cohort:
             raise PeerError(Fault.PARAMS_MISMATCH, "the mean of another cohort stands where this one's should")
         return mean
 
-    @cached_property
-    def known(self) -> Known:
-        """The places that this device has under the campaign: with popularity, once there is an edition."""
-        if self.campaign is None:
-            raise StateError("nothing has been published yet")
-        manifest = self.manifest(self.campaign)
-        return read_regions(manifest, self.shelf.body, campaign=self.campaign, cells=self._here(manifest))
-
-    @cached_property
-    def publication(self) -> tuple[Publication, Campaign, Known] | None:
-        """What there is to recommend with, and the campaign that it came from."""
-        if "publication" not in self.standing:
-            return None
-        publication = self.shelf.read(Publication, self.standing["publication"])
-        edition = self.shelf.read(Edition, publication.edition)
-        campaign = Campaign.of(self._own(self.shelf.read(Charter, edition.charter)), edition)
-        manifest = self.shelf.read(Manifest, publication.manifest)
-        refuse_other_places(manifest, than=self.shelf.read(Manifest, edition.manifest))
-        known = read_regions(manifest, self.shelf.body, campaign=campaign, cells=self._here(manifest))
-        return publication, campaign, known
-
     def allowed(self, kind: str) -> frozenset[bytes]:
-        """Who may be on the roster of a round: the campaign's people, or for mixing those of the own cohort. Fixed and
-        logged before cohorts were drawn, so that nobody can be put beside a person afterwards."""
+        """Who may be in a round of this kind: everyone in the campaign's roster, or for mixing the own cohort.
+
+        The roster was logged before cohorts were drawn. A recommender therefore cannot add made-up members to a
+        person's cohort afterwards, and subtract them from the mean."""
         names = [line.name for line in self.lines]
         if kind != "linear" or self.campaign is None:
             return frozenset(names)
         cohort = cohorts_by(self.lines, self.campaign.settings).tolist()
         return frozenset(name for name, one in zip(names, cohort, strict=True) if one == self.cohort)
 
-    def _own(self, charter: Charter) -> Charter:
+    # --- places
+
+    @cached_property
+    def known(self) -> Known:
+        """The places that this device has downloaded for the campaign; with popularity once there is an edition."""
+        if self.campaign is None:
+            raise StateError("nothing has been published yet")
+        manifest = first = self.documents.read(Manifest, self.campaign.charter.manifest)
+        if self.campaign.edition is not None:
+            manifest = self.documents.read(Manifest, self.campaign.edition.manifest)
+            refuse_other_places(manifest, than=first)
+        return self._read_regions(manifest, self.campaign)
+
+    @cached_property
+    def publication(self) -> tuple[Publication, Campaign, Known] | None:
+        """What to recommend with: the last publication, the campaign that it came from, and its places."""
+        if "publication" not in self.latest:
+            return None
+        publication = self.documents.read(Publication, self.latest["publication"])
+        edition = self.documents.read(Edition, publication.edition)
+        campaign = Campaign.of(self._charter(edition.charter), edition)
+        manifest = self.documents.read(Manifest, publication.manifest)
+        refuse_other_places(manifest, than=self.documents.read(Manifest, edition.manifest))
+        return publication, campaign, self._read_regions(manifest, campaign)
+
+    def own_cells(self, manifest: Manifest) -> set[int] | None:
+        """Regions around the coarse cell that this device gave, which follow from that cell alone; None: all."""
+        return None if self.member.cell == 0 else {0, *_around(self.member.cell, manifest.resolution)}
+
+    def extra_cells(self, manifest: Manifest) -> set[int]:
+        """Regions that the person asked for beside the own ones. Private; the device goes on without a missing one."""
+        own = self.own_cells(manifest)
+        if own is None:  # the device has all regions anyway
+            return set()
+        with self.documents.person.store.reading() as rows:
+            return {near for cell in _extra_regions(rows) for near in _around(cell, manifest.resolution)} - own
+
+    def _charter(self, name: bytes) -> Charter:
+        charter = self.documents.read(Charter, name)
         if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
             raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
         return charter
 
-    def manifest(self, campaign: Campaign) -> Manifest:
-        """The catalogue of a campaign as it is now."""
-        first = self.shelf.read(Manifest, campaign.charter.manifest)
-        if campaign.edition is None:
-            return first
-        manifest = self.shelf.read(Manifest, campaign.edition.manifest)
-        refuse_other_places(manifest, than=first)
-        return manifest
-
-    def cells(self, manifest: Manifest) -> set[int] | None:
-        """The regions around the cell that this device told; None: all. They follow from the coarse cell alone."""
-        if self.member.cell == 0:
-            return None
-        return {0, *_around(self.member.cell, manifest.resolution)}
-
-    def asked(self, manifest: Manifest) -> set[int]:
-        """The regions that its person asked for besides, from the coarse cells that were gone to. Which these are is
-        private: the device goes on where one of them cannot be had."""
-        with self.shelf.person.store.reading() as rows:
-            return {near for cell in held_regions(rows) for near in _around(cell, manifest.resolution)}
-
-    def _here(self, manifest: Manifest) -> set[int] | None:
-        """Of both, what is on the shelf."""
-        own = self.cells(manifest)
-        if own is None:
-            return None
-        asked = {line.cell: line for line in manifest.regions if line.cell in self.asked(manifest) - own}
-        return own | {cell for cell, line in asked.items() if all(map(self.shelf.has, parts_of(line)))}
-
-    def _edition(self, name: bytes, *, of: bytes) -> Edition:
-        edition = self.shelf.read(Edition, name)
-        if edition.charter != of:
-            raise PeerError(Fault.PARAMS_MISMATCH, "the edition is another charter's")
-        return edition
+    def _read_regions(self, manifest: Manifest, campaign: Campaign) -> Known:
+        """The own regions, and of the extra ones those that were downloaded whole."""
+        cells = self.own_cells(manifest)
+        if cells is not None:
+            extra = self.extra_cells(manifest)
+            cells |= {
+                line.cell
+                for line in manifest.regions
+                if line.cell in extra and all(map(self.documents.has, parts_of(line)))
+            }
+        return read_regions(manifest, self.documents.body, campaign=campaign, cells=cells)
 
 
 @lru_cache(maxsize=8)
 def _campaign(charter: Charter, edition: Edition | None = None) -> Campaign:
-    """Of documents that stay the same for a whole campaign, and are looked at in every round of it."""
+    """Cached: the documents are the same for a whole campaign, and every round looks at them."""
     return Campaign.of(charter, edition)
 
 
 def _around(cell: int, resolution: int) -> tuple[int, ...]:
-    """The regions within reach of a coarse cell, the same for everyone in it."""
+    """The regions within reach of a coarse cell: the same for everyone in it, so they reveal nothing finer."""
     lat, lon = h3.cell_to_latlng(h3.cell_to_parent(cell, min(resolution, h3.get_resolution(cell))))
     return cells_near(lat, lon, REACH_KM, resolution)
 
 
-# How a device follows its recommender's log: it checks every entry, fetches what the last of each kind names, and
-# keeps both in one transaction. Whole regions are fetched, so a request tells no more than the region.
-#
-# The regions that its person has asked for besides are fetched apart (`fetch_asked`): which these are is private, so
-# nothing that goes out under the device's name may wait for them.
-
-
-SUBJECTS = ("charter", "edition", "model", "publication")
-_BELOW = {"charter": ("edition", "model"), "edition": ("model",)}  # what a new one puts out of force
-
-
-class Source(Protocol):
-    """Where the public comes from: device/client.py, or a cache."""
-
-    async def log(self, after: int) -> Sequence[SignedEntry]: ...
-
-    async def document(self, name: bytes) -> bytes: ...
+# --- Following the log ----------------------------------------------------------------------------------------------
 
 
 async def catch_up(person: Person, source: Source) -> View:
-    """The view with everything that the log says by now."""
-    view = View.of(person)
-    head, standing, begun, more = view.member.head, dict(view.standing), _begun(view), True
+    """Read the log to its end, verify it, fetch and store what is in force; the view after that."""
+    before = View.of(person)
+    head, latest, more = before.member.head, dict(before.latest), True
+    begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
         entries = await source.log(head.length)
-        head = head.after(entries, deployment=view.member.deployment, recommender=view.member.recommender)
+        head = head.after(entries, deployment=before.member.deployment, recommender=before.member.recommender)
         for one in entries:
-            _follow(standing, one, begun)
+            _apply(latest, one, begun)
         more = len(entries) >= MOST  # a page that is not full is the last
-    if head == view.member.head:
-        return await _complete(view, source)
-    before, view = view, replace(view, standing=standing, member=replace(view.member, head=head))
-    keeping = await _fetch_all(view, source)
+    view = replace(before, latest=latest, member=replace(before.member, head=head))
+    needed = await _fetch_all(view, source)
     _refuse_going_back(before, view)
+    news = head != before.member.head
+    if not news and not view.documents.fresh:
+        return view
     with person.store.transaction() as rows:
-        held = held_membership(rows)
-        if held is None or held.head.length > head.length:  # left, or another process has read on: what it knows holds
+        member = load_membership(rows)
+        if member is None or member.head.length > head.length:  # left, or another process has read further: that counts
             return View.of(person)
-        save_documents(rows, view.shelf.fresh.values())
-        prune_documents(rows, keeping=keeping)
-        drop_models(rows, keeping=_campaigns(view))
-        save_standing(rows, standing)
-        save_head(rows, head)
-    view.shelf.fresh.clear()
+        view.documents.save(rows)
+        if news:
+            prune_documents(rows, keeping=needed)
+            drop_models(rows, keeping=_campaigns_in_use(view))
+            save_latest(rows, latest)
+            save_head(rows, head)
+    view.documents.fresh.clear()
     return view
 
 
-def _refuse_going_back(before: View, now: View) -> None:
-    """Campaigns follow one another, and so do the rounds of one."""
-    if before.campaign is None or now.campaign is None:
-        return
-    a, b = before.campaign.charter, now.campaign.charter
-    if a != b and b.campaign <= a.campaign:
-        raise PeerError(Fault.EQUIVOCATION, "a campaign has the number of an earlier one")
-    if a == b and before.model is not None and now.model is not None and _at(now.model) < _at(before.model):
-        raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
+    """One log entry. A charter begins one campaign and has one edition: PeerError for a second.
 
-
-def _at(model: Model) -> tuple[int, bool]:
-    return model.iteration, model.mixed
-
-
-async def _complete(view: View, source: Source) -> View:
-    """What was cut short the last time."""
-    await _fetch_all(view, source)
-    if view.shelf.fresh:
-        with view.shelf.person.store.transaction() as rows:
-            save_documents(rows, view.shelf.fresh.values())
-        view = View(view.member, view.standing, type(view.shelf)(view.shelf.person))
-    return view
-
-
-def _begun(view: View) -> set[bytes]:
-    """Charters that have begun a campaign, as far as the device knows of now."""
-    return {name for subject, name in view.standing.items() if subject == "charter"}
-
-
-def _follow(standing: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
-    """PeerError where the story is told twice: a charter begins one campaign and has one edition, so that cohorts are
-    drawn once."""
+    With a second edition cohorts would be drawn twice, and a recommender could pick the draw that it likes."""
     subject = one.entry.subject
     if subject == "charter":
         if one.entry.document in begun:
             raise PeerError(Fault.EQUIVOCATION, "a campaign is begun a second time")
         begun.add(one.entry.document)
-    if subject == "edition" and ("edition" in standing or "charter" not in standing):
+    if subject == "edition" and ("edition" in latest or "charter" not in latest):
         raise PeerError(Fault.EQUIVOCATION, "a campaign has a second edition, or an edition no campaign")
-    for gone in _BELOW.get(subject, ()):
-        standing.pop(gone, None)
+    for gone in _SUPERSEDES.get(subject, ()):
+        latest.pop(gone, None)
     if subject in SUBJECTS:
-        standing[subject] = one.entry.document
+        latest[subject] = one.entry.document
+
+
+def _refuse_going_back(before: View, now: View) -> None:
+    """Campaign numbers and rounds only grow. Going back would ask for a second noisy release of the same round."""
+    if before.campaign is None or now.campaign is None:
+        return
+    a, b = before.campaign.charter, now.campaign.charter
+    if a != b and b.campaign <= a.campaign:
+        raise PeerError(Fault.EQUIVOCATION, "a campaign has the number of an earlier one")
+    if a == b and before.model is not None and now.model is not None:
+        was, is_now = ((model.iteration, model.mixed) for model in (before.model, now.model))
+        if is_now < was:
+            raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
 
 
 async def _fetch_all(view: View, source: Source) -> set[bytes]:
-    """Fetches what is in force, as far as this device has to do with it; the names of all that is then needed."""
-    needed = set(view.standing.values())
-    await _fetch(view, source, needed)
+    """Fetch the documents in force that concern this device. Returns the names of all that it needs to keep."""
+    needed = set(view.latest.values())
+    documents = view.documents
+    await documents.fetch(source, needed)
     if (campaign := view.campaign) is not None:
+        await documents.fetch(source, [campaign.charter.people])
         needed.add(campaign.charter.people)
-        await _fetch(view, source, [campaign.charter.people])
-        await _regions(view, source, campaign.charter.manifest, needed)
+        needed |= await _fetch_regions(view, source, campaign.charter.manifest)
         if campaign.edition is not None:
-            await _regions(view, source, campaign.edition.manifest, needed)
+            needed |= await _fetch_regions(view, source, campaign.edition.manifest)
     if view.mean_name is not None:
+        await documents.fetch(source, [view.mean_name])
         needed.add(view.mean_name)
-        await _fetch(view, source, [view.mean_name])
-    if "publication" in view.standing:
-        await _publication(view, source, needed)
+    if "publication" in view.latest:
+        publication = documents.read(Publication, view.latest["publication"])
+        await documents.fetch(source, [publication.edition])
+        edition = documents.read(Edition, publication.edition)
+        await documents.fetch(source, [edition.charter, edition.manifest])
+        needed |= {publication.edition, edition.charter, edition.manifest}
+        needed |= await _fetch_regions(view, source, publication.manifest)
     return needed
 
 
-def _campaigns(view: View) -> set[bytes]:
-    """Those whose models the device still has use for: the one under way, and the one that was published last."""
-    names = {view.standing[subject] for subject in ("charter",) if subject in view.standing}
-    if "publication" in view.standing:
-        publication = view.shelf.read(Publication, view.standing["publication"])
-        names.add(view.shelf.read(Edition, publication.edition).charter)
+async def _fetch_regions(view: View, source: Source, name: bytes) -> set[bytes]:
+    """Fetch a manifest and the own regions. Extra regions are kept if they are there, and not fetched here."""
+    await view.documents.fetch(source, [name])
+    manifest = view.documents.read(Manifest, name)
+    own = region_documents(manifest, view.own_cells(manifest))
+    await view.documents.fetch(source, own)
+    return {name, *own, *region_documents(manifest, view.extra_cells(manifest))}
+
+
+def _campaigns_in_use(view: View) -> set[bytes]:
+    """Campaigns whose models are still used: the one under way, and the one that was published last."""
+    names = {view.latest["charter"]} if "charter" in view.latest else set()
+    if "publication" in view.latest:
+        publication = view.documents.read(Publication, view.latest["publication"])
+        names.add(view.documents.read(Edition, publication.edition).charter)
     return names
 
 
-async def _publication(view: View, source: Source, needed: set[bytes]) -> None:
-    publication = view.shelf.read(Publication, view.standing["publication"])
-    await _fetch(view, source, [publication.edition])
-    edition = view.shelf.read(Edition, publication.edition)
-    await _fetch(view, source, [edition.charter, edition.manifest])
-    needed |= {publication.edition, edition.charter, edition.manifest}
-    await _regions(view, source, publication.manifest, needed)
+# --- Regions that the person asked for ------------------------------------------------------------------------------
 
 
-async def _regions(view: View, source: Source, manifest: bytes, needed: set[bytes]) -> None:
-    await _fetch(view, source, [manifest])
-    known = view.shelf.read(Manifest, manifest)
-    own = view.cells(known)
-    parts = wanted(known, own)
-    await _fetch(view, source, parts)
-    needed |= {manifest, *parts, *_asked(view, known)}
-
-
-def _asked(view: View, known: Manifest) -> tuple[bytes, ...]:
-    """What the person has asked for besides the own regions."""
-    own = view.cells(known)
-    return tuple(wanted(known, view.asked(known) - own)) if own is not None else ()
-
-
-def asked_and_missing(view: View) -> list[bytes]:
-    """Of what is in force, the regions that the person has asked for and the device has not."""
-    names = [name for manifest in _manifests(view) for name in _asked(view, view.shelf.read(Manifest, manifest))]
-    return [name for name in dict.fromkeys(names) if not view.shelf.has(name)]
-
-
-async def fetch_asked(person: Person, source: Source) -> None:
-    """One after another, each kept when it has come. One that fails is tried again when the log is next read."""
-    view = View.of(person)
-    for name in asked_and_missing(view):
-        with suppress(ProtocolError):
-            await _fetch(view, source, [name])
-            with person.store.transaction() as rows:
-                save_documents(rows, view.shelf.fresh.values())
-            view.shelf.fresh.clear()
-
-
-def _manifests(view: View) -> set[bytes]:
-    """Those that are in force, as far as they are here."""
-    names = set[bytes]()
+def missing_extra_regions(view: View) -> list[bytes]:
+    """Documents of the extra regions in force that the device does not have."""
+    manifests = set[bytes]()
     if view.campaign is not None:
-        names.add(view.campaign.charter.manifest)
-        names |= set() if view.campaign.edition is None else {view.campaign.edition.manifest}
-    if "publication" in view.standing:
-        names.add(view.shelf.read(Publication, view.standing["publication"]).manifest)
-    return {name for name in names if view.shelf.has(name)}
+        manifests.add(view.campaign.charter.manifest)
+        if view.campaign.edition is not None:
+            manifests.add(view.campaign.edition.manifest)
+    if "publication" in view.latest:
+        manifests.add(view.documents.read(Publication, view.latest["publication"]).manifest)
+    names = list[bytes]()
+    for name in filter(view.documents.has, manifests):
+        manifest = view.documents.read(Manifest, name)
+        names += region_documents(manifest, view.extra_cells(manifest))
+    return [name for name in dict.fromkeys(names) if not view.documents.has(name)]
 
 
-async def _fetch(view: View, source: Source, names: Iterable[bytes]) -> None:
-    for name in names:
-        if not view.shelf.has(name):
-            body = await source.document(name)
-            if address(body) != name:
-                raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
-            view.shelf.fresh[name] = body
+async def fetch_extra_regions(person: Person, source: Source) -> None:
+    """One document after another, each stored when it arrives. A failed one is tried again at the next log sync."""
+    view = View.of(person)
+    for name in missing_extra_regions(view):
+        with suppress(ProtocolError):
+            await view.documents.fetch(source, [name])
+            with person.store.transaction() as rows:
+                view.documents.save(rows)
+            view.documents.fresh.clear()
+
+
+# --- Rows -----------------------------------------------------------------------------------------------------------
+
+
+def load_latest(rows: sqlite3.Connection) -> dict[str, bytes]:
+    return dict(rows.execute("SELECT subject, document FROM standing"))
+
+
+def save_latest(rows: sqlite3.Connection, latest: Mapping[str, bytes]) -> None:
+    rows.execute("DELETE FROM standing")
+    rows.executemany("INSERT INTO standing VALUES (?, ?)", latest.items())
+
+
+def save_extra_region(rows: sqlite3.Connection, cell: int) -> None:
+    """Ask for the surroundings of a coarse cell from now on."""
+    rows.execute("INSERT OR IGNORE INTO regions VALUES (?)", (cell.to_bytes(8, "big"),))
+
+
+def _extra_regions(rows: sqlite3.Connection) -> set[int]:
+    return {int.from_bytes(cell, "big") for (cell,) in rows.execute("SELECT cell FROM regions")}

@@ -1,4 +1,7 @@
-"""What a person may be described by: numbers, words and lists of words. Errors name a column, never what is in it."""
+"""Values that describe a person or a visit: numbers, words and lists of words; their validation and their JSON.
+
+Errors name a column and never what is in it, since messages end up in logs.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,10 +15,10 @@ from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Value
 from prirec.util.decode_errors import NOT_DECODED
 
-Given: TypeAlias = float | str | Sequence[str]  # as a caller may hand it in
+Given: TypeAlias = float | str | Sequence[str]  # what callers may pass; `Value` is what is stored
 Decoded = TypeVar("Decoded")
 
-MOST_VALUES, MOST_WORDS = 1000, 1000
+MOST_VALUES, MOST_WORDS = 1000, 1000  # far above any encoding: a bug in an app must not fill the file
 _LONGEST = 500  # characters of a name or a word
 
 _values: msgspec.json.Decoder[Value] = msgspec.json.Decoder(Value)
@@ -23,7 +26,7 @@ _contexts: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[st
 
 
 def checked_name(name: object, *, what: str, reserved: Sequence[str] = ()) -> str:
-    """The name of a column, or an id. UsageError, without the name, for one that nobody could mean."""
+    """The name of a column, or an id. UsageError, without the name, for one that is empty, too long or reserved."""
     if not isinstance(name, str) or not _is_text(name):
         raise UsageError(f"{what} is 1 to {_LONGEST} characters of text, not blank")
     if name in reserved:
@@ -32,7 +35,7 @@ def checked_name(name: object, *, what: str, reserved: Sequence[str] = ()) -> st
 
 
 def checked_value(value: Any, *, column: str) -> Value:
-    """A finite number, a word, or a list of words, each of them once."""
+    """A finite number, a word, or a list of words without repetitions."""
     if isinstance(value, str):
         return _checked_word(value, column)
     if isinstance(value, int | float):
@@ -65,7 +68,7 @@ def checked_point(lat: object, lon: object) -> tuple[float, float]:
     for value, most, column in ((lat, 90, "lat"), (lon, 180, "lon")):
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= most:
             raise DataError(f"give degrees from -{most} to {most}, latitude first, then longitude", column=column)
-    return float(lat), float(lon)  # type: ignore[arg-type]  # the loop has looked at both
+    return float(lat), float(lon)  # type: ignore[arg-type]  # checked in the loop
 
 
 def to_json(value: Value | Mapping[str, Value]) -> bytes:
@@ -83,7 +86,7 @@ def context_from(data: bytes) -> dict[str, Value]:
 def _decoded(decoder: msgspec.json.Decoder[Decoded], data: bytes) -> Decoded:
     try:
         return decoder.decode(data)
-    except NOT_DECODED:  # which may quote what is there
+    except NOT_DECODED:  # its text may quote the value
         raise StateError(f"the device's file {DAMAGED}") from None
 
 
@@ -100,5 +103,5 @@ def _checked_number(value: float, column: str) -> float:
 
 
 def _is_text(text: str) -> bool:
-    """Unicode that can be written down: half a surrogate pair would end in an error that quotes all of it."""
+    """Unicode that can be encoded: half a surrogate pair would end in an error of UTF-8 that quotes the whole text."""
     return 0 < len(text) <= _LONGEST and bool(text.strip()) and not any("\ud800" <= one <= "\udfff" for one in text)

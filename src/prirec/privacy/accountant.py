@@ -1,18 +1,21 @@
-"""What several releases about one person come to: Gaussian noise composed exactly, local answers on top of it.
+"""The privacy accountant: the (ε, δ) of several releases about one person, composed exactly.
 
-Adjacency ZERO_OUT: one person's contribution replaced by zero, the roster public. No amplification by sampling.
+Adjacency ZERO_OUT: one person's contribution replaced by zero, the roster public. No amplification by sampling, since
+rosters are public and the recommender knows who took part.
 
 Gaussian parts. A release with noise of σ times the norm Δ of a contribution is a test of N(0, 1) against N(1/σ, 1);
-several, chosen in the light of one another, are one test of N(0, 1) against N(μ, 1), μ² = Σ 1/σ² (Dong, Roth and Su
-2022). δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with equality (Balle and Wang 2018). Between any two contributions the
-shift is 2Δ at most, so μ doubles. Skellam noise counts as Gaussian with a variance that is less by 3/2: noise_share.py.
+several, each chosen after seeing the others' outputs, are one test of N(0, 1) against N(μ, 1), μ² = Σ 1/σ² (Dong, Roth
+and Su 2022). δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with equality (Balle and Wang 2018). Between any two
+contributions the shift is 2Δ at most, so μ doubles. Skellam noise counts as Gaussian with a variance that is less by
+3/2: noise.py.
 
-Local parts. Whatever is (ε₀, δ₀)-private tells no more than this: with δ₀ everything, else a coin that is right with
-e^ε₀ / (1 + e^ε₀) (Kairouz, Oh and Viswanath 2015). So the total is exactly δ(ε) = E δ_Gauss(ε − L) over the coins' log
-ratios L, and not the sum of all ε₀. Where the coins would have too many outcomes, those left are taken as one of the
-summed ε₀: basic composition.
+Local parts (randomised response, in ledgers of earlier versions). Whatever is (ε₀, δ₀)-private reveals no more than
+this: with δ₀ everything, else a coin that is right with e^ε₀ / (1 + e^ε₀) (Kairouz, Oh and Viswanath 2015). So the
+total is exactly δ(ε) = E δ_Gauss(ε − L) over the coins' log ratios L, and not the sum of all ε₀. Where the coins would
+have too many outcomes, those left are taken as one of the summed ε₀: basic composition.
 
-μ² is counted in whole grains of 2^-56, so that the rounds of a plan add up to the plan exactly.
+μ² is counted in whole grains of 2^-56, so that the rounds of a plan add up to the plan exactly: with floats the last
+round could fail for want of 1e-17.
 """
 
 import math
@@ -27,21 +30,21 @@ from typing import Any
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
+from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, checked_epsilon, local_loss
 from prirec.types import RealArray
 
 GRAINS = 2**56  # in a μ² of 1
 MOST_GRAINS = 2**62  # in one release, and in what a plan may spend
 _MOST_OUTCOMES = 4096
-_SAFE = 1 - 1e-9  # of δ: floating point is off by less than that from _FEWEST grains on
-_FEWEST = 2**24  # less is counted as so much
-_LARGEST = 2.0**20  # a coin with a larger ε₀ is as good as the truth
+_SAFE = 1 - 1e-9  # margin on δ: rounding errors are smaller than that from _FEWEST grains on
+_FEWEST = 2**24  # fewer grains count as this many
+_LARGEST = 2.0**20  # with a larger ε₀ a coin reveals the truth anyway
 _Coins = tuple[RealArray, RealArray]  # log ratios (n,) and their probabilities (n,)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one or more releases tell of a person (or of a smaller unit): μ² of the Gaussian ones, and local losses."""
+    """The privacy cost of releases, for a person or a smaller unit: μ² of the Gaussian ones, and local losses."""
 
     grains: int = 0  # Σ 1/σ², in units of 2^-56
     local: tuple[PrivacyLoss, ...] = ()
@@ -60,25 +63,25 @@ class Spent:
 
     @property
     def noise_multiplier(self) -> float:
-        """σ / Δ of one Gaussian release that tells as much as the Gaussian ones together; inf where there are none."""
+        """σ / Δ of the one Gaussian release that costs as much as all Gaussian ones together; inf without any."""
         return math.sqrt(GRAINS / self.grains) if self.grains else math.inf
 
     def replace_one(self) -> "Spent":
-        """The same between any two contributions: the Gaussian shift doubles, and so does a local ZERO_OUT loss."""
+        """The cost under REPLACE_ONE: the Gaussian shift doubles (μ² × 4), and so does a local ZERO_OUT loss."""
         return Spent(4 * self.grains, tuple(loss.replace_one() for loss in self.local), self.unit)
 
     def delta(self, epsilon: float) -> float:
-        """The δ for this ε: an equality for Gaussian parts, a bound that can be reached for the rest."""
+        """δ(ε): exact for Gaussian parts, a tight bound with local ones."""
         ratios, chances = _coins(self.local)
-        told = reduce(lambda all_of_it, loss: all_of_it + loss.delta * (1 - all_of_it), self.local, 0.0)
-        return told + (1 - told) * float(np.dot(chances, _gaussian_delta(self.grains, epsilon - ratios)))
+        revealed = reduce(lambda before, loss: before + loss.delta * (1 - before), self.local, 0.0)
+        return revealed + (1 - revealed) * float(np.dot(chances, _gaussian_delta(self.grains, epsilon - ratios)))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether all of it together is (ε, δ)-private, rounding included."""
+        """Whether everything together is (ε, δ)-private, with a margin for rounding errors."""
         return self.delta(epsilon) <= delta * _SAFE
 
     def loss(self, delta: float, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
-        """The least ε for this δ, rounded up. UsageError if no ε will do: local losses with a larger δ of their own."""
+        """The least ε for this δ, rounded up. UsageError if there is none: local losses have a larger δ."""
         _check_delta(delta)
         total = self if adjacency is Adjacency.ZERO_OUT else self.replace_one()
         if not total.within(_LARGEST, delta):
@@ -88,6 +91,7 @@ class Spent:
         return PrivacyLoss(total._epsilon(delta), self.unit, delta, adjacency)
 
     def _epsilon(self, delta: float) -> float:
+        # bisection to neighbouring floats; `high` always satisfies `within`, so the answer is never too small
         low, high = 0.0, _LARGEST
         if self.within(0.0, delta):
             return 0.0
@@ -97,25 +101,27 @@ class Spent:
 
 
 def gaussian(noise_multiplier: float) -> Spent:
-    """One release with Gaussian noise of so many times the norm of a contribution; rounded up by a grain."""
+    """The cost of one release with Gaussian noise of so many times the norm of a contribution, rounded up."""
     if not 2.0**-3 <= noise_multiplier < math.inf:
         raise UsageError("noise must be finite, and at least 1/8 of the norm of a contribution")
     return Spent(math.ceil(GRAINS / Fraction(noise_multiplier) ** 2))
 
 
 def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
-    """Everything together."""
+    """Composition of all of them: costs add."""
     return reduce(Spent.__add__, spent, Spent(unit=unit))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # every charge asks again for the same budget, and a bisection over 2^62 is slow
 def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> Spent:
-    """The most that Gaussian releases about one person may tell together within (ε, δ), rounded down to a grain, beside
-    local answers that cost the ε `local` together: only ledgers of earlier versions hold some."""
-    _check_epsilon(epsilon_per_user)
+    """The most that Gaussian releases about one person may cost together within (ε, δ), rounded down to a grain.
+
+    `local` is the ε that local answers have cost already: only ledgers of earlier versions hold some."""
+    checked_epsilon(epsilon_per_user, "epsilon")
     _check_delta(delta)
     if not 0 <= local <= epsilon_per_user:
         raise UsageError("the part of an epsilon for local answers is from 0 to all of it")
+    # all answers as one coin of the summed ε: basic composition, so that a ledger's order does not matter
     answers = (local_loss(local, Unit.USER),)
     low, high = 0, MOST_GRAINS
     while high - low > 1:
@@ -130,7 +136,7 @@ def noise_multiplier(epsilon_per_user: float, delta: float) -> float:
 
 
 def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
-    """The same total by dp-accounting's privacy loss distributions, release by release: an upper bound on a grid."""
+    """ε of these releases by dp-accounting (privacy loss distributions on a grid): an independent upper bound."""
     try:
         pld: Any = import_module("dp_accounting.pld.privacy_loss_distribution")
     except ImportError:
@@ -149,8 +155,13 @@ def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
 
 
 def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
-    """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio."""
-    from scipy.special import erfcx, log_ndtr, ndtr
+    """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio: in the
+    tail the two terms of the textbook formula cancel, those of this one do not."""
+    from scipy.special import (
+        erfcx,
+        log_ndtr,
+        ndtr,  # when it is used: a device stores a visit without it
+    )
 
     if grains == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
@@ -164,19 +175,20 @@ def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
 
 
 def _coins(losses: Sequence[PrivacyLoss]) -> _Coins:
-    """The log ratio that all local answers have together, with its law where each favours the person's own."""
+    """The distribution of the summed log likelihood ratio of all local answers."""
     coins: _Coins = (np.zeros(1), np.ones(1))
+    # the largest ε₀ first: what is left when outcomes run out is composed crudely, and should be small
     groups = sorted(Counter(loss.epsilon for loss in losses if loss.epsilon).items(), reverse=True)
     for at, (epsilon, times) in enumerate(groups):
         if len(coins[0]) * (times + 1) > _MOST_OUTCOMES:
             rest = math.fsum(one * count for one, count in groups[at:])
-            return _together(coins, _alike(rest, 1))
-        coins = _together(coins, _alike(epsilon, times))
+            return _product(coins, _equal_coins(rest, 1))
+        coins = _product(coins, _equal_coins(epsilon, times))
     return coins
 
 
-def _alike(epsilon: float, times: int) -> _Coins:
-    """`times` coins of one ε₀: n of them right has the binomial law."""
+def _equal_coins(epsilon: float, times: int) -> _Coins:
+    """`times` coins of one ε₀: the number of right ones is binomial."""
     n = np.arange(times + 1)
     right = -float(np.logaddexp(0.0, -epsilon))
     wrong = right - epsilon
@@ -186,13 +198,8 @@ def _alike(epsilon: float, times: int) -> _Coins:
     return ratios, chances
 
 
-def _together(one: _Coins, other: _Coins) -> _Coins:
+def _product(one: _Coins, other: _Coins) -> _Coins:
     return np.add.outer(one[0], other[0]).ravel(), np.multiply.outer(one[1], other[1]).ravel()
-
-
-def _check_epsilon(epsilon: float) -> None:
-    if not 0 < epsilon < math.inf:
-        raise UsageError("epsilon must be a number above 0, and finite")
 
 
 def _check_delta(delta: float) -> None:

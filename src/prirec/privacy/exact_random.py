@@ -1,9 +1,9 @@
-"""Exact random integers from 32 secret bytes: no floats, and no value likelier than another.
+"""Exact random integers from a 32-byte secret seed: no floats, and no value likelier than it should be.
 
-A stream is the AES-256-CTR key streams of keys derived from the seed, end to end, so that it never runs out; to
-whoever does not hold the seed it cannot be told from uniform words. One seed, one purpose, one release. Kernels draw
-a variable number of words for each answer. Whoever runs out in the middle of an answer starts that answer again on
-the SAME words with more behind them: drawing it from fresh words instead would favour answers that need few.
+A stream is the AES-256-CTR key streams of keys derived from the seed, end to end, so that it never runs out; without
+the seed it cannot be distinguished from uniform words. One seed, one purpose, one release. Kernels use a variable
+number of words for each answer. A kernel that runs out of words in the middle of an answer starts that answer again on
+the SAME words with more behind them: on fresh words, answers that need few of them would become likelier.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _FIRST_PIECE, _DOUBLINGS = 2**10, 10  # words: short streams are cheap, and no p
 
 
 class Stream:
-    """The random words of one seed, each handed out once."""
+    """The random words of one seed, each used once."""
 
     __slots__ = ("_pieces", "_seed", "_words")
 
@@ -50,7 +50,7 @@ class Stream:
         return taken
 
     def bernoulli(self, numerator: int, count: int) -> BoolArray:
-        """Exactly numerator / 2^64: the denominator that every mechanism here rounds its probabilities to."""
+        """`count` coins of exactly numerator / 2^64: every mechanism here rounds its probabilities to that."""
         if not 0 <= numerator <= 2**64:
             raise UsageError("a probability over 2^64 has a numerator from 0 to 2^64")
         if numerator == 2**64:
@@ -67,7 +67,7 @@ class Stream:
         return self.draw(_below_each, np.empty(limits.size, dtype=np.int64), limits)
 
     def draw(self, drawing: Drawing, answers: Answers, *parameters: object) -> Answers:
-        """Fills `answers` by a kernel that says, when its words end, how many answers and words are behind it."""
+        """Fill `answers` with a kernel that returns how many answers are done, and words used, when its words end."""
         done = 0
         while True:
             done, used = drawing(self._words, answers, done, *parameters)
@@ -93,7 +93,7 @@ def below(words: RingArray, at: int, bound: np.uint64) -> tuple[np.uint64, int]:
         word = words[at]
         at += 1
         rest = word % bound
-        # the last 2^64 mod bound words would favour small answers
+        # rejection: the last 2^64 mod bound words would make small answers likelier
         if word - rest <= LARGEST - (bound - ONE):
             return rest, at
     return ZERO, len(words) + 1

@@ -1,16 +1,15 @@
-"""What one person has spent, and whether more may be: rules only; device/ledger.py keeps the rows.
+"""The rules of a person's privacy ledger: what was spent, and whether more may be (stored by device/ledger.py).
 
-- A charge is made before anything that it pays for is sent, and nothing is ever given back: not for a drop-out, not for
-  a round that was burnt, not on enrolling again.
-- It is known by deployment, kind, number and attempt. The same again is a resend and costs nothing: the bytes are the
-  same. A new attempt at a number is a new release, and costs in full.
+- A charge is made before what it pays for is sent, and nothing is ever refunded: not for a drop-out, not for a round
+  that was burnt, not on enrolling again.
+- It is identified by deployment, kind, number and attempt. The same once more is a resend of the same bytes and costs
+  nothing. A new attempt at a number is a new release with new noise, and costs in full.
 - All entries count together, by the accountant: the rounds of one plan cost exactly the plan's ε.
 - Only noisy sums are charged. A recommender may set a price after it has seen earlier outputs: Σ 1/σ² is bounded
   whatever came out. Earlier versions could also give local answers (randomised response). Those that are in a ledger
-  count for ever: noisy sums get what the answers left of the budget. New ones are refused, because a recommender that
-  may choose between the two kinds after a telling output can double δ.
-- A budget is for the life of the enrolment; with a period, it holds for any so many days in a row, and what was spent
-  in all is shown beside it.
+  count for ever: noisy sums get what the answers left of the budget. New ones are refused, because a recommender
+  that may choose between the two kinds after seeing an output can double δ.
+- A budget is for life; with a period, it holds for any so many days in a row, and the total spent is shown beside it.
 - A loss per user bounds the loss per day or event, so it may be charged to a smaller unit's budget; never the reverse.
 """
 
@@ -25,12 +24,12 @@ from prirec.privacy.accountant import MOST_GRAINS, Spent, affordable, total
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 
 _SIZES = tuple(Unit)  # from the smallest to the largest
-_MOST = 2**16  # releases that a forecast looks ahead
+_MOST = 2**16  # releases that `how_many_more` looks ahead
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may be told of one person, ever or in any `period_days` days in a row."""
+    """A person's privacy budget: (ε, δ) over everything ever sent, or over any `period_days` days in a row."""
 
     epsilon: float = 1.0
     delta: float = 1e-6
@@ -38,14 +37,14 @@ class Budget:
     unit: Unit = Unit.USER
 
     def __post_init__(self) -> None:
-        affordable(self.epsilon, self.delta)  # refuses what no budget can be
+        affordable(self.epsilon, self.delta)  # raises for an ε or δ that cannot be a budget
         if self.period_days is not None and self.period_days < 1:
             raise UsageError("a budget's period has at least one day")
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The price of one release, and which one it is."""
+    """The price of one release, and what identifies the release."""
 
     deployment: bytes
     kind: str
@@ -65,8 +64,8 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
-    """A charge, and the day on which it was made (days since 1970)."""
+class LedgerEntry:
+    """A charge that was made, and the day (since 1970) on which it was."""
 
     charge: Charge
     day: int
@@ -74,17 +73,18 @@ class Paid:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All that was ever charged to one person."""
+    """Everything that was ever charged to one person."""
 
-    entries: tuple[Paid, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     def spent(self, budget: Budget, *, since: int | None = None) -> Spent:
-        """Everything, or everything charged on this day and later, in the budget's unit."""
+        """The cost of everything, or of everything charged on this day and later, in the budget's unit."""
         paid = (one for one in self.entries if since is None or one.day >= since)
         return total((_in_unit(one.charge.cost, budget.unit) for one in paid), budget.unit)
 
     def counted(self, budget: Budget, *, day: int) -> Spent:
-        """What a charge on this day is added to. Entries from later days count too: a clock may have been set back."""
+        """What a charge on this day adds to. Entries of later days count too: the clock may have been set back, and
+        must not free a budget."""
         return self.spent(budget, since=None if budget.period_days is None else day - budget.period_days + 1)
 
 
@@ -94,8 +94,10 @@ class Verdict(StrEnum):
 
 
 def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdict:
-    """Whether this may be sent. PolicyError if it would overspend; StateError if the same was charged otherwise."""
-    for one in ledger.entries:
+    """Whether a release may be sent. PolicyError if it would overspend; StateError if it was charged at another price.
+
+    A release at a new price would be another release under the same name, with less noise."""
+    for one in ledger.entries:  # before the budget: a resend stays allowed when nothing is left
         if one.charge.key == charge.key:
             if one.charge.cost != charge.cost:
                 raise StateError("this release was charged at another price before; it is not made at this one")
@@ -113,7 +115,7 @@ def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdic
 def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> int:
     """How many releases at this price the budget still covers, up to 2^16."""
     if cost.local:
-        return 0  # `admit` refuses it
+        return 0  # `admit` refuses charges for local answers
     counted, one = ledger.counted(budget, day=day), _in_unit(cost, budget.unit)
     low, high = 0, _MOST
     while low < high:
@@ -125,7 +127,7 @@ def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> i
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What was spent on one thing, had it been the only one."""
+    """What was spent on one purpose, had it been the only one."""
 
     what: str
     releases: int
@@ -134,24 +136,24 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A ledger in figures for the person: each thing by itself, and all together, which is less than their sum."""
+    """A ledger in figures for the person: each purpose by itself, and the total, which is less than their sum."""
 
     lines: tuple[Line, ...]
     lifetime: PrivacyLoss
     lifetime_replace_one: PrivacyLoss
-    period: PrivacyLoss | None  # in the days that count today, where the budget has a period
+    period: PrivacyLoss | None  # of the days that count today, if the budget has a period
     budget: Budget
 
 
 def statement(ledger: Ledger, *, budget: Budget, day: int) -> Statement:
-    """What was spent on what, at which unit, and in all."""
+    """What was spent on what, per unit, and in total."""
     delta, spent = budget.delta, ledger.spent(budget)
     period = None if budget.period_days is None else ledger.counted(budget, day=day).loss(delta)
     replaced = spent.loss(delta, Adjacency.REPLACE_ONE)
     return Statement(tuple(_lines(ledger.entries, delta)), spent.loss(delta), replaced, period, budget)
 
 
-def _lines(entries: Iterable[Paid], delta: float) -> Iterable[Line]:
+def _lines(entries: Iterable[LedgerEntry], delta: float) -> Iterable[Line]:
     def by(charge: Charge) -> tuple[str, Unit]:
         return charge.what, charge.cost.unit
 
@@ -161,9 +163,9 @@ def _lines(entries: Iterable[Paid], delta: float) -> Iterable[Line]:
 
 
 def fits(spent: Spent, budget: Budget) -> bool:
-    """Whether the noisy sums are within what the budget leaves for them beside local answers of earlier versions."""
+    """Whether the noisy sums stay within what the budget leaves beside the local answers of earlier versions."""
     answers = math.fsum(loss.epsilon for loss in spent.local)
-    if answers > budget.epsilon or any(loss.delta for loss in spent.local):  # answers never had a δ: a foreign row
+    if answers > budget.epsilon or any(loss.delta for loss in spent.local):  # answers never had a δ: not our row
         return False
     return spent.grains <= affordable(budget.epsilon, budget.delta, local=answers).grains
 

@@ -1,9 +1,9 @@
-"""A contribution in whole numbers that is no longer than it claims to be: ‖q‖₂ ≤ Δ 2^f, checked in exact integers.
+"""Clipping to an L2 norm in whole numbers: ‖q‖₂ ≤ Δ 2^f, checked in exact integers after rounding.
 
-Noise is sized for Δ, so a vector that rounding makes longer by a hair would break the promise. Rounding to nearest
-moves each entry by at most half a unit, and an entry of 0 not at all: with d entries that are not 0 the vector grows
-by √d / 2 units at most. So it is first scaled to Δ − √d / 2^(f+1), then rounded, then checked; what floating point
-may still have let through is moved toward zero, a unit an entry, until the check holds.
+Noise is sized for Δ, so a vector that rounding makes longer by one unit would break the privacy guarantee. Rounding to
+nearest moves each entry by at most half a unit, and an entry of 0 not at all: with d entries that are not 0 the vector
+grows by √d / 2 units at most. So it is first scaled to Δ − √d / 2^(f+1), then rounded, then checked; what floating
+point may still have let through is moved toward zero, one unit per entry, until the check holds.
 
 d is private where entries are few (how many places somebody visited) and stays on the device: it only decides how the
 device scales its own vector.
@@ -18,15 +18,15 @@ import numpy as np
 from prirec.errors import UsageError
 from prirec.types import OffsetArray, RealArray
 
-_LONGEST = 2**31 - 1  # units: a square then fits 62 bits
+_LONGEST = 2**31 - 1  # units: its square fits 62 bits
 _LOW = np.int64(2**32 - 1)
-_SPARE = 2.0**-9  # the part of a norm that rounding may take
+_SPARE = 2.0**-9  # the share of the norm that rounding may cost
 _FEWEST_BITS, _MOST_BITS = 8, 24
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """The L2 norm Δ of one person's contribution, and how finely it is written."""
+    """The L2 norm Δ of one person's contribution (the sensitivity), and the fraction bits f that it is rounded to."""
 
     sensitivity: float  # Δ
     fraction_bits: int  # f
@@ -41,7 +41,7 @@ class Norm:
 
     @property
     def units(self) -> Fraction:
-        """Δ 2^f, exactly: what an onlooker has to tell from 0 in the noisy sum."""
+        """Δ 2^f, exactly: the sensitivity of the sum in whole numbers."""
         return Fraction(self.sensitivity) * (1 << self.fraction_bits)
 
     def before_rounding(self, entries: int | OffsetArray) -> RealArray:
@@ -64,36 +64,39 @@ def fine_enough(sensitivity: float, entries: int) -> Norm:
 
 
 def scaled(values: RealArray, norm: Norm) -> OffsetArray:
-    """A vector of norm Δ, or as close below as rounding lets it be, in units of 2^-f; nothing stays nothing."""
+    """The vector scaled to norm Δ, or as close below as rounding allows, in units of 2^-f; zero stays zero."""
     direction, _ = _direction(values)
     return _rounded(direction * _target(direction, norm), norm)
 
 
 def clipped(values: RealArray, norm: Norm) -> OffsetArray:
-    """The vector as it is if it is short enough, else scaled down, in units of 2^-f. Sparse: pass what is not 0."""
+    """The vector clipped to norm Δ, in units of 2^-f. Of a sparse vector, pass the entries that are not 0."""
     direction, length = _direction(values)
     return _rounded(direction * min(length, _target(direction, norm)), norm)
 
 
 def within(whole: OffsetArray, norm: Norm) -> bool:
     """Whether Σ q² ≤ (Δ 2^f)², in exact integers."""
-    # what is longer than the norm by itself is sorted out first, so that no square can wrap
+    # an entry longer than the norm is refused first, so that no square can wrap
     if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > norm.units:
         return False
     squares = whole * whole
+    # high and low halves are summed apart: the sum of 62-bit squares would wrap in 64 bits
     total = (int((squares >> 32).sum()) << 32) + int((squares & _LOW).sum())
     return total <= norm.units**2
 
 
 def _direction(values: RealArray) -> tuple[RealArray, float]:
-    """The vector at length 1 (0 if it is 0), and its length; no square on the way overflows or vanishes."""
+    """The unit vector (0 for 0) and the length, without overflow or underflow of squares."""
     largest = float(np.abs(values).max(initial=0.0))
     if not largest < math.inf:  # false for NaN as well
         raise UsageError("a contribution has an entry that is not a number or not finite; nothing was made of it")
     if largest == 0:
         return np.zeros(values.shape), 0.0
     shrunk = values / largest
-    length = float(np.sqrt(np.add.reduceat(shrunk.ravel() ** 2, [0])[0]))  # as `written` adds up many people's
+    length = float(
+        np.sqrt(np.add.reduceat(shrunk.ravel() ** 2, [0])[0])
+    )  # the summation of weighted_popularity.written, for the same bits
     return shrunk / length, length * largest
 
 
@@ -103,6 +106,7 @@ def _target(direction: RealArray, norm: Norm) -> float:
 
 def _rounded(values: RealArray, norm: Norm) -> OffsetArray:
     whole: OffsetArray = np.rint(values * 2.0**norm.fraction_bits).astype(np.int64)
+    # what floating point let through; it ends, since each turn shortens every entry that is not 0
     while not within(whole, norm):
         whole -= np.sign(whole)
     return whole

@@ -1,4 +1,4 @@
-"""One bit about a real number with public bounds: Ding, Kulkarni and Yekhanin 2017, for Section 3.3's real values.
+"""One-bit mean estimation under local privacy (Ding, Kulkarni and Yekhanin 2017), for Section 3.3's real values.
 
 A value x in [low, high] is g of G steps above low. It is rounded to one of the two bounds by a threshold α, uniform
 on 0 .. G-1: up if α < g. Whether it went up, one bit, is then randomised by Eq. (5) with flip probability q.
@@ -28,7 +28,7 @@ _DROPPED = np.uint64(64 - GRID_BITS)
 
 @dataclass(frozen=True, slots=True)
 class OneBitMean:
-    """The mechanism for values in [low, high]; both bounds are public and chosen without looking at anyone's values."""
+    """The mechanism for values in [low, high], public bounds that were chosen without looking at anyone's values."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class OneBitMean:
         object.__setattr__(self, "coin", RandomizedResponse(self.epsilon_per_value))
 
     def likelihood_ratio(self) -> Fraction:
-        """Between the two bounds, which are the two values that an answer tells apart best: at most e^ε."""
+        """Between the two bounds, the values that an answer distinguishes best: at most e^ε."""
         return self.coin.likelihood_ratio()
 
     def loss(self) -> PrivacyLoss:
@@ -50,6 +50,7 @@ class OneBitMean:
 
     def bits(self, values: RealArray, stream: Stream) -> BoolArray:
         """One fresh bit for each value (any shape). Runs on the device; the bits may leave it."""
+        # one threshold and one coin for each value: reusing either would make two bits about a person dependent
         thresholds = (stream.words(values.size) >> _DROPPED).astype(np.int64).reshape(values.shape)
         flips = stream.bernoulli(self.coin.flip_words, values.size).reshape(values.shape)
         bits: BoolArray = (thresholds < self.steps(values)) ^ flips
@@ -69,9 +70,9 @@ class OneBitMean:
         return np.asarray(q + (1 - 2 * q) * (self.steps(values) / GRID), dtype=np.float64)
 
     def simulate_ones(self, own: OwnCounts, *, reports: int | OffsetArray, rng: np.random.Generator) -> OffsetArray:
-        """The ones about each place (J,) from their exact law, `own` being the values of those who have one there.
+        """The number of ones about each place (J,), drawn from its exact law; `own` holds the values that people have.
 
-        Whoever else reports sends a bit about the lower bound: no value has less noise (with the higher one). A
+        Everyone else reports the lower bound: with the higher bound, it is the value with the least noise. For
         simulation: it protects nobody."""
         about = own.pairs % own.places
         others = reports - np.bincount(about, minlength=own.places)
@@ -82,18 +83,20 @@ class OneBitMean:
         return total
 
     def estimated_sum(self, ones: OffsetArray, *, reports: int | OffsetArray) -> RealArray:
-        """Σ of the values behind each count of ones, over all who reported; unbiased."""
+        """The sum of all reported values for each place, from its count of ones; unbiased."""
         up = estimate(ones, reports=reports, mechanism=self.coin)  # Eq. (6): how many were rounded up
         return np.asarray(reports * self.low + (self.high - self.low) * up, dtype=np.float64)
 
     def standard_deviation(self, values: RealArray) -> float:
-        """Of the estimated sum over people with these values."""
+        """Of the estimated sum over people who have these values."""
         ones = self.chance_of_one(values)
         return self._per_bit() * float(np.sqrt(np.sum(ones * (1 - ones))))
 
     def largest_deviation(self, with_a_value: RealArray, *, reports: int | OffsetArray) -> RealArray:
-        """No estimated sum has a larger standard deviation (J,), if so many of `reports` have any value and all others
-        the lower bound: q (1-q) for the bit of a bound, 1/4 at most for any other. It looks at nobody's value."""
+        """An upper bound on the standard deviation of each estimated sum (J,), computed from nobody's values.
+
+        So many of `reports` have some value, all others the lower bound: a bit has a variance of q (1-q) at a bound,
+        and of at most 1/4 elsewhere."""
         q, some = float(self.coin.flip), np.clip(with_a_value, 0, reports)
         return np.asarray(self._per_bit() * np.sqrt(some / 4 + (reports - some) * q * (1 - q)), dtype=np.float64)
 

@@ -1,7 +1,9 @@
-"""From one (ε, δ) for a person to the noise of every release: settings name the total, the plan finds the rest.
+"""Privacy plans: from one (ε, δ) per person to the noise of every release of a deployment.
 
-The split is one of Σ 1/σ², which is what adds up: a part with share s and n releases has σ = σ_total √(n / s) in each.
-Nothing here is computed from anyone's data, so a plan may be printed before any collection, and is public.
+The budget is split as shares of Σ 1/σ², which is what adds up: with share s, each of n releases has σ = σ_total
+√(n / s). A plan is computed from public numbers alone, so it is public and can be printed before anything is collected.
+
+`plan` sizes the noise of given sums; `planned` makes the sums that settings lead to, and their plan.
 """
 
 import math
@@ -21,11 +23,11 @@ from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
 from prirec.privacy.units import Adjacency, PrivacyLoss
 
-_FEWEST_GRAINS = 2**10  # rounding a release down to grains then costs less than a thousandth
+_FEWEST_GRAINS = 2**10  # per release: rounding down to grains then costs less than a thousandth
 
 
 class Kind(StrEnum):
-    """What is summed; the same words as in a round's name."""
+    """What is summed. The values are the kinds in the names of rounds."""
 
     POPULARITY = "popularity"
     MIXING = "linear"
@@ -35,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """One kind of release: how often, over whom, how long a person's contribution is, and its part of the budget."""
+    """One kind of release: how often, over whom, the norm of a contribution, and its share of the budget."""
 
     kind: Kind
     share: float
@@ -43,7 +45,7 @@ class Sum:
     crowd: Crowd
     sensitivity: float  # the L2 norm of one person's contribution
     length: int  # entries of the vector
-    entries: int | None = None  # how many of them a person fills, for how finely they are written; None: all
+    entries: int | None = None  # that are not 0 in a typical vector, for the number of fraction bits; None: all
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -54,7 +56,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A kind of sum with the noise that was found for it."""
+    """One kind of sum with its noise."""
 
     of: Sum
     norm: Norm
@@ -67,39 +69,39 @@ class Release:
 
     @property
     def spent(self) -> Spent:
-        """All its releases."""
+        """The cost of all its releases."""
         return Spent(self.each.grains * self.of.releases)
 
     @property
     def wanted(self) -> Fraction:
-        """The variance of the Gaussian noise that hides a contribution, in units of 2^-f, squared."""
+        """Variance of the Gaussian noise that hides a contribution, in squared units of 2^-f."""
         return self.norm.units**2 * Fraction(GRAINS, self.each.grains)
 
     @property
     def wanted_whole(self) -> int:
-        """The same, rounded up to what terms can say."""
+        """`wanted`, rounded up to the whole number that a round's terms carry."""
         return math.ceil(self.wanted)
 
     def noise(self, crowd: Crowd | None = None) -> NoiseShare:
-        """A device's share for a roster of this crowd (the planned one by default): rosters differ in size."""
+        """A device's share of the noise for such a roster, which may differ in size from the planned one."""
         crowd = crowd or self.of.crowd
         noise = NoiseShare(Fraction(self.wanted_whole), crowd.survivors, crowd.colluders)
         noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
         return noise
 
     def sd_of_sum(self, survivors: int | None = None) -> float:
-        """Of each entry of the opened sum (a POI's count, say) with so many survivors; by default all of the crowd."""
+        """Standard deviation of each entry of the opened sum, a POI's count say; without drop-outs by default."""
         variance = self.noise().total_variance(self.of.crowd.size if survivors is None else survivors)
         return math.sqrt(variance) / 2.0**self.norm.fraction_bits
 
     def sd_of_mean(self, survivors: int | None = None) -> float:
-        """Of each entry of the mean over the survivors: a cohort's model, or the gradient of V."""
+        """Standard deviation of each entry of the mean over survivors: a cohort's model, or the gradient of V."""
         return self.sd_of_sum(survivors) / (self.of.crowd.size if survivors is None else survivors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a plan's table, in plain values."""
+    """One line of a plan's table."""
 
     what: str
     share: float
@@ -109,11 +111,11 @@ class Row:
     colluders: int
     noise_multiplier: float
     fraction_bits: int
-    share_variance: float  # in units of 2^-f, squared
-    sd_of_sum: float  # an entry of the sum when everybody survives
+    share_variance: float  # of one device's share of the noise, in squared units of 2^-f
+    sd_of_sum: float  # of an entry, without drop-outs
     sd_of_mean: float
-    sd_of_mean_at_worst: float  # when as few survive as may
-    loss: PrivacyLoss  # of all releases of this kind, had they been all
+    sd_of_mean_at_worst: float  # with the fewest survivors
+    loss: PrivacyLoss  # of all releases of this kind, by themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +128,11 @@ class Plan:
 
     @property
     def spent(self) -> Spent:
-        """All releases together."""
+        """The cost of all releases together."""
         return total(release.spent for release in self.releases)
 
     def loss(self, adjacency: Adjacency = Adjacency.ZERO_OUT) -> PrivacyLoss:
-        """What a person who takes part in everything has spent at the end."""
+        """What a person who takes part in everything has spent in the end."""
         return self.spent.loss(self.delta, adjacency)
 
     def release(self, kind: Kind) -> Release:
@@ -155,23 +157,24 @@ class Plan:
 
 
 def plan(sums: Sequence[Sum], *, epsilon_per_user: float = 1.0, delta: float = 1e-6) -> Plan:
-    """The noise of each kind of sum, so that all releases together are (ε, δ)-private for each person. Kinds with a
-    share of 0 are left out: they release nothing."""
+    """The noise of each kind of sum, so that all releases together are (ε, δ)-private for each person.
+
+    Kinds with a share of 0 release nothing and are left out."""
     budget = affordable(epsilon_per_user, delta)
     shares = sum((Fraction(one.share) for one in sums), Fraction(0))
     if len({one.kind for one in sums}) < len(sums):
         raise UsageError("a plan names each kind of sum once")
-    if abs(shares - 1) > 1e-9:
+    if abs(shares - 1) > 1e-9:  # a user's decimals; the exact sum of the fractions divides the budget below
         raise UsageError("the shares of the budget add up to 1")
     releases = tuple(_release(one, budget.grains / shares) for one in sums if one.share)
     found = Plan(epsilon_per_user=epsilon_per_user, delta=delta, releases=releases)
     for release in releases:
-        release.noise()  # refuses what no ring or sampler can hold
+        release.noise()  # raises for noise that does not fit the ring or the sampler
     return found
 
 
 def _release(of: Sum, grains: Fraction) -> Release:
-    each = int(Fraction(of.share) * grains / of.releases)
+    each = int(Fraction(of.share) * grains / of.releases)  # rounded down: all releases together stay within the budget
     if each < _FEWEST_GRAINS:
         raise UsageError(f"{of.kind} has so little of the budget for each of its releases that nothing would be learnt")
     norm = fine_enough(of.sensitivity, of.length if of.entries is None else of.entries)
@@ -180,7 +183,7 @@ def _release(of: Sum, grains: Fraction) -> Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How one budget is shared out, as parts of Σ 1/σ²."""
+    """How one budget is split, as shares of Σ 1/σ²."""
 
     popularity: float = 0.70
     mixing: float = 0.15
@@ -190,12 +193,12 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How long a person's contributions are, in entries and in norm."""
+    """The lengths and norms of a person's contributions."""
 
     pois: int
     linear: int  # D + 1
     interaction: int  # D K
-    visited: int = 100  # places that a person has been to, about
+    visited: int = 100  # places that a typical person visited
     popularity_norm: float = 1.0
     linear_clip: float = 3.0
     interaction_clip: float = 0.2
@@ -206,8 +209,8 @@ class Shape:
 def usual_sums(
     shape: Shape, *, everyone: Crowd, cohort: Crowd, rounds: int, split: Split | None = None, collections: int = 1
 ) -> tuple[Sum, ...]:
-    """Popularity once, mixing in a cohort in each round but the first, where all models are 0, V over everyone in each
-    round, and quality figures if wanted."""
+    """The sums of a deployment: popularity once, then in each round V over everyone and mixing in cohorts (not in the
+    first round, where all models are 0), and quality figures if they have a share."""
     split = split or Split()
     return (
         Sum(kind=Kind.POPULARITY, share=split.popularity, releases=collections, crowd=everyone,
@@ -221,20 +224,18 @@ def usual_sums(
     )  # fmt: skip
 
 
-# The plan that settings come to for a city: how much noise each sum has, so that all of them keep to one budget.
-#
-# Where settings leave the size of cohorts to the plan (neighbours.size = 0), it is chosen here, once for a run. In a
-# mean over n people the noise is σ √(D + 1) / n times as long as the longest model, so larger cohorts have less of it,
-# and smaller ones know more of their own place. The plan takes the smallest in which it is at most a third
+# --- The plan of settings ---------------------------------------------------------------------------------------------
+# Where settings leave the size of cohorts to the plan (neighbours.size = 0), it is chosen here, once for a run. The
+# noise in a mean over n people is σ √(D + 1) / n times the clipping norm: larger cohorts have less noise, smaller ones
+# know more of their own neighbourhood. The plan takes the smallest cohort in which it is at most a third
 # (decisions/0014).
 
-
-LONGEST_NOISE = 1 / 3  # in a cohort's mean, as a part of the longest model
+LONGEST_NOISE = 1 / 3  # in a cohort's mean, in units of the clipping norm
 _LARGEST = 2**31  # settings name no larger cohort
 
 
 def planned(settings: Settings, *, people: int, pois: int, features: int = 1) -> Plan:
-    """From what is public: how many people, places and features there are. Features move no noise but their own."""
+    """The plan that settings lead to, from the public numbers of people, places and features."""
     epsilon = settings.privacy.epsilon_per_user
     if epsilon is None:
         raise PolicyError("these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'")
@@ -258,40 +259,41 @@ def planned(settings: Settings, *, people: int, pois: int, features: int = 1) ->
 
 
 def sized(settings: Settings, *, people: int, features: int) -> Settings:
-    """The settings themselves; with neighbours.size = 0, with the size that their plan asks for in its place, or with
-    that of everyone where there are fewer people. It follows from what is public."""
+    """The settings with the cohort size filled in: where neighbours.size is 0, the size that the plan asks for, or all
+    people where there are fewer. It follows from public numbers."""
     if settings.neighbours.size:
         return settings
     return _with_size(settings, min(people, size_asked(settings, features=features)))
 
 
 def size_asked(settings: Settings, *, features: int) -> int:
-    """From twice the floor on, the smallest cohort in whose mean the noise is at most LONGEST_NOISE, whatever size the
+    """The smallest cohort, from twice the floor on, in whose mean the noise is at most LONGEST_NOISE, whatever size the
     settings name and however many people there are."""
     fewest = 2 * settings.floor
+    # σ of mixing depends on budget, rounds and features alone, so any cohort size and number of places will do here
     release = planned(_with_size(settings, fewest), people=fewest, pois=1, features=features).release(Kind.MIXING)
 
     def quiet(size: int) -> float:
-        return -noise_in_mean(release, crowd(settings, size))  # grows with the size, but for steps of rounding
+        return -noise_in_mean(release, crowd(settings, size))  # monotone in the size, up to rounding
 
     return fewest + bisect_left(range(fewest, max(_LARGEST, fewest)), -LONGEST_NOISE, key=quiet)
 
 
 def noise_in_mean(release: Release, cohort: Crowd) -> float:
-    """How long the noise in a cohort's mean is when nobody is lost, as a part of the longest model.
+    """The length of the noise in a cohort's mean without drop-outs, in units of the clipping norm.
 
-    There is more of it then than the accountant counts: shares are for the fewest survivors less the colluders."""
+    It is more than the accountant counts on: shares are sized for the fewest survivors minus the colluders."""
     variance = release.noise(cohort).total_variance(cohort.size) * release.of.length
     return math.sqrt(variance) / float(release.norm.units) / cohort.size
 
 
 def popularity_entries(places: int, settings: Settings) -> int:
-    """How long a person's vector of visits is: a count for each place, and a value for each thing that is averaged."""
+    """The length of a person's vector of visits: a count per place, and a value per place for each averaged feature."""
     return places * (1 + len(settings.features.averages))
 
 
 def crowd(settings: Settings, size: int) -> Crowd:
-    """A roster of so many, and what these settings let happen to it."""
+    """A roster of so many people, with the floor, drop-out and collusion that these settings allow for."""
     return Crowd(size, floor=settings.floor, lost=settings.sums.lost, corrupt=settings.sums.corrupt)
 
 

@@ -1,4 +1,14 @@
-"""What the noisy sums of the places nearby say about a place: public, and computed from what is already released."""
+"""From noisy sums to popularity features by empirical Bayes. Public post-processing: it costs no privacy.
+
+Ridge regression on [1, mean noisy sum of the 10, 50, 200 nearest places, public features] predicts m_j for each place.
+The residual variance minus the known noise variance σ² is τ², how far places truly lie from their prediction, and the
+posterior mean weighs prediction and noisy sum. Two columns are released: that posterior mean, and the mean of the 200
+nearest places, since a crowded street says something else to a model than a popular place. Signed log and
+standardisation follow where released columns are encoded (features/encoding.py).
+
+A device leaves its own part out by the same map: it sees E(s | y_j - x_ij), with its own weight taken from the
+prediction, and τ² unchanged. To subtract x_ij from the posterior mean would be far too much, since that is shrunk too.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,118 +23,20 @@ from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import OffsetArray, RealArray
 from prirec.util.geography import located, unit_vectors
 
-NEIGHBOURHOODS = (10, 50, 200)
-_BLOCK = 1 << 13  # places whose neighbours are looked up at a time
-_SHARE = 4
-
-
-def nearby_means(
-    location: RealArray | None, values: RealArray, *, neighbourhoods: tuple[int, ...] = NEIGHBOURHOODS
-) -> RealArray:
-    """(J, n): the mean of the k places nearest to each, itself left out, for each k; the mean of all where unlocated.
-
-    A k above a quarter of the located places has no column: the mean of nearly all others is the total less the place's
-    own sum, and would give back the very noise that it should average out.
-    """
-    from scipy.spatial import cKDTree
-
-    known = np.flatnonzero(located(location)) if location is not None else np.empty(0, dtype=np.int64)
-    sizes = [k for k in sorted(neighbourhoods) if k * _SHARE <= len(known)]
-    means = np.full((len(values), len(sizes)), values.mean() if len(values) else 0.0)
-    if location is None or not sizes:
-        return means
-    tree, own = cKDTree(unit_vectors(location[known])), values[known]
-    for start in range(0, len(known), _BLOCK):
-        rows = tree.indices[start : start + _BLOCK]  # neighbours together: what one looks up, the next one finds
-        sums = np.cumsum(own[_others(tree, rows, sizes[-1])], axis=1)
-        means[known[rows]] = sums[:, [k - 1 for k in sizes]] / sizes
-    return means
-
-
-def _others(tree: Any, rows: np.ndarray, count: int) -> np.ndarray:
-    """(r, count): the nearest to each row but itself; with many places in one spot it may not be among its nearest."""
-    found = np.asarray(tree.query(tree.data[rows], k=count + 1)[1])
-    itself = found == rows[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    others: np.ndarray = found[~itself].reshape(len(rows), count)
-    return others
-
-
-# Ridge regression of noisy sums on public columns: what a place's popularity would be, for all that is public.
-
-
-_PENALTIES = np.logspace(-5, 3, 25)  # of the places' number
-_MOST = 1 / 3  # degrees of freedom a place: with more, what is predicted would be the noisy sum itself
-_COLUMNS = 256  # more of them are not worth a matrix of their squares
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """m_j, and the variance of y_j around it, fitted degrees of freedom paid for."""
-
-    mean: RealArray = field(repr=False)  # (J,)
-    freedom: float  # degrees of freedom, the constant among them
-    own: RealArray = field(repr=False)  # (J,): the weight of y_j in m_j
-
-    def spread(self, values: RealArray) -> float:
-        """Σ (y - m)² / (J - freedom): how far the values really lie from what is predicted."""
-        return float(((values - self.mean) ** 2).sum() / max(len(values) - self.freedom, 1.0))
-
-
-def predict(values: RealArray, columns: RealArray) -> Prediction:
-    """m = ȳ + Zβ, β = (ZᵀZ + λI)⁻¹ Zᵀ(y - ȳ), Z the standardised columns, λ by generalised cross-validation.
-
-    There is at least one place; without columns m is the mean.
-    """
-    Z = _standardised(columns)
-    centre = float(values.mean())
-    eigen, basis = np.linalg.eigh(Z.T @ Z)
-    d = np.maximum(eigen, 0.0)
-    target = basis.T @ (Z.T @ (values - centre))  # t, along the eigenvectors
-    square, places = float(((values - centre) ** 2).sum()), len(values)
-    allowed = [λ for λ in _PENALTIES * places if _freedom(d, λ) <= _MOST * places] or [_PENALTIES[-1] * places]
-    penalty = min(allowed, key=lambda λ: _cross_validated(d, target, square, places, λ))
-    β = basis @ (target / (d + penalty))
-    own = 1 / places + ((Z @ basis) ** 2 / (d + penalty)).sum(axis=1)
-    return Prediction(centre + Z @ β, _freedom(d, penalty), own)
-
-
-def _freedom(d: RealArray, penalty: float) -> float:
-    return 1.0 + float((d / (d + penalty)).sum())
-
-
-def _cross_validated(d: RealArray, target: RealArray, square: float, places: int, penalty: float) -> float:
-    """RSS / (J - df)² up to a factor: RSS = ‖y - ȳ‖² - Σ t²(d + 2λ)/(d + λ)², df = 1 + Σ d/(d + λ)."""
-    rest = square - float((target**2 * (d + 2 * penalty) / (d + penalty) ** 2).sum())
-    left = places - _freedom(d, penalty)
-    return max(rest, 0.0) / max(left, 1.0) ** 2
-
-
-def _standardised(columns: RealArray) -> RealArray:
-    """The columns that vary, at most so many of those that vary most, each with mean 0 and spread 1."""
-    spread = columns.std(axis=0)
-    kept = np.argsort(-spread, kind="stable")[:_COLUMNS]
-    kept = np.sort(kept[spread[kept] > 1e-9])
-    Z: RealArray = (columns[:, kept] - columns[:, kept].mean(axis=0)) / spread[kept]
-    return Z
-
-
-# What a true sum s of visits is likely to be, given its noisy one y ~ N(s, σ²) and what is predicted for its place, m.
-#
+# --- Posterior of a true sum s, given its noisy sum y ~ N(s, σ²) and the prediction m for its place ------------------
 # σ² is known from the mechanism; the excess τ² is how far places truly lie from their predictions.
 
-
-_BLOCK_posterior = 1 << 11  # sums whose posterior is integrated at a time: what that takes fits the processor's cache
-_SHAPE = 0.02  # the least: a spread of seven times the mean
+_BLOCK = 1 << 11  # sums whose posterior is integrated at a time: their grids fit the processor's cache
+_SHAPE = 0.02  # the smallest: a standard deviation of seven times the mean
 _STEPS = np.linspace(-6.0, 3.0, 101)
 _FROM_MODE, _WEIGHT = np.sinh(_STEPS), np.cosh(_STEPS)  # in widths of the mode: fine around it, 200 to the left
 
 
 class Prior(Protocol):
-    """What is believed of each place before its own sum is looked at."""
+    """The distribution of each place's true sum before its own noisy sum is looked at."""
 
     def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
-        """E(s | y), never below 0, for noisy sums (n,) of these places (n,), with so much less predicted for each."""
+        """E(s | y) ≥ 0 for noisy sums (n,) of these places (n,); `less` is subtracted from each prediction."""
         ...
 
 
@@ -167,7 +79,7 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """The same with its shape given: it is a mean over all places, and a device may hold some of them."""
+    """A Gamma prior of a given shape. The shape is a mean over all places, and a device knows only some of them."""
 
     predicted: RealArray = field(repr=False)  # (n,), above 0
     sigma: float
@@ -180,23 +92,25 @@ class Shaped:
         if self.shape == inf:
             return m
         means = np.empty(len(sums))
-        for start in range(0, len(sums), _BLOCK_posterior):
-            some = slice(start, start + _BLOCK_posterior)
-            means[some] = _mean(sums[some, None], m[some, None], sigma=self.sigma, shape=self.shape)
+        for start in range(0, len(sums), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            means[some] = _gamma_mean(sums[some, None], m[some, None], sigma=self.sigma, shape=self.shape)
         return means
 
 
 def prior_of(predicted: RealArray, *, sigma: float, shape: float) -> Prior:
-    """A prior from what is published of it: a shape of 0 says that nothing rose out of the noise."""
+    """The prior from its published parameters; a shape of 0 says that nothing rose out of the noise."""
     return Shaped(predicted, sigma, shape) if shape > 0 else Gaussian(np.zeros(len(predicted)), sigma, 0.0)
 
 
-def _mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:
+def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:
     """∫ s p(s | y) ds under the Gamma prior, for (r, 1) sums."""
     k = shape
     b = y - k * sigma**2 / m
     root = np.sqrt(b**2 + 4 * k * sigma**2)
-    mode = np.where(b > 0, (b + root) / 2, 2 * k * sigma**2 / (root - b))  # the same number, without cancellation
+    mode = np.where(
+        b > 0, (b + root) / 2, 2 * k * sigma**2 / (root - b)
+    )  # equal numbers; each form without cancellation on its side
     width = sigma / np.sqrt(mode * root)
     s = mode * np.exp(_FROM_MODE * width)  # (r, steps)
     logs = k * _FROM_MODE * width - (s - mode) * (k / m + (s + mode - 2 * y) / (2 * sigma**2))
@@ -205,26 +119,17 @@ def _mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArra
     return mean
 
 
-# From noisy sums to popularity features, by nothing but what is public: it spends no privacy.
-#
-# Empirical Bayes. Ridge on [1, mean noisy sum of the 10, 50, 200 nearest places, public features] predicts m_j; the
-# residual variance less the known σ² is τ², how far places truly lie from their prediction; the posterior mean weighs
-# the two. Two columns come of it: the posterior mean, and what the 200 nearest places have on average, since a crowded
-# street says something else to a model than a popular place. Signed log and standardisation follow where every released
-# column is encoded, by the column's own moments. A device leaves its own part out by the same map: what it sees of
-# place j is E(s | y_j - x_ij), with the prediction less its own weight in it, and τ² as it is. To subtract x_ij from
-# the posterior mean would be far too much, since shrinkage has shrunk it too.
-
+# --- Popularity from noisy sums ---------------------------------------------------------------------------------------
 
 Family: TypeAlias = Callable[[RealArray, float, float], Prior]  # m, σ and τ² to a prior: Gamma or Gaussian
 
 POPULARITY, NEARBY = "weighted popularity", "weighted popularity nearby"
-_LEAST = 0.1  # of the mean: no place is predicted to have less
+_LEAST = 0.1  # times the mean: no place is predicted to have less
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What a release comes to: public, and all that a device needs to leave its own part out."""
+    """The public part of an estimate: popularity columns, and what a device needs to leave its own part out."""
 
     columns: Mapping[str, RealArray] = field(repr=False)  # name -> (J,)
     prior: Prior = field(repr=False)
@@ -234,7 +139,9 @@ class Shrunk:
 def popularity(
     release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
 ) -> Popularity:  # fmt: skip
-    """The features made of a release, from public locations (J, 2) and features (J, p), as far as there are any."""
+    """Popularity features from a release and public locations (J, 2) and features (J, p), with everyone's own part.
+
+    For simulation; in a deployment the recommender computes `shrunk`, and each device its own part."""
     found = shrunk(release, location=location, features=features, family=family)
     posterior = found.columns[POPULARITY]
     return Popularity(found.columns, {POPULARITY: own_part(release, found.prior, posterior, found.weight)})
@@ -243,7 +150,7 @@ def popularity(
 def shrunk(
     release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
 ) -> Shrunk:  # fmt: skip
-    """The public half of it: the recommender's side, which knows nobody's own part."""
+    """The public part of the estimate, from public inputs alone. The recommender runs it."""
     _check(release, features)
     nearby = nearby_means(location, release.sums)
     prior, weight = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
@@ -254,9 +161,9 @@ def shrunk(
 
 
 def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prior, RealArray]:
-    """And the weight of each place's own sum in what is predicted for it."""
+    """The prior, and the weight of each place's own sum in its prediction (J,)."""
     y, sigma = release.sums, release.sigma
-    if not len(y) or y.mean() <= 0:  # nothing rises out of the noise
+    if not len(y) or y.mean() <= 0:  # nothing rises out of the noise: a Gamma prior needs a positive mean
         return Gaussian(np.zeros(len(y)), sigma, 0.0), np.zeros(len(y))
     prediction = predict(y, columns)
     m = np.maximum(prediction.mean, _LEAST * y.mean())
@@ -264,7 +171,7 @@ def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prio
 
 
 def own_part(release: NoisySums, prior: Prior, posterior: RealArray, weight: RealArray) -> OwnCounts:
-    """E(s | y_j) - E(s | y_j - x_ij) for each person and place: each device works out its own."""
+    """E(s | y_j) - E(s | y_j - x_ij) for each person and place. A device runs it for its own contribution."""
     own = release.own
     places = own.pairs % own.places
     others = prior.mean(release.sums[places] - own.counts, places, weight[places] * own.counts)
@@ -277,16 +184,17 @@ def _check(release: NoisySums, features: RealArray | None) -> None:
         raise UsageError("there is one finite sum and one row of finite public features for each place")
 
 
-# An average from two noisy sums, by nothing but what is public: it spends no privacy.
-#
+# --- An average over visits from two noisy sums -----------------------------------------------------------------------
 # A_j = Σ_i x_ij and B_j = Σ_i x_ij u_ij with u between -1 and 1, each with noise of σ. B/A is wild where A is small, so
-# the average of place j is taken to lie around that of the city, r = ΣB / ΣA, with a spread τ that the sums themselves
-# show: d_j = B_j − r Â_j has variance Â_j² τ² + σ², Â being the best estimate of A. The posterior mean of the average
-# is r + Â_j τ² d_j / (Â_j² τ² + σ²): nothing but r where nobody was.
+# the average of place j is assumed to lie around that of the city, r = ΣB / ΣA, with a standard deviation τ that the
+# sums themselves show: d_j = B_j − r Â_j has variance Â_j² τ² + σ², Â being the best estimate of A. The posterior mean
+# is r + Â_j τ² d_j / (Â_j² τ² + σ²): r itself where nobody was.
 
 
 def average(visitors: RealArray, values: NoisySums, scale: Scale, *, name: str) -> Popularity:
-    """From a secure sum: the posterior of A (J,) and the noisy B. A device leaves its own part of B out."""
+    """From a secure sum: `visitors` is the posterior mean of A (J,), `values` the noisy B.
+
+    A device leaves its own part of B out."""
     variance = np.asarray(values.sigma**2)
     return _average(
         visitors, values.sums, noise=lambda r: variance, own=values.own, own_weight=0.0, scale=scale, name=name
@@ -302,7 +210,7 @@ def average_of_answers(
     scale: Scale,
     name: str,
 ) -> Popularity:
-    """From local answers: unbiased estimates of A and B (J,), in which everyone of `own` counts once a place.
+    """From local answers: unbiased estimates of A and B (J,), to which everyone in `own` adds 1 and a value per place.
 
     `noise` is the variance of B − rA (J,) for an r. A device leaves its own part of both sums out."""
     return _average(visitors, sums, noise=noise, own=own, own_weight=1.0, scale=scale, name=name)
@@ -319,7 +227,7 @@ def _average(
     name: str,
 ) -> Popularity:
     A = np.maximum(visitors, 0.0)
-    total = float(visitors.sum())  # with what is below 0, or noise alone would make a crowd
+    total = float(visitors.sum())  # negative sums included, or noise alone would look like visitors
     r = float(np.clip(B.sum() / total, -1.0, 1.0)) if total > 0 else 0.0
     variance = noise(r)
     each = np.broadcast_to(variance, B.shape)
@@ -337,3 +245,102 @@ def _posterior(A: RealArray, B: RealArray, r: float, spread: float, noise: RealA
     share = np.divide(A * spread, weight, out=np.zeros_like(weight), where=weight > 0)
     moved: RealArray = r + share * (B - r * A)
     return moved
+
+
+# --- Prediction: ridge regression of noisy sums on public columns -----------------------------------------------------
+
+_PENALTIES = np.logspace(-5, 3, 25)  # per place
+_MOST = 1 / 3  # degrees of freedom per place: with more, the prediction would be the noisy sum itself
+_COLUMNS = 256  # at most: the matrix of their products has the square of it
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The predicted sum of each place, and what is needed for the variance around it."""
+
+    mean: RealArray = field(repr=False)  # (J,)
+    freedom: float  # degrees of freedom, the constant among them
+    own: RealArray = field(repr=False)  # (J,): the weight of y_j in m_j
+
+    def spread(self, values: RealArray) -> float:
+        """Σ (y - m)² / (J - freedom): the residual variance, corrected for the fitted degrees of freedom."""
+        return float(((values - self.mean) ** 2).sum() / max(len(values) - self.freedom, 1.0))
+
+
+def predict(values: RealArray, columns: RealArray) -> Prediction:
+    """m = ȳ + Zβ, β = (ZᵀZ + λI)⁻¹ Zᵀ(y - ȳ), Z the standardised columns, λ by generalised cross-validation.
+
+    There is at least one place; without columns m is the mean.
+    """
+    Z = _standardised(columns)
+    centre = float(values.mean())
+    eigen, basis = np.linalg.eigh(Z.T @ Z)
+    d = np.maximum(eigen, 0.0)
+    target = basis.T @ (Z.T @ (values - centre))  # t, along the eigenvectors
+    square, places = float(((values - centre) ** 2).sum()), len(values)
+    allowed = [λ for λ in _PENALTIES * places if _freedom(d, λ) <= _MOST * places] or [_PENALTIES[-1] * places]
+    penalty = min(allowed, key=lambda λ: _cross_validated(d, target, square, places, λ))
+    β = basis @ (target / (d + penalty))
+    own = 1 / places + ((Z @ basis) ** 2 / (d + penalty)).sum(axis=1)
+    return Prediction(centre + Z @ β, _freedom(d, penalty), own)
+
+
+def _freedom(d: RealArray, penalty: float) -> float:
+    return 1.0 + float((d / (d + penalty)).sum())
+
+
+def _cross_validated(d: RealArray, target: RealArray, square: float, places: int, penalty: float) -> float:
+    """RSS / (J - df)² up to a factor: RSS = ‖y - ȳ‖² - Σ t²(d + 2λ)/(d + λ)², df = 1 + Σ d/(d + λ)."""
+    rest = square - float((target**2 * (d + 2 * penalty) / (d + penalty) ** 2).sum())
+    left = places - _freedom(d, penalty)
+    return max(rest, 0.0) / max(left, 1.0) ** 2
+
+
+def _standardised(columns: RealArray) -> RealArray:
+    """The columns that vary, at most the _COLUMNS that vary most, with mean 0 and standard deviation 1."""
+    spread = columns.std(axis=0)
+    kept = np.argsort(-spread, kind="stable")[:_COLUMNS]
+    kept = np.sort(kept[spread[kept] > 1e-9])
+    Z: RealArray = (columns[:, kept] - columns[:, kept].mean(axis=0)) / spread[kept]
+    return Z
+
+
+# --- Neighbourhood means ----------------------------------------------------------------------------------------------
+
+NEIGHBOURHOODS = (10, 50, 200)
+_LOOKUPS = 1 << 13  # places whose neighbours are looked up at a time
+_SHARE = 4
+
+
+def nearby_means(
+    location: RealArray | None, values: RealArray, *, neighbourhoods: tuple[int, ...] = NEIGHBOURHOODS
+) -> RealArray:
+    """(J, n): for each k, the mean over the k nearest places without the place itself; unlocated: over all places.
+
+    A k above a quarter of the located places has no column: the mean of nearly all others is the total minus the
+    place's own sum, which would bring back the very noise that it should average out.
+    """
+    from scipy.spatial import cKDTree
+
+    known = np.flatnonzero(located(location)) if location is not None else np.empty(0, dtype=np.int64)
+    sizes = [k for k in sorted(neighbourhoods) if k * _SHARE <= len(known)]
+    means = np.full((len(values), len(sizes)), values.mean() if len(values) else 0.0)
+    if location is None or not sizes:
+        return means
+    tree, own = cKDTree(unit_vectors(location[known])), values[known]
+    for start in range(0, len(known), _LOOKUPS):
+        rows = tree.indices[
+            start : start + _LOOKUPS
+        ]  # in the tree's order, so that consecutive lookups share cache lines
+        sums = np.cumsum(own[_others(tree, rows, sizes[-1])], axis=1)
+        means[known[rows]] = sums[:, [k - 1 for k in sizes]] / sizes
+    return means
+
+
+def _others(tree: Any, rows: np.ndarray, count: int) -> np.ndarray:
+    """(r, count): the nearest to each row without itself, which with many places in one spot need not be among them."""
+    found = np.asarray(tree.query(tree.data[rows], k=count + 1)[1])
+    itself = found == rows[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    others: np.ndarray = found[~itself].reshape(len(rows), count)
+    return others

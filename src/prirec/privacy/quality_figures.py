@@ -1,22 +1,22 @@
-"""What a device tells of how well it is served: one vector, of which only a noisy sum over everyone is opened.
+"""Quality figures of a deployment (AUC, log loss, base rate) from one noisy secure sum over everyone.
 
 From its held-out records, with scores and labels, a device makes
     P_k  the share of its positives whose score is in bin k, and N_k that of its negatives,
-    1 if it has records at all, the share b of positives among them, and its mean log loss, held at a public cap.
+    1 if it has records at all, the share b of positives among them, and its mean log loss, clipped at a public cap.
 P and N are divided by the person's own number of positives and of negatives, so that everyone counts once whatever they
 have, and rare positives are not drowned. The AUC of the sums is that of a random positive of a random person against
 a random negative of a random person: a person-weighted AUC. Log loss and base rate are means over people of their own.
 
 Privacy. A histogram of shares has norm at most 1, |b − ½| is at most ½ and the capped loss at most cap − ½ from ½; each
 is weighted by the root of its part of the norm, and the parts add up to 1. So no vector is longer than Δ, whatever the
-records, and none has to be shortened: a weight that depended on scores would bend the figures (measured: an AUC lower
-by 0.006). Rounding has its room, and the norm of the whole numbers is checked: norm.py. The noise is the device's share
-as in every secure sum: noise_share.py.
+records, and none has to be shortened: a weight that depended on scores would bias the figures (measured: an AUC lower
+by 0.006). The norm leaves room for rounding, and is checked in whole numbers (norm.py). The noise is the device's
+share, as in every secure sum (noise.py).
 
-Bins. Noise in the AUC grows with the root of their number, and ties within bins, once corrected for (read_figures
-does), cost with the fourth power of their width: few bins are best. A calibrated model whose scores are normal has
-scores of variance 2m around ±m and AUC Φ(√m); 12 bins, at 1.25 times the log odds of k/12, are then off by less than
-0.001 for an AUC from 0.7 to 0.95, by 0.003 at 0.6 and by 0.008 at most, at half the noise of 48 bins.
+Bins. Noise in the AUC grows with the root of their number, and ties within bins, once corrected for (`read` does), cost
+with the fourth power of their width: few bins are best. A calibrated model whose scores are normal has scores of
+variance 2m around ±m and AUC Φ(√m); 12 bins, at 1.25 times the log odds of k/12, are then off by less than 0.001 for an
+AUC from 0.7 to 0.95, by 0.003 at 0.6 and by 0.008 at most, at half the noise of 48 bins.
 """
 
 import math
@@ -29,15 +29,15 @@ from prirec.errors import UsageError
 from prirec.privacy.norm import Norm, clipped
 from prirec.types import LabelArray, OffsetArray, RealArray
 
-# parts of the squared norm; positives and negatives have one of HISTOGRAM each, and all add up to 1
+# shares of the squared norm: positives and negatives have HISTOGRAM each, and all add up to 1
 HISTOGRAM, COUNT, BASE, LOSS = 0.30, 0.06, 0.06, 0.28
-COIN_RATE = LOSS_CENTRE = 0.5  # what is told is how far a mean is from here
+COIN_RATE = LOSS_CENTRE = 0.5  # the vector holds the distance of each mean from here
 _BINS, _SPREAD = 12, 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class QualityTerms:
-    """What is public about the vector."""
+    """The public parameters of the vector."""
 
     edges: tuple[float, ...] = tuple(_SPREAD * math.log(k / (_BINS - k)) for k in range(1, _BINS))  # of scores
     loss_cap: float = 2.5  # of a person's mean log loss
@@ -66,7 +66,7 @@ class QualityTerms:
         return weights
 
     def reach(self, norm: Norm) -> float:
-        """Δ − √L / 2^(f+1): how long a vector may be before it is rounded."""
+        """Δ − √L / 2^(f+1): the norm before rounding."""
         left = norm.sensitivity - math.sqrt(self.length) / 2.0 ** (norm.fraction_bits + 1)
         if left < norm.sensitivity / 2:
             raise UsageError("with so few fraction bits rounding would take half of the norm; give more")
@@ -77,7 +77,7 @@ USUAL = QualityTerms()
 
 
 def contribution(labels: LabelArray, scores: RealArray, *, norm: Norm, terms: QualityTerms = USUAL) -> OffsetArray:
-    """One device's vector (L,) in units of 2^-f, no longer than Δ; zeros without records. Noise is still to come."""
+    """One device's vector (L,) in units of 2^-f, of norm at most Δ; zeros without records. Without noise yet."""
     own: OffsetArray = contributions(labels, scores, offsets=np.array([0, len(labels)]), norm=norm, terms=terms)[0]
     return own
 
@@ -85,10 +85,11 @@ def contribution(labels: LabelArray, scores: RealArray, *, norm: Norm, terms: Qu
 def contributions(
     labels: LabelArray, scores: RealArray, *, offsets: OffsetArray, norm: Norm, terms: QualityTerms = USUAL
 ) -> OffsetArray:
-    """The same for many people (I, L), person i having the records offsets[i] to offsets[i + 1]: for simulation."""
+    """Vectors of many people (I, L), person i having the records offsets[i] to offsets[i + 1]. For simulation."""
     _check(labels, scores, offsets)
     vectors = _means(labels, scores, offsets, terms) * (terms.weights() * terms.reach(norm))
     whole: OffsetArray = np.rint(vectors * 2.0**norm.fraction_bits).astype(np.int64)
+    # by construction no vector is longer than Δ; rounding is checked all the same, and clips what is
     for person in np.flatnonzero((whole * whole).sum(axis=1) > int(norm.units**2)).tolist():
         whole[person] = clipped(vectors[person], norm)
     return whole
@@ -118,26 +119,25 @@ def _check(labels: LabelArray, scores: RealArray, offsets: OffsetArray) -> None:
         raise UsageError("a score is NaN: the model has diverged, and nothing was made of it")
 
 
-# From the opened noisy sum to AUC, log loss and base rate, each with its error: post-processing, it spends nothing.
+# --- Reading the opened sum: post-processing, it costs no privacy ---------------------------------------------------
 #
 # AUC = PᵀMN / (ΣP ΣN), M being 1 where the positive's bin is above, ½ in the same bin, 0 below. Within a bin a positive
 # is above a negative a little more often than half of the time: for smooth densities by (P'N − PN') / 12 bin widths,
 # and with central differences that makes M ± 1/12 in neighbouring bins. Noise in P and in N is independent and has mean
-# 0, so PᵀMN stays unbiased; to cut negative entries off, or to force an order on them, would not be. What noise in the
-# sums below the line adds on average (1 / (n + e) is 1/n + σ²/n³) is taken off.
+# 0, so PᵀMN stays unbiased; clipping negative entries, or forcing an order on them, would bias it. What noise in the
+# denominators adds on average (1 / (n + e) is 1/n + σ²/n³) is subtracted.
 #
 # Errors. With noise of standard deviation σ in every entry the delta method gives
 #     AUC        σ √(Σ (MN/ΣN − AUC)² / ΣP² + Σ (MᵀP/ΣP − AUC)² / ΣN²), less what the noise in MN and MᵀP itself adds,
 #     a mean s/n σ √(1 + (s/n)²) / n, each entry divided by its weight.
-# That is the error as to those who took part. As to all whom they were drawn from there is a second one: values from 0
-# to c with mean x have a variance of x (c − x) at most, and the AUC is off by the mean over those with positives and by
-# the mean over those with negatives, which at worst go together.
-
+# That is the error for those who took part. For the population that they were drawn from there is a second one: values
+# from 0 to c with mean x have a variance of x (c − x) at most, and the AUC is off by the mean over those with positives
+# and by the mean over those with negatives, which at worst go together.
 
 DROWNED = "the noise drowns it: it takes more devices, or a larger part of the budget (privacy.quality)"
-_CLEAR = 5.0  # standard deviations: what is divided by must be as far from 0
-_USEFUL = 0.1  # a figure with more noise says nothing
-_WITHIN = 1 / 12
+_CLEAR = 5.0  # standard deviations that a denominator must be away from 0
+_USEFUL = 0.1  # a figure with a larger standard error says nothing
+_WITHIN = 1 / 12  # of M in neighbouring bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ class Estimate:
     """A figure and its standard errors."""
 
     value: float
-    noise: float  # by the noise: as to those who took part
-    sampling: float  # at most, by who took part: as to all who might have
+    noise: float  # from the noise, for those who took part
+    sampling: float  # at most, from who took part, for the population
 
     @property
     def error(self) -> float:
@@ -155,21 +155,19 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class QualityFigures:
-    """How well a deployment works, everyone counting once; None where the noise drowns a figure. Public."""
+    """How well a deployment works, each person weighing the same; None where noise drowns a figure. Public."""
 
     auc: Estimate | None  # person-weighted: a random positive of anyone against a random negative of anyone
-    log_loss: Estimate | None  # the mean over people of their mean loss, held at the cap
-    base_rate: Estimate | None  # the mean over people of their share of positives
-    people: float  # with records, about
-    positives: RealArray = field(repr=False)  # (B,) people's positives in each bin, with noise
+    log_loss: Estimate | None  # mean over people of their mean loss, clipped at the cap
+    base_rate: Estimate | None  # mean over people of their share of positives
+    people: float  # with records; noisy
+    positives: RealArray = field(repr=False)  # (B,) noisy sums of people's shares of positives
     negatives: RealArray = field(repr=False)  # (B,)
     sigma: float  # of the noise in each of them
 
 
 def read(total: OffsetArray, *, norm: Norm, noise_variance: Fraction, terms: QualityTerms = USUAL) -> QualityFigures:
-    """The figures in a sum (L,) of contributions with noise of this variance, both in units of 2^-f.
-
-    The variance is that of all survivors' shares: NoiseShare.total_variance."""
+    """The figures in an opened sum (L,) with noise of this variance (NoiseShare.total_variance), in units of 2^-f."""
     if total.shape != (terms.length,):
         raise UsageError(f"a sum of quality figures with {terms.bins} bins has {terms.length} entries")
     unit = terms.reach(norm) * 2.0**norm.fraction_bits * terms.weights()  # of each entry
@@ -193,9 +191,9 @@ def read(total: OffsetArray, *, norm: Norm, noise_variance: Fraction, terms: Qua
 def foreseen(
     people: int, *, norm: Norm, noise_variance: Fraction, terms: QualityTerms = USUAL, auc: float = 0.8
 ) -> QualityFigures:  # fmt: skip
-    """What could be read if so many people had as many positives as negatives, and a calibrated model this AUC.
+    """The figures to expect if so many people had as many positives as negatives, and a calibrated model this AUC.
 
-    Nothing of anyone's is in it, so it may be looked at, and refused, before anything is spent."""
+    Computed from nobody's data, so a plan may be judged by it before anything is spent."""
     from scipy.special import ndtr, ndtri
 
     if not 0.5 < auc < 1:
@@ -227,7 +225,7 @@ def _auc(positives: RealArray, negatives: RealArray, sigma: float) -> Estimate |
     if min(P, N) <= _CLEAR * sigma * math.sqrt(len(positives)):
         return None
     value = auc_of_bins(positives, negatives)
-    wins, losses = (M @ negatives) / N - value, (positives @ M) / P - value  # as P and N move it
+    wins, losses = (M @ negatives) / N - value, (positives @ M) / P - value  # derivatives by the entries of P and of N
     first = (wins**2).sum() / P**2 + (losses**2).sum() / N**2
     second = sigma**2 * ((M - value) ** 2).sum() / (P * N) ** 2
     noise = sigma * math.sqrt(max(float(first - second), float(first) / 2))

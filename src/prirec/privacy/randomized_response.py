@@ -1,12 +1,12 @@
-"""Randomised response on "visited or not", ε for each BIT: a person answers for every POI, and pays for every one.
+"""Randomised response on "visited or not" (Eqs. 5 and 6), with ε per BIT: a person answers, and pays, for every POI.
 
 Proof. A bit is flipped with q = n / 2^64, where n is the least with (1-q)/q ≤ E for a fraction E ≤ e^ε. An answer is
 as likely from y as from 1-y up to the factor (1-q)/q ≤ e^ε, exactly: `likelihood_ratio` is that fraction. The
 estimate uses the same q: E[y'] = q + (1-2q) y, so that Σ (y'-q) / (1-2q) has mean Σ y, exactly. Over a catalogue of J
 POIs, one person's loss is J ε: answers to different POIs compose.
 
-Who reports matters as much as what is reported. `Reporters.THOSE_WITH_A_RECORD` exists for the paper's table, and in
-simulation only: whoever then sends an answer for a POI, whatever it says, is known to have a record there.
+Who reports matters as much as what is reported. `Reporters.THOSE_WITH_A_RECORD` exists for the paper's table only, and
+in simulation only: sending an answer about a POI, whatever it says, then reveals a record there.
 """
 
 import math
@@ -38,6 +38,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         checked_epsilon(self.epsilon_per_bit, "epsilon_per_bit")
+        # rounded towards more flips, from an e^ε rounded down: the bound on the ratio holds exactly, not up to rounding
         words = words_at_least(1 / (1 + exp_below(self.epsilon_per_bit)))
         if 2 * words >= WORDS:
             raise UsageError("epsilon_per_bit is so small that an answer would say nothing; give at least 1e-18")
@@ -49,18 +50,18 @@ class RandomizedResponse:
         return Fraction(self.flip_words, WORDS)
 
     def likelihood_ratio(self) -> Fraction:
-        """The most that an answer can favour one truth over the other: at most e^ε."""
+        """P(answer | one truth) / P(answer | the other): at most e^ε."""
         return (1 - self.flip) / self.flip
 
     def loss_per_bit(self) -> PrivacyLoss:
         return local_loss(self.epsilon_per_bit, Unit.BIT)
 
     def loss_per_user(self, pois: int) -> PrivacyLoss:
-        """One person's whole answer, a bit for each POI of the catalogue."""
+        """Of one person's whole answer, a bit for each POI of the catalogue."""
         return self.loss_per_bit().times(pois, Unit.USER)
 
     def standard_deviation(self, reports: int) -> float:
-        """Of a count estimated from this many answers, whatever they are: √(n q (1-q)) / (1-2q)."""
+        """Of a count estimated from n answers, whatever they are: √(n q (1-q)) / (1-2q)."""
         q = self.flip
         return math.sqrt(reports * q * (1 - q) / (1 - 2 * q) ** 2)
 
@@ -79,7 +80,7 @@ def estimate(ones: OffsetArray, *, reports: int | OffsetArray, mechanism: Random
     sent = np.broadcast_to(np.asarray(reports, dtype=np.int64), ones.shape)
     if np.any(ones < 0) or np.any(ones > sent):
         raise UsageError("the yeses to a POI are at least 0 and no more than the answers about it")
-    # n q as a whole number and a part below 1: the large parts of `ones - n q` cancel in integers, without rounding
+    # n q is split into an integer and a part below 1: the large parts of `ones - n q` then cancel without rounding
     values, back = np.unique(sent, return_inverse=True)
     expected = [divmod(int(n) * mechanism.flip_words, WORDS) for n in values]
     whole = np.array([w for w, _ in expected], dtype=np.int64)[back]
@@ -105,7 +106,7 @@ def reports_about(
 def simulate_ones(
     visitors: OffsetArray, *, reports: int | OffsetArray, mechanism: RandomizedResponse, rng: np.random.Generator
 ) -> OffsetArray:
-    """The yeses to each POI (J,) from their exact law, Bin(v, 1-q) + Bin(n-v, q). A simulation: it protects nobody."""
+    """The yeses to each POI (J,), drawn from their exact law Bin(v, 1-q) + Bin(n-v, q). For simulation only."""
     if np.any(visitors < 0) or np.any(visitors > reports):
         raise UsageError("the visitors of a POI are at least 0 and no more than those who report about it")
     q = float(mechanism.flip)

@@ -1,9 +1,9 @@
-"""A privacy loss is a value with a unit and an adjacency; a bare ε means nothing and is found nowhere.
+"""Privacy losses: (ε, δ) with the unit that it is counted for and the adjacency that it holds under.
 
-Adjacency. ZERO_OUT: one person's contribution is replaced by zero, and the roster is public: (ε, δ) says how far
-anyone can tell taking part with these records from taking part with none. REPLACE_ONE: it is replaced by any other
-one. The second follows from the first through the empty contribution: P(x) ≤ e^ε P(0) + δ ≤ e^2ε P(x') + (1 + e^ε) δ.
-A loss that holds for REPLACE_ONE holds for ZERO_OUT as it stands, since nothing is one of the contributions.
+Adjacency. ZERO_OUT: one person's contribution is replaced by zero, and the roster is public: (ε, δ) bounds how well
+anyone can distinguish taking part with these records from taking part with none. REPLACE_ONE: it is replaced by any
+other one. The second follows from the first through the empty contribution: P(x) ≤ e^ε P(0) + δ ≤ e^2ε P(x') + (1 +
+e^ε) δ. A loss that holds for REPLACE_ONE holds for ZERO_OUT as it stands, since nothing is one of the contributions.
 """
 
 import math
@@ -21,7 +21,7 @@ _LARGEST = 64  # e^64 > 2^64: beyond it a word cannot tell one ε from another
 
 
 class Unit(StrEnum):
-    """What one loss is counted for."""
+    """What one loss is counted for, from the smallest to the largest."""
 
     BIT = "bit"
     VALUE = "value"
@@ -31,7 +31,7 @@ class Unit(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Between which two worlds the loss is counted."""
+    """Which two worlds the loss is counted between."""
 
     ZERO_OUT = "a contribution or none"
     REPLACE_ONE = "a contribution or any other"
@@ -51,20 +51,20 @@ class PrivacyLoss:
             raise UsageError("a privacy loss has a finite epsilon of at least 0 and a delta between 0 and 1")
 
     def replace_one(self) -> "PrivacyLoss":
-        """The same release seen between any two contributions: 2ε and (1 + e^ε) δ where only ZERO_OUT was known."""
+        """The loss between any two contributions: 2ε and (1 + e^ε) δ where only ZERO_OUT was known."""
         if self.adjacency is Adjacency.REPLACE_ONE:
             return self
         delta = min(1.0, math.exp(min(0.0, math.log(self.delta) + self.epsilon)) + self.delta) if self.delta else 0.0
         return PrivacyLoss(2 * self.epsilon, self.unit, delta, Adjacency.REPLACE_ONE)
 
     def times(self, count: int, unit: Unit) -> "PrivacyLoss":
-        """`count` such losses, all in one larger unit: basic composition."""
+        """`count` such losses as one of a larger unit: basic composition."""
         if count < 0:
             raise UsageError("losses are counted from 0")
         return PrivacyLoss(self.epsilon * count, unit, min(1.0, self.delta * count), self.adjacency)
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        """Basic composition of two releases in the same unit; it holds between the nearer of their worlds."""
+        """Basic composition of two releases in the same unit, under the weaker of their adjacencies."""
         if self.unit is not other.unit:
             raise UsageError(
                 f"a loss per {self.unit} and a loss per {other.unit} do not add up; convert one with times"
@@ -86,7 +86,7 @@ def local_loss(epsilon: float, unit: Unit) -> PrivacyLoss:
 
 
 def checked_epsilon(epsilon: float, name: str) -> float:
-    """An ε that can be spent, or a UsageError that says which one cannot."""
+    """The ε, if it is positive and finite; otherwise a UsageError that names it."""
     if not 0 < epsilon < math.inf:
         raise UsageError(f"{name} must be a number above 0, and finite")
     return epsilon

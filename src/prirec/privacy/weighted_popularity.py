@@ -1,13 +1,13 @@
-"""Weighted popularity: the sum over people of visit vectors that all have the same L2 norm, under Gaussian noise.
+"""Weighted popularity: a noisy sum of visit vectors that all have L2 norm 1. The mechanism of deployments.
 
 A device counts c_ij for each place j (1 for a place that it visited, or its visits, or its spend) and contributes
-x_ij = c_ij / ‖c_i‖, so that somebody with v places gives each of them 1/√v. Among all vectors of norm 1 along c_i none
-is longer, so nobody's part drowns in more noise than it must; the price is that people weigh the less in one place the
-more places they visit. Hence the name: the sum is no count of visitors.
-Several statistics are more coordinates of the same vector: their norm is taken over all of them together.
-Privacy. ‖x_i‖ ≤ 1 bounds what replacing x_i by zero moves; noise of σ in every coordinate then costs what the
-accountant says for sensitivity 1. The noise here is for simulation, where only the law of the totals matters, and
-protects nobody; a device rounds its vector and adds its share of integer noise.
+x_ij = c_ij / ‖c_i‖, so that somebody with v places gives each of them 1/√v. Every vector uses the whole norm that the
+noise is sized for; the price is that somebody with many places weighs less in each of them. Hence the name: the sum is
+no count of visitors. Several statistics are more coordinates of the same vector, and share its norm.
+
+Privacy. ‖x_i‖ ≤ 1 bounds how far replacing x_i by zero moves the sum; noise of σ in every coordinate then costs what
+the accountant says for sensitivity 1. The noise in this file is for simulation, where only the law of the totals
+matters, and protects nobody; a device rounds its vector and adds its share of integer noise (noise.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _SMALLEST, _LARGEST = 1e-100, 1e100  # between them squares neither vanish nor o
 
 @dataclass(frozen=True, slots=True)
 class NoisySums:
-    """Noisy sums of one statistic with the noise they are known to have, and what each device knows that it added."""
+    """Noisy sums of one statistic, the standard deviation of their noise, and each device's own contribution."""
 
     sums: RealArray = field(repr=False)  # (J,), public
     sigma: float  # standard deviation of the noise in each sum, public
@@ -35,7 +35,7 @@ class NoisySums:
 
 
 def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | None = None) -> dict[str, OwnCounts]:
-    """x_i = e·c_i / ‖e·c_i‖ over all statistics together: each person's vector of norm 1, or nothing but zeros.
+    """x_i = e·c_i / ‖e·c_i‖ over all statistics together: each person's vector, of norm 1 or all zeros.
 
     A statistic with twice the emphasis e has half the noise, once it is divided by e again, and more of the norm.
     The norm holds exactly, not only up to rounding: n entries lose at most (n + 8)·2^-52 on the way to x_i, and the
@@ -44,6 +44,7 @@ def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | 
     weight = {name: _checked(1.0 if emphasis is None else emphasis.get(name, 1.0), "an emphasis") for name in parts}
     people = [_people(own) for own in parts.values()]
     count = 1 + max((int(rows[-1]) for rows in people if len(rows)), default=-1)
+    # the norm is over all statistics together: one contribution, one sensitivity, one charge
     squares, entries = np.zeros(count), np.zeros(count)
     for (name, own), rows in zip(parts.items(), people, strict=True):
         _refuse_unmeasurable(own)
@@ -58,15 +59,15 @@ def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | 
 
 
 def capped(own: OwnCounts, *, most: int, draws: RealArray) -> OwnCounts:
-    """At most so many places of each person, those with the smallest draws, each with 1/√most: norm at most 1.
+    """At most so many places per person, those with the smallest draws, each with weight 1/√most: norm at most 1.
 
-    Whoever has fewer places weighs the same in each as everyone else, so the sum times √most is a count of visitors
-    as far as nobody is cut; measured, it is worth less than `weighted` at every cap.
+    All visits weigh the same, so the sum times √most counts visitors, except those that the cap left out. For
+    comparison: measured, it is worth less than `weighted` at every cap.
     """
     if most < 1:
         raise UsageError("a person must be able to report at least one place: give a cap from 1 up")
     people = _people(own)
-    order = np.lexsort((draws, people))  # people stand together, their places are shuffled
+    order = np.lexsort((draws, people))  # by person, each one's places shuffled
     rank = np.arange(len(people)) - np.searchsorted(people, people)
     kept = np.sort(order[rank < most])
     each = (1 - (most + 8) * 2.0**-52) / np.sqrt(most)
@@ -83,7 +84,7 @@ def stacked(parts: Sequence[OwnCounts]) -> OwnCounts:
 
 
 def split(release: NoisySums, statistics: int) -> list[NoisySums]:
-    """The way back: the noisy sums of each statistic."""
+    """The inverse of `stacked`: the noisy sums of each statistic."""
     own, places = release.own, len(release.sums) // statistics
     entry, people = own.pairs % own.places, _people(own)
     found = []
@@ -95,8 +96,8 @@ def split(release: NoisySums, statistics: int) -> list[NoisySums]:
 
 
 def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
-    """Everyone's contribution in whole numbers of 2^-f, none longer than the norm: privacy.norm.clipped for all people
-    at once, in simulation, to the same bits."""
+    """Everyone's contribution in units of 2^-f, clipped to the norm: norm.clipped for all people at once, to the same
+    bits, for simulation."""
     people, values = _people(contributions), contributions.counts
     starts = np.flatnonzero(np.diff(people, prepend=-1))
     if not np.isfinite(values).all():
@@ -112,6 +113,7 @@ def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
     entries = np.add.reduceat((values != 0).astype(np.int64), starts)
     wanted = np.minimum(length * largest, norm.before_rounding(entries))
     whole = np.rint(shrunk / length[who] * wanted[who] * 2.0**norm.fraction_bits).astype(np.int64)
+    # floating point may have left a vector a unit too long: move it toward zero until the exact check holds
     most = int(norm.units**2)
     while (long := np.add.reduceat(whole * whole, starts) > most).any():
         whole -= np.sign(whole) * long[who]
@@ -119,9 +121,9 @@ def written(contributions: OwnCounts, norm: Norm) -> OwnCounts:
 
 
 def opened(contributions: OwnCounts, *, norm: Norm, noise: OffsetArray, noise_variance: Fraction) -> NoisySums:
-    """Σ_i q_i + noise, with contributions in whole numbers as `written` makes them, read in units of a person's norm.
+    """Σ_i q_i + noise, q_i being the contributions as `written` makes them; the result is in units of a person's norm.
 
-    The noise (J,) and its variance are in units of 2^-f: what all survivors' shares add, NoiseShare.total_variance."""
+    The noise (J,) and its variance (NoiseShare.total_variance) are in units of 2^-f."""
     mine, unit = written(contributions, norm), 2.0**-norm.fraction_bits
     own = OwnCounts(mine.places, mine.pairs, mine.counts * unit)
     return NoisySums((mine.total() + noise) * unit, sqrt(noise_variance) * unit, own)
@@ -130,7 +132,7 @@ def opened(contributions: OwnCounts, *, norm: Norm, noise: OffsetArray, noise_va
 def simulated(
     contributions: OwnCounts, *, sigma: float, rng: np.random.Generator, emphasis: float = 1.0
 ) -> NoisySums:  # fmt: skip
-    """Σ_i x_ij + N(0, σ²), divided by the emphasis that the contributions have: simulation only."""
+    """Σ_i x_ij + N(0, σ²), divided by the emphasis that the contributions have. For simulation: it protects nobody."""
     if not 0 <= sigma < np.inf:
         raise UsageError("sigma, the noise in units of a person's norm, must be finite and not negative")
     e = _checked(emphasis, "an emphasis")

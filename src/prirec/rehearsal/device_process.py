@@ -16,14 +16,14 @@ from ssl import SSLContext
 import httpx
 import msgspec
 
-from prirec.device.agent import Agent, Patience
-from prirec.device.client import Client, carrier, cell_of, join, trusting
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.client import Client, home_cell, https_connection, join, tls_context
 from prirec.device.device import Device
 from prirec.device.store import Membership
 from prirec.errors import PrirecError
 from prirec.rehearsal.processes import allow_many_files, die_with_parent
 
-PATIENCE = Patience(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
+PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
 AT_ONCE = 8  # devices that join at the same time
 PAUSE = 0.25  # seconds between two reports
 
@@ -59,7 +59,7 @@ class Tally:
         return json.dumps({
             "sent": self.sent, "received": self.received, "requests": self.requests,
             "enrolled": sum(view.member.enrolled for view in views),
-            "published": sum("publication" in view.standing for view in views),
+            "published": sum("publication" in view.latest for view in views),
             "ended": dict(self.ended),
         })  # fmt: skip
 
@@ -69,7 +69,7 @@ async def live(task: Task) -> None:
     stop, tally, turn = asyncio.Event(), Tally(), asyncio.Semaphore(AT_ONCE)
     for one in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(one, stop.set)
-    trust = trusting(task.authority.encode())
+    trust = tls_context(task.authority.encode())
     lives = [asyncio.create_task(_run_device(file, task, trust, turn, tally)) for file in task.files]
     lives.append(asyncio.create_task(_report(tally)))
     await stop.wait()
@@ -87,15 +87,15 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
             with Device.open(Path(file)) as device:
                 async with turn:
                     member = await _join(device, task)
-                async with carrier(member.url, trust=trust) as line:
+                async with https_connection(member.url, trust=trust) as line:
                     line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}
                     client = Client(line, identity=member.identity, deployment=member.deployment)
-                    tally.agents[file] = agent = Agent(device.person, device.paid(), client, patience=PATIENCE)
+                    tally.agents[file] = agent = Agent(device.person, device.ledger_store, client, retry=PATIENCE)
                     await agent.run(asyncio.Event())
         except PrirecError as problem:
             tally.ended[type(problem).__name__] += 1
             failures += 1
-            await asyncio.sleep(PATIENCE.pause(failures, luck=1.0))
+            await asyncio.sleep(PATIENCE.pause(failures, jitter=1.0))
 
 
 async def _join(device: Device, task: Task) -> Membership:
@@ -103,7 +103,7 @@ async def _join(device: Device, task: Task) -> Membership:
     if (member := device.person.membership()) is not None:
         return member
     return await join(
-        device.person, task.url, cell=cell_of(device.person.home()), authority=task.authority.encode(),
+        device.person, task.url, cell=home_cell(device.person.home()), authority=task.authority.encode(),
         fingerprint=task.fingerprint,
     )  # fmt: skip
 

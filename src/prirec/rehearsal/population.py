@@ -20,8 +20,8 @@ from prirec.data.prepare import Prepared, filtered, prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.device import Device
 from prirec.device.person import Visit
-from prirec.device.store import held_model
-from prirec.device.sync import save_region
+from prirec.device.store import load_model
+from prirec.device.sync import save_extra_region
 from prirec.engines import local
 from prirec.engines.train import start
 from prirec.errors import PolicyError, StateError, UsageError
@@ -108,7 +108,7 @@ def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, re
     device.person.record_visits(visits_of(records, city))
     with device.store.transaction() as rows:
         for region in regions:
-            save_region(rows, region)
+            save_extra_region(rows, region)
 
 
 def visits_of(records: Visits, city: Dataset) -> Iterator[Visit]:
@@ -211,7 +211,7 @@ def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -
     found = np.zeros((len(files), features + 1))
     for row, file in enumerate(files):
         with closing(sqlite.connect(file, pragmas=("query_only=ON",), wait=LOCK_SECONDS)) as rows:
-            if (kept := held_model(rows, campaign.name)) is not None:
+            if (kept := load_model(rows, campaign.name)) is not None:
                 found[row] = kept.linear
     return found
 

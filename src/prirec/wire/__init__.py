@@ -1,4 +1,4 @@
-"""What devices and a recommender agree on before they speak: public documents, the signed log, requests and limits.
+"""The contract between devices and recommender: public documents, the signed log, HTTP bodies, regions and limits.
 
-No socket, clock or entropy here; device/ and recommender/ carry it.
+Pure data and rules, without sockets, clocks or entropy; device/ and recommender/ carry them.
 """

@@ -1,8 +1,8 @@
-"""From a charter to the sums of a campaign: what both sides work out by themselves, so that nobody is told a price.
+"""The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
 
-A campaign sums visits once, and then for each round t the linear models of every cohort (but for the first round, where
-all are 0) and the gradients of V of everyone. Noise is inside each sum, and a cohort's mean is published to its members
-and to people who are new: so all of them are opened by the recommender (decisions/0015).
+A campaign sums visits once; then, in each round t, the linear models of every cohort (not in the first round, where all
+are 0) and everyone's gradients of V. Each sum contains noise, and a cohort's mean is published to its members and to
+newcomers: so all sums are opened by the recommender (decisions/0015).
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,21 @@ from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
 from prirec.wire.documents import Charter, Edition, Line, address
-from prirec.wire.http import refuse_unsound
+from prirec.wire.http import refuse_oversized
 
-LEAST_CORRUPT = 0.05  # of a roster: masks and noise are never sized for fewer, whatever a recommender says
-SPAN = 2**16  # numbers that a campaign has for its rounds: they go on over all campaigns of a deployment
+# Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
+# otherwise declare everybody honest and enrol colluders.
+LEAST_CORRUPT = 0.05
+SPAN = 2**16  # round numbers per campaign: numbers never repeat within a deployment
 
 
 def person_id(name: bytes) -> str:
-    """A device's identity as the id that keyed shuffles and cohorts know it by."""
+    """The id of a device in keyed shuffles and cohorts."""
     return name.hex()
 
 
 def deployable(settings: Settings) -> Settings:
-    """Settings that devices may be asked to follow. PolicyError for what only a simulation may do."""
+    """The settings, if devices may be asked to follow them. PolicyError for what only a simulation may do."""
     wrong = {
         "privacy.epsilon_per_user: without a budget nothing hides a person": settings.privacy.epsilon_per_user is None,
         "popularity.mechanism: only 'secure-sum' is collected": settings.popularity.mechanism != "secure-sum",
@@ -63,7 +65,7 @@ def deployable(settings: Settings) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A charter and what follows from it; with an edition, the rounds as well."""
+    """A charter and what follows from it; with an edition, the sums of its rounds too."""
 
     charter: Charter
     settings: Settings
@@ -74,9 +76,10 @@ class Campaign:
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
         settings = deployable(loads(charter.settings))
         encoding = from_json(charter.encoding if edition is None else edition.encoding)
-        refuse_unsound(charter, edition, settings, encoding)
+        refuse_oversized(charter, edition, settings, encoding)  # before anything of the announced sizes is allocated
         if edition is None:
             return cls(charter, settings)
+        # the seed was 0 until the sum of visits was open: whoever knew it before could choose who is in whose cohort
         seeded = msgspec.structs.replace(settings, seed=edition.seed)
         names = encoding.names()
         rules = RoundRules.sized(seeded, people=charter.many, places=charter.places, features=len(names))
@@ -92,11 +95,11 @@ class Campaign:
 
     @property
     def visits(self) -> Release:
-        """The sum of visits, as planned: its noise does not depend on what is learnt later."""
+        """The planned release of the sum of visits."""
         return planned(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
 
     def popularity(self, *, attempt: int = 0) -> Task:
-        """One sum over everyone, of vectors of visits."""
+        """The sum of everyone's vectors of visits."""
         norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
         ring = FixedPoint(summands=self.charter.many, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
         code = Code(ring, noise=self.visits.wanted_whole)
@@ -105,38 +108,37 @@ class Campaign:
     def mixing(
         self, iteration: int, cohort: int, *, V: RealArray, centre: RealArray, attempt: int = 0
     ) -> Task:  # fmt: skip
-        """Step (b) of a round: the linear models of a cohort, measured from its last mean."""
+        """Step (b) of a round: the sum of a cohort's linear models, as differences from its last mean (`centre`)."""
         of = Round(self.charter.deployment, "linear", self._number(iteration), cohort, attempt)
         return self._task(of, self.rounds.linear, len(centre), V, centre)
 
     def interaction(self, iteration: int, *, V: RealArray, attempt: int = 0) -> Task:
-        """Step (e) of a round: the gradients of V of everyone."""
+        """Step (e) of a round: the sum of everyone's gradients of V."""
         of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
         return self._task(of, self.rounds.interaction, V.size, V)
 
     @property
     def rounds(self) -> RoundRules:
-        """What a round computes; there is none before an edition, whose seed and encoding it needs."""
+        """What a round computes. There is none before an edition, whose seed and encoding it needs."""
         if self._rules is None:
             raise PolicyError("rounds begin when the sum of visits is open")
         return self._rules
 
     def norm(self, kind: str) -> Norm:
-        """How long a person's contribution to a kind of sum may be: with the terms' noise, its price."""
+        """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
         wide = len(self.encoding.names())
         plan = planned(self.settings, people=self.charter.many, pois=self.charter.places, features=wide)
-        return plan.release(
-            {"popularity": Kind.POPULARITY, "linear": Kind.MIXING, "interaction": Kind.INTERACTION}[kind]
-        ).norm
+        return plan.release(Kind(kind)).norm
 
     def iteration(self, number: int) -> int:
-        """Which of this campaign's rounds a number is."""
+        """The round of this campaign that a round number stands for."""
         return number - self._number(0)
 
     def _number(self, iteration: int) -> int:
         return self.charter.campaign * SPAN + iteration
 
     def _task(self, of: Round, code: Code, length: int, *held: RealArray) -> Task:
+        # terms are derived from the charter, never taken from a message: else a recommender could name less noise
         terms = double_masks(
             code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
@@ -144,8 +146,10 @@ class Campaign:
         return Task(of, self.charter.recommender, terms, self._held(*held))
 
     def _held(self, *models: RealArray) -> bytes:
-        """What members sign that they hold: the charter, and once there is an edition that, V and a cohort's centre.
-        Both name all that they stand on, so nobody is told another roster, encoding, seed or catalogue."""
+        """The hash that members of a round sign: of the charter, and with an edition also of that, V and the centre.
+
+        Charter and edition name everything else by hash. So if a recommender shows some members another roster,
+        encoding, seed, catalogue or model, their signatures differ and the round is given up."""
         if self.edition is None:
             return self.name
         edition = address(encode(self.edition))
@@ -153,11 +157,11 @@ class Campaign:
 
 
 def cohorts_by(lines: Sequence[Line], settings: Settings) -> IndexArray:
-    """The cohort of each line of a roster: anyone who holds the roster and the edition's seed comes to the same."""
+    """The cohort of each line of a roster, which everyone computes from the roster and the edition's seed."""
     cells = np.array([line.cell for line in lines], dtype=np.uint64)
     return cohorts_of(cells, person_keys([person_id(line.name) for line in lines]), settings)
 
 
 def seed_of(charter: bytes, opened: bytes) -> int:
-    """The seed of everything that a campaign draws in public, from the sum of visits as it was opened."""
+    """The seed of all public draws of a campaign, a hash of the opened sum of visits."""
     return int.from_bytes(sha256(b"prirec beacon" + charter + opened).digest()[:8], "little") >> 1

@@ -1,8 +1,8 @@
-"""Public documents. Each is named by its own SHA-256, so that any cache may carry it and nobody can change it; the
-signed log (log.py) says which of them are the recommender's.
+"""Public documents of a deployment: roster, catalogue, charter, edition, model, publication.
 
-All of them are the same for everyone: none holds anything about one person, apart from the roster's names and coarse
-cells. Arrays travel as little-endian bytes; `array` and `octets` are the way in and out.
+A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log (log.py)
+says which documents are in force. They are the same for everyone, and none holds anything about one person, except the
+names and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
 """
 
 from hashlib import sha256
@@ -21,26 +21,27 @@ VERSION: Final = 1
 LIMIT: Final = 64 * 2**20  # bytes of one document
 
 Deployment: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
-Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of h3, whose highest bit is 0; 0 is none
-MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: there is none
+Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highest bit is 0; 0: none
+MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 
 
 class Line(Part, frozen=True):
-    """One device in a roster: who, and the coarse cell that it named."""
+    """One device in a roster: its public key, and the coarse cell that it shares."""
 
     name: Name
     cell: Cell
 
 
 class People(Part, frozen=True, tag="prirec people"):
-    """Everyone who may take part in a campaign, by name; fixed before the first sum, so that nobody can be put beside
-    a person once cohorts are drawn."""
+    """The roster: everyone who may take part in a campaign, ascending by name.
+
+    It is fixed before the first sum. Once cohorts are drawn, a recommender cannot add made-up members to one."""
 
     lines: tuple[Line, ...]
 
 
 class Offer(Part, frozen=True, tag="prirec offer"):
-    """A catalogue and an encoding for the campaigns that begin from now on."""
+    """A catalogue and an encoding for future campaigns."""
 
     version: Literal[1]
     deployment: Deployment
@@ -50,54 +51,56 @@ class Offer(Part, frozen=True, tag="prirec offer"):
 
 
 class Charter(Part, frozen=True, tag="prirec charter"):
-    """A campaign: one sum of visits, then rounds, on settings and with people that do not change."""
+    """What a campaign is: one sum of visits, then rounds, with fixed settings, roster and catalogue."""
 
     version: Literal[1]
     deployment: Deployment
     campaign: Natural
     recommender: Name
-    settings: str  # TOML, as settings_file.dump writes it; sizes are filled in
-    encoding: bytes  # JSON; popularity has no part in it yet
+    settings: str  # TOML, with all sizes filled in
+    encoding: bytes  # JSON, without popularity
     people: Digest
-    many: Natural  # of people
+    many: Natural  # people in the roster
     manifest: Digest  # of the catalogue without popularity
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
 class Edition(Part, frozen=True, tag="prirec edition"):
-    """What the sum of visits gave: the catalogue with popularity, and the seed of everything that is drawn in public.
+    """What follows from the sum of visits: the catalogue with popularity, and the seed of all public draws.
 
-    The seed follows from the opened sum, which holds everyone's noise: nobody knew it when people were fixed."""
+    The seed is a hash of the opened sum, which contains everyone's noise: nobody knew it when the roster was fixed, so
+    nobody could choose who comes into a cohort with whom."""
 
     charter: Digest
-    encoding: bytes  # JSON, whole
+    encoding: bytes  # JSON, with popularity
     manifest: Digest
-    shape: float  # of the prior that a device leaves its own part out by; 0: nothing rose out of the noise
+    shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
     sigma: float  # of the noise in each sum
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     cohorts: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
 class Mean(Part, frozen=True, tag="prirec mean"):
-    """What a cohort has opened last: the centre that its members measure their models from in the next round."""
+    """The mean that a cohort opened last. Its members send the difference of their models from it in the next round."""
 
     cohort: Natural
     values: bytes  # float64 (D + 1,)
 
 
 class Model(Part, frozen=True, tag="prirec model"):
-    """V_t, and what mixing in this round came to: written first when V has moved, and again when cohorts are open."""
+    """V_t and the cohorts' means. Published twice a round: when V has moved, and when the cohorts have been opened."""
 
     edition: Digest
-    iteration: Natural  # t: how many rounds V has behind it
-    mixed: bool  # whether mixing of round t is over; only then do devices learn
+    iteration: Natural  # t: rounds that V has behind it
+    mixed: bool  # whether mixing of round t is over; devices take the local step only then
     interaction: bytes  # float64 (D, K)
     means: tuple[Digest, ...]  # of each cohort
     opened: bytes  # bitmap of the cohorts that opened a mean in round t
 
 
 class RegionLine(Part, frozen=True):
-    """Where the parts of a region are. What does not change from one edition to the next keeps its name."""
+    """The documents of one region. A part that an edition does not change keeps its address, and is not fetched
+    again."""
 
     cell: Cell
     places: Digest
@@ -106,25 +109,25 @@ class RegionLine(Part, frozen=True):
 
 
 class Manifest(Part, frozen=True, tag="prirec manifest"):
-    """The catalogue by region: whole regions are downloaded, so that a request tells the region and nothing finer."""
+    """The catalogue by region. Regions are downloaded whole, so that a request reveals nothing finer."""
 
-    resolution: Annotated[int, Meta(ge=0, le=6)]  # wire.FINEST_CELL: no finer than a device tells
+    resolution: Annotated[int, Meta(ge=0, le=6)]  # at most wire.http.FINEST_CELL: no finer than what devices share
     regions: tuple[RegionLine, ...]  # ascending by cell
 
 
 class Places(Part, frozen=True, tag="prirec places"):
-    """The places of a region, as published: public before anybody visits them."""
+    """The places of a region with their static features: public facts that depend on nobody's visits."""
 
     cell: Cell
     ids: tuple[str, ...]
     words: tuple[str, ...]  # a few public words on each
-    rows: bytes  # int32 (n,): where each stands in the whole catalogue, and in the sum of visits
+    rows: bytes  # int32 (n,): position in the whole catalogue, and in the sum of visits
     location: bytes  # float64 (n, 2), NaN where unknown
     features: bytes  # float32 (n, p): X^j, static
 
 
 class Counts(Part, frozen=True, tag="prirec counts"):
-    """Popularity in a region: as released, and what a device needs to leave its own part out."""
+    """Popularity in a region, and what a device needs to leave its own part out of it."""
 
     cell: Cell
     released: bytes  # float64 (n, columns), in the order of the encoding's popularity blocks
@@ -134,7 +137,7 @@ class Counts(Part, frozen=True, tag="prirec counts"):
 
 
 class Parts(Part, frozen=True, tag="prirec parts"):
-    """The places' half of Eq. (1) under a published V: computed once, for everyone."""
+    """The places' half of Eq. (1) under a published V, computed once for everyone."""
 
     cell: Cell
     pull: bytes  # float64 (n, K)
@@ -142,14 +145,14 @@ class Parts(Part, frozen=True, tag="prirec parts"):
 
 
 class Start(Part, frozen=True):
-    """Where somebody new in a cell starts."""
+    """The start of W for newcomers in a cell."""
 
     cell: Cell
     model: bytes  # float64 (D + 1,)
 
 
 class Publication(Part, frozen=True, tag="prirec publication"):
-    """A model to recommend with: V, the catalogue with its half of Eq. (1), and starts for people who are new."""
+    """A model to recommend with: V, the catalogue with its half of Eq. (1), and starts for newcomers."""
 
     edition: Digest
     iteration: Natural
@@ -166,19 +169,19 @@ _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
 
 
 def address(body: bytes) -> bytes:
-    """The name of a document."""
+    """A document's address: the SHA-256 of its bytes."""
     return sha256(body).digest()
 
 
 def written(document: Document) -> tuple[bytes, bytes]:
-    """A document's name and its bytes."""
+    """A document's address and its bytes."""
     body = encode(document)
     return address(body), body
 
 
 def read(kind: type[_Kind], body: bytes, *, name: bytes) -> _Kind:
-    """The document of this name and kind. PeerError if these bytes are anything else."""
-    if address(body) != name:
+    """The document with this address and of this kind. PeerError if the bytes are anything else."""
+    if address(body) != name:  # also for what is on the own disk: it may have rotted there
         raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
     document = decode_with(_decoder, body, limit=LIMIT)
     if not isinstance(document, kind):
@@ -187,14 +190,14 @@ def read(kind: type[_Kind], body: bytes, *, name: bytes) -> _Kind:
 
 
 def octets(values: NDArray[Any], kind: DTypeLike) -> bytes:
-    """An array as it travels."""
+    """An array as little-endian bytes."""
     return np.ascontiguousarray(values, dtype=np.dtype(kind).newbyteorder("<")).tobytes()
 
 
 def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The way back, a copy; one dimension may be -1. PeerError where the length is another."""
+    """The array in these bytes, a copy; one dimension may be -1. PeerError if the length does not fit."""
     try:
         found = np.frombuffer(data, dtype=np.dtype(kind).newbyteorder("<")).reshape(shape)
     except ValueError:
         raise PeerError(Fault.DECODE, "an array in a document has not the size that it should have") from None
-    return found.astype(kind)
+    return found.astype(kind)  # in native byte order, aligned and writable, as kernels need it

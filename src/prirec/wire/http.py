@@ -1,7 +1,7 @@
-"""Requests and answers between a device and the recommender, beside the public documents and the protocols' messages.
+"""HTTP bodies of requests and responses between a device and the recommender, and the limits that devices enforce.
 
-A body is MessagePack, strict and canonical. Who asks for a public document is nobody's business: those requests carry
-no name. Everything else is asked under a session, which a device opens by signing a challenge.
+Bodies are MessagePack, strict and canonical. Requests for public documents carry no name, so that downloads cannot be
+linked to a device. Everything else is sent under a session, which a device opens by signing a challenge.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -20,18 +20,18 @@ from prirec.wire.documents import Cell, Charter, Deployment, Edition
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
-MOST_LETTERS: Final = 64  # in one answer
+MOST_LETTERS: Final = 64  # in one response
 MOST_MESSAGES: Final = 8  # in one request
-MOST_SECONDS: Final = 30  # that an answer may be waited for
-FINEST_CELL: Final = 6  # the h3 resolution of the smallest cell that a device tells: about 36 km²
-MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: a vector over all places of two million, with head room
-SMALL: Final = 4096  # bytes: the most of a request that carries no message of a protocol
+MOST_SECONDS: Final = 30  # of one long poll
+FINEST_CELL: Final = 6  # H3 resolution of the smallest cell that a device shares: about 36 km²
+MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: fits a vector over two million places
+SMALL: Final = 4096  # bytes of a request that carries no protocol message
 
 Opaque: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=256)]
 
 
 class Hello(Part, frozen=True, tag="prirec deployment"):
-    """GET /v1/deployment: whom a device is about to trust. It pins the recommender's key."""
+    """GET /v1/deployment: who the recommender is. A device that joins pins its key."""
 
     version: Literal[1]
     deployment: Deployment
@@ -40,12 +40,12 @@ class Hello(Part, frozen=True, tag="prirec deployment"):
 
 
 class Enrolment(Part, frozen=True, tag="prirec enrolment"):
-    """Signed by the identity that enrols: this is my name, and the coarse cell that I choose to tell."""
+    """A device's name (its public key) and the coarse cell that it chooses to share; signed with that key."""
 
     deployment: Deployment
     name: Name
     cell: Cell
-    code: Annotated[str, Meta(max_length=100)]  # what the operator hands out, where enrolment is not open
+    code: Annotated[str, Meta(max_length=100)]  # enrolment code, if the operator requires one
 
 
 class SignedEnrolment(Part, frozen=True, tag="prirec signed enrolment"):
@@ -56,13 +56,13 @@ class SignedEnrolment(Part, frozen=True, tag="prirec signed enrolment"):
 
 
 class Challenge(Part, frozen=True, tag="prirec challenge"):
-    """POST /v1/challenges: something fresh to sign, so that no clock is needed."""
+    """POST /v1/challenges: fresh bytes to sign. A replayed claim fails without either side trusting a clock."""
 
     challenge: Opaque
 
 
 class Claim(Part, frozen=True, tag="prirec claim"):
-    """Signed by an enrolled identity."""
+    """What an enrolled device signs to open a session."""
 
     deployment: Deployment
     name: Name
@@ -77,13 +77,15 @@ class SignedClaim(Part, frozen=True, tag="prirec signed claim"):
 
 
 class Session(Quiet, frozen=True, tag="prirec session"):
+    """The response to a claim: a bearer token. Quiet: it does not print."""
+
     token: Annotated[str, Meta(min_length=1, max_length=512)]
-    seconds: Natural  # for which it is good
+    seconds: Natural  # that it is valid for
 
 
 class Mail(Quiet, frozen=True, tag="prirec mail"):
-    """POST /v1/mail: messages of the protocols to hand in, and whether to wait for some. Letters up to `after` are
-    thrown away: they have arrived."""
+    """POST /v1/mail: protocol messages to post, and a long poll for letters. `after` acknowledges letters up to that
+    number, which are then deleted."""
 
     messages: Annotated[tuple[bytes, ...], Meta(max_length=MOST_MESSAGES)] = ()
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
@@ -91,24 +93,26 @@ class Mail(Quiet, frozen=True, tag="prirec mail"):
 
 
 class Letter(Quiet, frozen=True):
+    """One protocol message for a device."""
+
     number: Annotated[int, Meta(ge=1, le=2**63 - 1)]
-    body: bytes  # a message of the protocols
+    body: bytes
 
 
 class Post(Quiet, frozen=True, tag="prirec post"):
-    """The answer: what waits for this device, and how long the log is now."""
+    """The response to Mail: letters for this device, and the length of the log."""
 
     letters: Annotated[tuple[Letter, ...], Meta(max_length=MOST_LETTERS)]
     entries: Natural
-    refused: tuple[str, ...] = ()  # for each message that was handed in and not taken, why
+    refused: tuple[str, ...] = ()  # for each posted message that was not accepted, why
 
 
 class Done(Part, frozen=True, tag="prirec done"):
-    """It is so: enrolled, or left."""
+    """The device is enrolled, or has left."""
 
 
 class Refusal(Part, frozen=True, tag="prirec refusal"):
-    """What an error's body holds: a Fault's name, and plain words that repeat nothing of what was sent."""
+    """The body of an error response: a Fault's name, and a text that repeats nothing of the request."""
 
     fault: Annotated[str, Meta(max_length=40)]
     problem: Annotated[str, Meta(max_length=400)]
@@ -121,38 +125,35 @@ _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
 
 def read_request(body: bytes, *, limit: int) -> Request:
-    """The recommender's side."""
+    """The recommender runs it."""
     return decode_with(_requests, body, limit=limit)
 
 
 def read_answer(body: bytes, *, limit: int) -> Answer:
-    """The device's side. PeerError with the recommender's own words where it is a refusal."""
+    """The device runs it. A refusal raises PeerError with the recommender's own words."""
     answer = decode_with(_answers, body, limit=limit)
     if isinstance(answer, Refusal):
-        known = answer.fault in Fault.__members__
+        known = answer.fault in Fault.__members__  # a newer recommender may have more of them
         raise PeerError(Fault(answer.fault) if known else Fault.ABORTED, answer.problem)
     return answer
 
 
-# What a device lets itself be asked, whoever signed it: sizes that it can hold, and as many rounds as were announced.
-#
-# The bounds are wide of everything that an honest recommender publishes. They are no part of the promise to people,
-# which holds without them (device/rounds.py): they keep a device from being worn out, and from adding nothing by
-# chance.
+# --- Limits: what a device accepts, whoever signed it -----------------------------------------------------------------
+# They are far wider than anything that an honest recommender publishes. Privacy holds without them (device/rounds.py):
+# they keep a device from running out of memory, time or battery, and from overflowing into a contribution of zeros.
 
-
-COUNTED: Final = 1e9  # the most of a count: as many people as there may be in one place
-MOST_ATTEMPTS: Final = 5  # at one sum
-MOST_CAMPAIGNS: Final = 2**15  # of a deployment: the numbers of their rounds stay below 2^31
+COUNTED: Final = 1e9  # the largest count of people in one place
+MOST_ATTEMPTS: Final = 5  # at one sum: each attempt is a release of its own, and is charged
+MOST_CAMPAIGNS: Final = 2**15  # of a deployment: round numbers stay below 2^31
 MOST_FEATURES: Final = 65_536
-MOST_RATIO: Final = 20  # negatives that a device draws for each visit, and works through in every round
+MOST_RATIO: Final = 20  # negatives per visit: a device computes on them in every round
 _WORD: Final = 8  # bytes of an entry of a vector
-_ROOM: Final = MOST_OCTETS - 2**16  # of a request: the rest is for what stands around a vector
+_ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
 
-def refuse_unsound(charter: Charter, edition: Edition | None, settings: Settings, encoding: Encoding) -> None:
-    """PolicyError for a campaign that no device should be asked to take part in. `encoding` is the edition's, or the
-    charter's where there is no edition yet; it is looked at before anything is made of it."""
+def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settings, encoding: Encoding) -> None:
+    """PolicyError for a campaign that is too large for a device. `encoding` is the edition's, or else the charter's;
+    its width is checked before anything of that size is allocated."""
     wide = encoding.width(encoding.blocks())
     wrong = {
         f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": charter.campaign >= MOST_CAMPAIGNS,
@@ -168,5 +169,5 @@ def refuse_unsound(charter: Charter, edition: Edition | None, settings: Settings
 
 
 def is_within(values: np.ndarray, most: float = LARGEST) -> bool:
-    """Whether every entry is a number from -most to most."""
+    """Whether every entry is a number between -most and most."""
     return bool((np.abs(values) <= most).all())  # false for NaN as well

@@ -1,12 +1,12 @@
-"""The catalogue as a device knows it: the regions that it has downloaded, joined, in the order of the whole catalogue.
+"""The catalogue as a device knows it: downloaded regions, read from documents, checked and joined.
 
-Everything in it is public and the same for everyone. `regions.py` reads it from documents and checks it.
+Everything in it is public and the same for everyone.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,10 +37,12 @@ from prirec.wire.documents import (
 )
 from prirec.wire.http import COUNTED, is_within
 
+_PER_PLACE = ("released", "sums", "predicted", "weight")  # arrays of Popular with a row for each place
+
 
 @dataclass(frozen=True, slots=True)
 class Popular:
-    """How popular n places are, and what a device needs to leave its own part out."""
+    """The popularity of n places, and what a device needs to leave its own part out of it."""
 
     names: tuple[str, ...]  # of the columns, in the order of the encoding's blocks
     released: RealArray = field(repr=False)  # (n, columns)
@@ -51,8 +53,10 @@ class Popular:
     shape: float  # of the prior; 0: nothing rose out of the noise
 
     def seen_with(self, own: OwnCounts | None = None) -> Popularity:
-        """What is released, and how much of it is this device's own: `own` holds what it added to the sum, in units of
-        a person's norm, by the position of each place among these. Without it nothing is left out."""
+        """The released columns, and this device's own part in them.
+
+        `own` holds what the device added to the sum, in units of a person's norm, by position among these places.
+        Without it nothing is left out."""
         released = {name: self.released[:, at] for at, name in enumerate(self.names)}
         if own is None or POPULARITY not in released:
             return Popularity(released)
@@ -61,14 +65,13 @@ class Popular:
         return Popularity(released, {POPULARITY: part})
 
     def take(self, rows: IndexArray) -> Self:
-        """Of these places, in that order."""
-        arrays = ("released", "sums", "predicted", "weight")
-        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+        """The popularity of these places, in that order."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _PER_PLACE})
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Regions joined: n places, ascending by their row in the whole catalogue."""
+    """The n places of some regions, ascending by their row in the whole catalogue."""
 
     cells: tuple[int, ...]
     ids: tuple[str, ...] = field(repr=False)
@@ -84,19 +87,19 @@ class Known:
         return len(self.ids)
 
     def positions(self, ids: Iterable[str]) -> IndexArray:
-        """Where these places stand among the known ones; -1 for a place that is not known."""
+        """The positions of these places among the known ones; -1 for an unknown place."""
         at = {one: position for position, one in enumerate(self.ids)}
         return np.array([at.get(one, -1) for one in ids], dtype=np.int32)
 
     @property
     def counted(self) -> Popular:
-        """Popularity; UsageError before there is any."""
+        """The popularity; UsageError before there is any."""
         if self.popular is None:
             raise UsageError("popularity is known once the sum of visits is open")
         return self.popular
 
     def catalogue(self, encoding: Encoding) -> FeatureArray:
-        """X^j whole, (n, p + columns), under an edition's encoding: what a device recommends from."""
+        """(n, p + columns): X^j with popularity, under an edition's encoding: what a device recommends from."""
         dynamic = encode_popularity(encoding, self.counted.seen_with().released, len(self))
         return np.ascontiguousarray(np.hstack([self.features, dynamic]))
 
@@ -116,80 +119,71 @@ class Known:
 
 
 def joined(regions: Sequence[Known]) -> Known:
-    """At least one region; all of them have popularity and parts, or none has. Places come into order."""
+    """At least one region; either all or none have popularity, and likewise parts. Places are sorted by their row."""
     first = regions[0]
-    whole = replace(
-        first,
+
+    def together(name: str, of: Sequence[object] = regions) -> Any:
+        return np.concatenate([getattr(one, name) for one in of])
+
+    popular, part = first.popular, first.part
+    if popular is not None:
+        tables = [one.counted for one in regions]
+        popular = replace(popular, **{name: together(name, tables) for name in _PER_PLACE})
+    if part is not None:
+        halves = [one.part for one in regions]
+        part = PlacePart(together("pull", halves), together("square", halves))
+    counts = np.array([len(one.cells) for one in regions], dtype=np.int32)
+    before = np.cumsum(counts, dtype=np.int32) - counts
+    whole = Known(
         cells=tuple(cell for one in regions for cell in one.cells),
         ids=tuple(text for one in regions for text in one.ids),
         words=tuple(text for one in regions for text in one.words),
-        rows=np.concatenate([one.rows for one in regions]),
-        location=np.concatenate([one.location for one in regions]),
-        features=np.concatenate([one.features for one in regions]),
-        region=np.concatenate(
-            [one.region + before for one, before in zip(regions, _cells_before(regions), strict=True)]
-        ),
-        popular=None if first.popular is None else _popular([one.counted for one in regions]),
-        part=None if first.part is None else _part([one.part for one in regions if one.part is not None]),
+        rows=together("rows"),
+        location=together("location"),
+        features=together("features"),
+        region=np.concatenate([one.region + shift for one, shift in zip(regions, before, strict=True)]),
+        popular=popular,
+        part=part,
     )
     return whole.take(np.argsort(whole.rows, kind="stable").astype(np.int32))
 
 
-def _cells_before(regions: Sequence[Known]) -> IndexArray:
-    counts = np.array([len(one.cells) for one in regions], dtype=np.int32)
-    return np.cumsum(counts, dtype=np.int32) - counts
-
-
-def _popular(regions: Sequence[Popular]) -> Popular:
-    return replace(
-        regions[0],
-        released=np.concatenate([one.released for one in regions]),
-        sums=np.concatenate([one.sums for one in regions]),
-        predicted=np.concatenate([one.predicted for one in regions]),
-        weight=np.concatenate([one.weight for one in regions]),
-    )
-
-
-def _part(regions: Sequence[PlacePart]) -> PlacePart:
-    pull, square = ([getattr(one, name) for one in regions] for name in ("pull", "square"))
-    return PlacePart(np.concatenate(pull), np.concatenate(square))
-
-
-# From documents to the catalogue that a device knows. A download tells which regions, never which places of them.
-#
-# Nothing that arrives is believed: PeerError for a document that does not fit the others.
-
+# --- Reading regions from documents -----------------------------------------------------------------------------------
+# Nothing that arrives is trusted: PeerError for a document that does not fit the others. A download reveals which
+# regions were asked for, never which places of them.
 
 Fetch: TypeAlias = Callable[[bytes], bytes]  # a document's bytes by its name, as a cache or a store has them
 _Kind = TypeVar("_Kind", Places, Counts, Parts)
 
 
-def wanted(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
-    """The documents that these regions are made of, to be downloaded; of all regions, if none are named."""
+def region_documents(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
+    """Addresses of the documents of these regions; None: of all regions."""
     return tuple(name for line in _lines(manifest, cells) for name in parts_of(line))
 
 
 def parts_of(line: RegionLine) -> tuple[bytes, ...]:
-    """The documents of one region, as many as there are by now."""
+    """Addresses of one region's documents, as many as there are by now."""
     return tuple(name for name in (line.places, line.counts, line.parts) if name)
 
 
 def read_regions(
     manifest: Manifest, fetch: Fetch, *, campaign: Campaign, cells: Collection[int] | None = None
 ) -> Known:  # fmt: skip
-    """The places of these regions under a campaign: with popularity if it has an edition, and with the places' half of
-    Eq. (1) if the manifest is a publication's. A cell without places is no region, and adds nothing."""
+    """The places of these regions (None: of all) under a campaign.
+
+    With popularity if the campaign has an edition, and with the places' half of Eq. (1) if the manifest is a
+    publication's. A cell without places is no region, and adds nothing."""
     _refuse_odd_cells(manifest)
     reader = _Reader.of(manifest, fetch, campaign)
     whole = joined([reader.nothing(), *(reader.region(line) for line in _lines(manifest, cells))])
     _refuse_repeated(whole, many=campaign.charter.places)
-    if whole.popular is not None:
+    if whole.popular is not None:  # popularity is encoded by steep maps: look at what comes out as well
         _refuse_large(whole.catalogue(reader.encoding))
     return whole
 
 
 def refuse_other_places(manifest: Manifest, *, than: Manifest) -> None:
-    """An edition adds popularity to the places that its charter fixed, and a publication adds parts to an edition's."""
+    """PeerError if the places changed: an edition adds popularity to its charter's places, a publication adds parts."""
     before, now = ([(line.cell, line.places) for line in one.regions] for one in (than, manifest))
     if before != now or manifest.resolution != than.resolution:
         raise PeerError(Fault.PARAMS_MISMATCH, "the catalogue has other places than the campaign began with")
@@ -197,6 +191,8 @@ def refuse_other_places(manifest: Manifest, *, than: Manifest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
+    """Reads regions of one manifest."""
+
     fetch: Fetch = field(repr=False)
     encoding: Encoding = field(repr=False)
     edition: Edition | None
@@ -212,7 +208,7 @@ class _Reader:
         return cls(fetch, campaign.encoding, campaign.edition, campaign.settings.model.dimension, with_parts)
 
     def nothing(self) -> Known:
-        """No region: what it would have in each array, and no places."""
+        """A region without places: arrays of length 0, of the right widths."""
         places, counts, parts = Places(0, (), (), b"", b"", b""), Counts(0, b"", b"", b"", b""), Parts(0, b"", b"")
         popular = None if self.edition is None else self._popular(counts, self.edition, 0)
         return self._known(places, (), popular, self._part(parts, 0) if self.with_parts else None)
@@ -240,8 +236,10 @@ class _Reader:
         n, width = len(places.ids), self.encoding.width(self.encoding.place)
         location = array(places.location, np.float64, (n, 2))
         features = array(places.features, np.float32, (n, width))
+        # printable: ids and words end up in terminals, where control characters could forge output
         if len(places.words) != n or not all(text.isprintable() for text in (*places.ids, *places.words)):
             raise _misfit("not each place has an id and words that can be shown")
+        # both coordinates or neither; comparisons with NaN are false
         if not (np.isnan(location).all(axis=1) | (np.abs(location) <= (90.0, 180.0)).all(axis=1)).all():
             raise _misfit("a place is not on the globe")
         _refuse_large(features)
@@ -257,13 +255,14 @@ class _Reader:
         )
         _refuse_large(released, sums, predicted, most=COUNTED)
         _refuse_large(weight)
+        # a Gamma prior divides by the prediction
         if edition.shape > 0 and not (predicted > 0).all():
             raise _misfit("a place is predicted to have nobody, or fewer")
         return Popular(names, released, sums, predicted, weight, edition.sigma, edition.shape)
 
     def _part(self, parts: Parts, n: int) -> PlacePart:
         pull, square = array(parts.pull, np.float64, (n, self.dimension)), array(parts.square, np.float64, (n,))
-        _refuse_large(pull, square, most=np.finfo(np.float64).max)  # products: finite is all that they must be
+        _refuse_large(pull, square, most=np.finfo(np.float64).max)  # products, which need only be finite
         return PlacePart(pull, square)
 
 
@@ -284,7 +283,7 @@ def _is_cell(cell: int, resolution: int) -> bool:
 
 
 def _refuse_repeated(whole: Known, *, many: int) -> None:
-    """Rows are ascending here."""
+    """Expects ascending rows."""
     rows = whole.rows
     within = not len(rows) or (rows[0] >= 0 and rows[-1] < many)
     if not within or (np.diff(rows) == 0).any() or len(set(whole.ids)) < len(rows):
@@ -292,7 +291,7 @@ def _refuse_repeated(whole: Known, *, many: int) -> None:
 
 
 def _refuse_other_encoding(encoding: Encoding, chartered: Encoding) -> None:
-    """An edition adds popularity, by names that devices know how to leave their own part out of, and nothing else."""
+    """An edition adds popularity, under the names that devices can leave their own part out of, and nothing else."""
     names = [block.column for block in encoding.popularity]
     usual = [name for name in (POPULARITY, NEARBY) if name in names]
     if msgspec.structs.replace(encoding, popularity=()) != chartered or names != usual:
@@ -309,23 +308,23 @@ def _refuse_large(*arrays: np.ndarray, most: float = LARGEST) -> None:
         raise _misfit("a number is not finite, or larger than any that could be meant")
 
 
-def _misfit(problem: str) -> PeerError:
-    return PeerError(Fault.DECODE, f"the catalogue does not fit together: {problem}")
+def _misfit(problem: str, *, what: str = "catalogue") -> PeerError:
+    return PeerError(Fault.DECODE, f"the {what} does not fit together: {problem}")
 
 
-# A publication as a device uses it: V, and where somebody new starts. PeerError for what does not fit its edition.
+# --- Publications -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A model to recommend with."""
+    """A published model: V, and where newcomers start."""
 
     interaction: RealArray = field(repr=False)  # V (D, K)
     starts: Starts = field(repr=False)
 
 
 def read_publication(publication: Publication, *, campaign: Campaign) -> Published:
-    """Under the campaign whose edition the publication names."""
+    """A publication, read under the campaign of its edition. PeerError for what does not fit that edition."""
     if campaign.edition is None:
         raise UsageError("a publication is read under its edition")
     if publication.edition != written(campaign.edition)[0]:
@@ -335,11 +334,7 @@ def read_publication(publication: Publication, *, campaign: Campaign) -> Publish
     models = [array(one.model, np.float64, (features + 1,)) for one in publication.starts]
     cells = [one.cell for one in publication.starts]
     if not cells or cells[0] != NO_CELL or not all(a < b and h3.is_valid_cell(b) for a, b in pairwise(cells)):
-        raise _misfit_published("there is no start for everywhere, or the others are not for cells, in order")
+        raise _misfit("there is no start for everywhere, or the others are not for cells, in order", what="publication")
     if not all(np.isfinite(values).all() for values in (V, *models)):
-        raise _misfit_published("a number is not finite")
+        raise _misfit("a number is not finite", what="publication")
     return Published(V, Starts(np.array(cells, dtype=np.uint64), np.stack(models)))
-
-
-def _misfit_published(problem: str) -> PeerError:
-    return PeerError(Fault.DECODE, f"the publication does not fit together: {problem}")
