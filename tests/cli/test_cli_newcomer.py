@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from prirec.cli import advice
-from prirec.cli.evaluate_work import KNOWING_NOTHING
 from prirec.cli.output import program
 from prirec.data.folder import read_folder
-from prirec.evaluate.report import AdviceLine
 from prirec.protocols.prediction import Reason
+from prirec.simulate.recommend import SuggestedPlace
+from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
 from support import shell
 
@@ -81,7 +81,7 @@ def test_a_point_far_from_every_place_is_refused_and_not_repeated(run, city, som
     words = ("recommend", run, city, "--person", someone, "--near", "-41.2875,12.625")
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "no place is within 100 km of that point; --near takes latitude, then longitude" in found.stderr
+    assert "no place is within 100 km of that point; near takes latitude, then longitude" in found.stderr
     assert "41.2875" not in found.stderr
     assert "12.625" not in found.stderr
     assert call(*words, "--radius-km", 20000).exit_code == 0  # who asks for so wide a circle means it
@@ -201,7 +201,7 @@ def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_pa
 
 def line(*pulls):
     reasons = tuple(Reason(name, pull) for name, pull in pulls)
-    return AdviceLine(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
+    return SuggestedPlace(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
 
 
 def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from prirec import config
-from prirec.cli.privacy_figures import features_of
 from prirec.config import PRIVATE
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
@@ -15,7 +14,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.privacy.accountant import epsilon_by_pld
 from prirec.privacy.plan import planned
 from prirec.privacy.units import Adjacency
-from prirec.simulate.setup import set_up
+from prirec.simulate.setup import features_of, set_up
 from support import shell
 from support.shell import flat
 

@@ -9,9 +9,9 @@ import pytest
 
 import make
 import rehearsal
-from prirec.cli.privacy_figures import terms
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
+from prirec.privacy.outlook import terms
 from prirec.privacy.plan import Kind, planned, size_asked
 from prirec.privacy.units import Adjacency
 from prirec.protocols import moves

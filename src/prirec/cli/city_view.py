@@ -9,9 +9,9 @@ import typer
 
 from prirec.cli import advice
 from prirec.cli.output import console, figure, show_table
-from prirec.evaluate.report import AdviceLine
 from prirec.rehearsal.city import Answered, Outcome, Status, SumRow, rounds_opened
 from prirec.rehearsal.plan import Plan
+from prirec.simulate.recommend import SuggestedPlace
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -123,9 +123,9 @@ def _picture(status: Status, plan: Plan) -> "Table":
     return table
 
 
-def _lines(asked: Answered) -> tuple[AdviceLine, ...]:
+def _lines(asked: Answered) -> tuple[SuggestedPlace, ...]:
     return tuple(
-        AdviceLine(
+        SuggestedPlace(
             place=one.place, about=one.words, distance_km=one.distance_km, probability=one.probability,
             reasons=one.reasons,
         )
@@ -140,4 +140,4 @@ def _title(asked: Answered, outcome: Outcome) -> str:
 
 def _asked_dict(asked: Answered, *, personal: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"device": asked.device, "count": len(asked.places), "epsilon_per_user": asked.epsilon}
-    return told | ({"places": [advice.as_dict(line) for line in _lines(asked)]} if personal else {})
+    return told | ({"places": [line.as_dict() for line in _lines(asked)]} if personal else {})

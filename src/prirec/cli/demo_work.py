@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import typer
 
-from prirec.cli.advice import advise, as_dict, show_advice
+from prirec.cli.advice import show_advice
 from prirec.cli.output import SIMULATION, Bar, bar, bars, busy, figure, program, show_json, show_table
 from prirec.config import load
 from prirec.data.dataset import Dataset
@@ -22,7 +22,7 @@ from prirec.data.write_folder import write_folder
 from prirec.errors import UsageError
 from prirec.evaluate.report import Advice, write_report
 from prirec.simulate.compare import Contender, Entry, compare
-from prirec.simulate.recommend import Advisor
+from prirec.simulate.recommend import Advisor, advise
 from prirec.simulate.saved_runs import save_run, to_run
 from prirec.util.files import room_beside
 from prirec.util.keyed_random import generator
@@ -136,7 +136,7 @@ class ForPrograms:
         self._answer["recommended"] = {
             "by": CHOSEN,
             "person": person,
-            "places": [as_dict(line) for line in advice.lines],
+            "places": [line.as_dict() for line in advice.lines],
             "distance_from": "home",
         }
 

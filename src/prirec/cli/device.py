@@ -391,7 +391,7 @@ def _say(words: str) -> None:
 
 
 if TYPE_CHECKING:
-    from prirec.evaluate.report import AdviceLine
+    from prirec.simulate.recommend import SuggestedPlace
 
 DEVICE_RECOMMEND_EPILOG = examples(
     "prirec device recommend phone.db",
@@ -416,23 +416,23 @@ def recommend(
     """Recommend places, with reasons. It is done offline: nobody learns of it.
 
     Places that the person has visited are left out."""
-    from prirec.cli.advice import as_dict, moment_of, show_advice
+    from prirec.cli.advice import moment_of, show_advice
     from prirec.cli.output import notes, show_json
-    from prirec.evaluate.report import AdviceLine
+    from prirec.simulate.recommend import SuggestedPlace
 
     moment = moment_of(near, at)
     with opened(file) as device:
         found = device.recommend(near=moment.here, at=moment.time, k=k, radius_km=radius_km)
-    lines = [AdviceLine(one.place, one.words, one.distance_km, one.probability, one.reasons) for one in found]
+    lines = [SuggestedPlace(one.place, one.words, one.distance_km, one.probability, one.reasons) for one in found]
     told, origin = _remarks(lines, radius_km=radius_km), "home" if moment.here is None else "here"
     if json:
-        show_json({"places": [as_dict(line) for line in lines], "distance_from": origin, "notes": told})
+        show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})
         return
     notes(told)
     show_advice(lines, origin=origin)
 
 
-def _remarks(lines: "list[AdviceLine]", *, radius_km: float) -> list[str]:
+def _remarks(lines: "list[SuggestedPlace]", *, radius_km: float) -> list[str]:
     far = sum((line.distance_km or 0.0) > radius_km for line in lines)
     return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
 

@@ -34,10 +34,11 @@ def evaluate(
     """Measure a saved run on its test records.
 
     Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
-    from prirec.cli.evaluate_work import Question, doubts, rank, reopen, show_quality, show_ranking
+    from prirec.cli.evaluate_work import reopen, show_quality, show_ranking
     from prirec.cli.output import SIMULATION, busy, notes, show_json
     from prirec.evaluate.leaks import check, refuse
-    from prirec.simulate.setup import quality
+    from prirec.simulate.recommend import Advisor, rank
+    from prirec.simulate.setup import doubts, quality
 
     opened = reopen(run, data)
     with busy("looking for leaks"):
@@ -45,9 +46,9 @@ def evaluate(
     refuse(findings)
     with busy("measuring"):
         figures = quality(opened.setup.samples, opened.run.models)
-    question = Question(k=k, radius_km=radius_km, candidates=candidates, people=people)
     with busy("ranking"):
-        ranked = rank(opened, question) if ranking else None
+        advisor = Advisor.of(opened.setup, opened.run.models)
+        ranked = rank(advisor, candidates=candidates, k=k, radius_km=radius_km, people=people) if ranking else None
     flagged = [f"{one.name}: {one.words}" for one in findings]
     told = [*doubts(figures, opened.setup), *flagged, *([] if ranking else _idle(context))]
     if json:

@@ -1,20 +1,13 @@
 """A saved run and the data it was trained on, put together again."""
 
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from prirec.cli.output import busy, figure, notes, show_table
 from prirec.data.folder import read_folder
-from prirec.metrics import RankQuality, asked, positives, rank_quality
-from prirec.protocols.prediction import Moment
-from prirec.simulate.recommend import Advisor
+from prirec.metrics import Quality, RankQuality
 from prirec.simulate.saved_runs import Run, load_run, set_up_again, set_up_later
 from prirec.simulate.setup import Setup
-from prirec.types import IndexArray, RealArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +41,7 @@ def reopen_later(run: Path, data: Path) -> Reopened:
 # Quality figures, with the words that go with them.
 
 
-if TYPE_CHECKING:
-    from prirec.metrics import Quality, RankQuality
-    from prirec.simulate.setup import Setup
-
-KNOWING_NOTHING = math.log(2)  # the log loss of whoever answers one half to everything
-
-
-def show_quality(quality: "Quality") -> None:
+def show_quality(quality: Quality) -> None:
     """One model on its test records."""
     rows = [
         ("AUC", figure(quality.auc), "a visited place scores above an ignored one"),
@@ -67,22 +53,7 @@ def show_quality(quality: "Quality") -> None:
     show_table(("test", ">figure", "meaning"), rows)
 
 
-def doubts(quality: "Quality", setup: "Setup") -> list[str]:
-    """What to say about a model that misleads; why, where the split by record is known to do it (decisions/0009)."""
-    if not quality.log_loss > KNOWING_NOTHING:
-        return []
-    told = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
-    dataset = setup.prepared.dataset
-    if not dataset.labelled and setup.settings.data.split == "record":
-        later = "; --set data.split=time tests on later visits instead" if dataset.visits.time is not None else ""
-        told.append(
-            "for visits without labels the random split by record does that to features of people (decisions/0009)"
-            + later
-        )
-    return told
-
-
-def show_ranking(ranking: "RankQuality", *, k: int, among: str) -> None:
+def show_ranking(ranking: RankQuality, *, k: int, among: str) -> None:
     """One model's top k, against the new places that people went to."""
     rows = [
         (f"hit rate at {k}", figure(ranking.hit_rate), "people with a new place of theirs in the list"),
@@ -91,43 +62,3 @@ def show_ranking(ranking: "RankQuality", *, k: int, among: str) -> None:
         ("people", f"{ranking.people:,}", f"asked; candidates are {among}"),
     ]
     show_table(("ranking", ">figure", "meaning"), rows)
-
-
-# Top-k questions to a saved run, for a sample of its people. Only a simulation can ask: it sees everyone's tests.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked: the length of the list, among which places, of how many people."""
-
-    k: int
-    radius_km: float
-    candidates: str
-    people: int
-
-
-def rank(opened: Reopened, question: Question) -> RankQuality:
-    """Hit rate, NDCG and recall at k; nobody is told the time, and everyone asks from home."""
-    samples = opened.setup.samples
-    advisor = Advisor.of(opened.setup, opened.run.models)
-    everywhere = np.arange(len(samples.places), dtype=np.int32)
-
-    def candidates(person: int) -> IndexArray:
-        if question.candidates == "all":
-            return everywhere
-        return advisor.matched(person, Moment(), k=question.k, radius_km=question.radius_km)
-
-    return rank_quality(
-        lambda person, places: scores(advisor, person, places),
-        tests=positives(samples.test),
-        candidates=candidates,
-        exclude=positives(samples.train),
-        k=question.k,
-        people=asked(samples.test, question.people, seed=opened.run.settings.seed),
-    )
-
-
-def scores(advisor: Advisor, person: int, places: IndexArray) -> RealArray:
-    """One person's scores at these places, at no particular time."""
-    context, _ = advisor.context(person, places, Moment())
-    return advisor.scores(person, places, context)

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from prirec.errors import PrirecError, StateError, UsageError
+from prirec.util.shown import printable as printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,11 +29,6 @@ def program() -> tuple[str, ...]:
         return ("prirec",)
     called = sys.argv[0]
     return (sys.executable, "-m", "prirec.cli.main") if called.endswith(".py") else (called,)
-
-
-def printable(text: str) -> str:
-    """Text on one line, without characters that would move a terminal's cursor or change its colours."""
-    return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.splitlines()))
 
 
 def console(*, stderr: bool = False) -> "Console":

@@ -45,8 +45,8 @@ def budget_settings(
 
 
 if TYPE_CHECKING:
-    from prirec.cli.privacy_figures import Counts
     from prirec.config import Settings
+    from prirec.privacy.outlook import Counts
 
 PRIVACY_PLAN_EPILOG = examples(
     "prirec privacy plan city",
@@ -84,11 +84,15 @@ def plan(
     Also how much noise that takes, in which sums. It is not computed from anyone's records: of a data folder only the
     numbers of people and places count, public columns of places, and the names of all others."""
     from prirec.cli.output import show_json
-    from prirec.cli.privacy_figures import look_ahead, show_plan
+    from prirec.cli.privacy_figures import show_plan
+    from prirec.errors import UsageError
+    from prirec.privacy.outlook import look_ahead
 
     _check_years(years)
     settings = budget_settings(preset=preset, file=file, assignments=assignments)
     counts = _counts(city, people=people, places=places, features=features, settings=settings)
+    if years is not None and None in (settings.privacy.epsilon_per_user, settings.privacy.period_days):
+        raise UsageError("--years has no meaning here: no budget has a period; give privacy.period_days")
     outlook = look_ahead(settings, counts, years=years)
     if json:
         show_json(outlook.as_dict())
@@ -107,8 +111,9 @@ def _counts(
     city: Path | None, *, people: int | None, places: int | None, features: int | None, settings: "Settings"
 ) -> "Counts":
     """What a flag says goes before what the folder holds: the folder may be a sample of what is to come."""
-    from prirec.cli.privacy_figures import FEATURES, Counts, counted
+    from prirec.cli.privacy_figures import counted
     from prirec.errors import UsageError
+    from prirec.privacy.outlook import FEATURES, Counts
 
     found = None if city is None else counted(city, settings)
     if found is not None:
@@ -122,10 +127,10 @@ def _counts(
 
 
 if TYPE_CHECKING:
-    from prirec.cli.privacy_figures import Cohorts, Term
     from prirec.config import Settings
     from prirec.data.dataset import Dataset
     from prirec.data.prepare import Prepared
+    from prirec.privacy.outlook import Cohorts, Term
     from prirec.simulate.forecast import Forecast
 
 PRIVACY_FORECAST_EPILOG = examples(
@@ -262,7 +267,8 @@ def _planned(
     found: "Forecast", settings: "Settings", *, dataset: "Dataset"
 ) -> "tuple[tuple[Term, ...], Cohorts | None]":
     """What the plan promises, and how large its cohorts are; nothing where nothing is promised."""
-    from prirec.cli.privacy_figures import Counts, features_of, look_ahead
+    from prirec.privacy.outlook import Counts, look_ahead
+    from prirec.simulate.setup import features_of
 
     if settings.privacy.epsilon_per_user is None:
         return (), None

@@ -31,10 +31,10 @@ def recommend(
     """Recommend places to one person, with reasons.
 
     Places that the person has visited are left out."""
-    from prirec.cli.advice import advise, as_dict, beyond, moment_of, refuse_remote, remarks, show_advice
+    from prirec.cli.advice import moment_of, show_advice
     from prirec.cli.evaluate_work import reopen_later
     from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.simulate.recommend import Advisor
+    from prirec.simulate.recommend import Advisor, advise, beyond, refuse_remote, remarks
 
     moment = moment_of(near, at)
     opened = reopen_later(run, data)
@@ -45,7 +45,7 @@ def recommend(
     told = [*remarks(advisor, moment), *beyond(advisor, row, lines, moment=moment, k=k, radius_km=radius_km)]
     origin = "home" if moment.here is None else "here"
     if json:
-        show_json({"places": [as_dict(line) for line in lines], "distance_from": origin, "notes": told})
+        show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})
         return
     notes(told)
     show_advice(lines, origin=origin, recent_days=opened.setup.settings.features.recent_days)

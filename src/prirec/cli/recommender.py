@@ -197,8 +197,8 @@ def begin(
 def _show_begun(charter: "Charter", *, json: bool) -> None:
     """With the price for a person who takes part in everything."""
     from prirec.cli.output import show_json
-    from prirec.cli.privacy_figures import promise, terms
     from prirec.config import loads
+    from prirec.privacy.outlook import promise, terms
     from prirec.privacy.plan import planned
 
     settings = loads(charter.settings)

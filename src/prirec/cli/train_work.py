@@ -12,11 +12,11 @@ import msgspec
 import typer
 
 from prirec import config
-from prirec.cli.evaluate_work import doubts, show_quality
+from prirec.cli.evaluate_work import show_quality
 from prirec.cli.output import SIMULATION, bar, bars, busy, note, notes, show_json
-from prirec.cli.privacy_figures import REVEALS, Price, price_for, price_of, show_price, with_figures
+from prirec.cli.privacy_figures import Price, price_for, price_of, show_price, with_figures
 from prirec.cluster.checkpoints import begun, discard, is_checkpoint_folder, read_manifest
-from prirec.config import DIVERGES, Settings, preset
+from prirec.config import Settings, preset
 from prirec.data.folder import read_folder
 from prirec.data.partitioned import is_partitioned
 from prirec.engines.checkpoint import Checkpoint, identity, is_checkpoint, load
@@ -26,7 +26,7 @@ from prirec.engines.train import train as train_model
 from prirec.errors import StateError, UsageError
 from prirec.metrics import Quality
 from prirec.simulate.saved_runs import save_run, settle, to_run
-from prirec.simulate.setup import Outcome, Setup, run, set_up
+from prirec.simulate.setup import Outcome, Setup, doubts, flagged, run, set_up, told_by_reporting, told_by_settings
 
 
 class Reader(NamedTuple):
@@ -337,22 +337,6 @@ def _trainer(job: Job) -> Iterator[Callable[..., Trained]]:
         yield partial(train_model, engine=job.engine, threads=threads)
 
 
-def told_by_settings(settings: Settings, *, asked: Settings) -> Iterator[str]:
-    """What a reader of the settings would not expect."""
-    yield from told_by_reporting(settings)
-    if settings.neighbours.kind != asked.neighbours.kind:
-        yield "this city has no coordinates: neighbours are drawn anew for each interaction, as in the paper's Tokyo"
-    if settings.schedule == "samples" and settings.neighbours.weights == "ones-diverges":
-        yield f"{DIVERGES}; no learning rate helps"
-
-
-def told_by_reporting(settings: Settings) -> Iterator[str]:
-    """What who reports about a place gives away."""
-    counted = settings.features.dynamic and settings.popularity.mechanism == "randomized-response"
-    if counted and settings.popularity.reporters != "everyone":
-        yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
-
-
 def refuse_occupied_run(job: Job) -> None:
     """Before any work, not after it."""
     settle(job.out)
@@ -367,23 +351,6 @@ def refuse_occupied_run(job: Job) -> None:
 
 def last_kept(done: Sequence[IterationReport], *, every: int) -> int:
     return max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
-
-
-def flagged(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:
-    """What did not go as a reader would assume."""
-    if alone := max((passed.alone for passed in history), default=0):
-        yield f"up to {alone:,} people had no neighbours online and learnt alone"
-    if octets := sum(passed.octets or 0 for passed in history):
-        each = octets / max(sum(passed.took_part for passed in history), 1)
-        yield f"{octets / 1e6:,.1f} MB crossed between the parties, {each / 1e3:,.1f} kB a person and iteration"
-    if settings.schedule != "rounds":
-        return
-    few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
-    if still := sum(not passed.opened for passed in history):
-        yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and V did not move"
-    noisy = settings.privacy.epsilon_per_user is not None  # then models, all 0, are not summed in the first round
-    if closed := sum(passed.cohorts_opened == 0 for passed in history if passed.iteration > 1 or not noisy):
-        yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"
 
 
 # prirec train on a partitioned folder, on a cluster: nothing here holds a person.

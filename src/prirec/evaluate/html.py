@@ -2,22 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
-from unicodedata import category
+
+from prirec.util.shown import text as text  # one definition for pages and notebooks
 
 # Even if a text slipped through unescaped, the page could neither run nor fetch anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-
-def text(value: object) -> str:
-    """Plain text, safe between tags and inside a quoted attribute; what no page may hold shows as a replacement."""
-    return escape("".join("\ufffd" if _forbidden(c) else c for c in str(value)), quote=True)
-
-
-def _forbidden(character: str) -> bool:
-    """Control characters, and halves of surrogate pairs, which cannot be written at all."""
-    return category(character) in ("Cc", "Cs") and character not in "\n\t"
 
 
 def number(value: float, digits: int = 4) -> str:

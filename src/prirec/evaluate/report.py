@@ -20,6 +20,7 @@ from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of,
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.prediction import Reason
 from prirec.simulate.compare import Entry
+from prirec.simulate.recommend import SuggestedPlace
 from prirec.util.files import replacing
 
 # The comparison as a table.
@@ -381,22 +382,11 @@ _HALF = 100  # half the width of a bar's drawing
 
 
 @dataclass(frozen=True, slots=True)
-class AdviceLine:
-    """A recommended place."""
-
-    place: str
-    about: str
-    distance_km: float | None
-    probability: float
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Advice:
     """Recommendations for one person, best first, and who that is in a few words."""
 
     person_note: str
-    lines: tuple[AdviceLine, ...]
+    lines: tuple[SuggestedPlace, ...]
 
 
 def advice_section(advice: Advice) -> str:
@@ -413,13 +403,13 @@ def advice_section(advice: Advice) -> str:
     return section("advice", "Recommendations for one person", paragraph(advice.person_note), paragraph(how), places)
 
 
-def _card(line: AdviceLine, longest: float) -> str:
+def _card(line: SuggestedPlace, longest: float) -> str:
     about = f'<span class="about">{text(line.about)}</span>' if line.about else ""
     what = f'<b><bdi>{text(line.place)}</bdi></b>{about}<span class="odds">{_facts(line)}</span>'
     return f'<li><div class="what">{what}</div>\n<div class="why">{_reasons(line.reasons, longest)}</div></li>'
 
 
-def _facts(line: AdviceLine) -> str:
+def _facts(line: SuggestedPlace) -> str:
     percent = f"{100 * line.probability:.0f} %"
     share = {"100 %": "over 99 %", "0 %": "under 1 %"}.get(percent, percent) + " likely"
     return share if line.distance_km is None else f"{share} · {line.distance_km:.1f} km from home"
@@ -447,9 +437,6 @@ def _bar(pull: float, longest: float) -> str:
 
 
 # A comparison as one HTML file that needs nothing else: for people who look before they read.
-
-
-__all__ = ["Advice", "AdviceLine", "write_report"]
 
 
 def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:

@@ -1,18 +1,46 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from prirec.data.dataset import Places
+from prirec.data.describe import describe_place
 from prirec.errors import UsageError
-from prirec.metrics import PlaceLists, positives
+from prirec.features.blocks import Clock
+from prirec.metrics import PlaceLists, RankQuality, asked, positives, rank_quality
 from prirec.model.scoring import Models
-from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation
+from prirec.protocols.prediction import Asker, Guide, Moment, Reason, Recommendation
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
+from prirec.util.geography import haversine_km
 
 __all__ = ["Advisor", "Moment"]
+
+FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedPlace:
+    """A recommended place in words. Private to its person; only a simulation shows it to anybody else."""
+
+    place: str
+    about: str  # public words on the place
+    distance_km: float | None  # from where the person is, or from home
+    probability: float
+    reasons: tuple[Reason, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "place": self.place,
+            "about": self.about,
+            "distance_km": self.distance_km,
+            "probability": self.probability,
+            "reasons": [{"name": reason.name, "pull": reason.pull} for reason in self.reasons],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +114,98 @@ class Advisor:
     def visited(self, person: int) -> IndexArray:
         """Where the person has been, as the device knows it."""
         return np.unique(self.known[person])
+
+
+# Recommendations in words, and what there is to remark on a question.
+
+
+def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None:
+    """Someone who says where they are wants places near there; the point is not repeated."""
+    if moment.here is None:
+        return
+    location = advisor.setup.prepared.dataset.places.location
+    if location is None or np.isnan(location).any(axis=1).all():
+        raise UsageError("these places have no coordinates, so near has no meaning; leave it out")
+    if np.nanmin(haversine_km(np.array(moment.here), location)) > max(FAR_KM, radius_km):
+        raise UsageError(
+            f"no place is within {max(FAR_KM, radius_km):g} km of that point; near takes latitude, then longitude"
+        )
+
+
+def remarks(advisor: Advisor, moment: Moment) -> list[str]:
+    """What was asked for and makes no difference."""
+    timed = any(isinstance(block, Clock) for block in advisor.setup.encoding.context)
+    idle = moment.time is not None and not timed
+    return ["this model does not know times, so a time makes no difference"] if idle else []
+
+
+def advise(
+    advisor: Advisor, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
+) -> tuple[SuggestedPlace, ...]:
+    """Algorithm 3 in words: what each place is, how far (from where the person is, or from home), and why."""
+    places = advisor.setup.prepared.dataset.places
+    lines = []
+    for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
+        line = SuggestedPlace(
+            place=places.ids[found.place_row],
+            about=describe_place(places, found.place_row),
+            distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
+            probability=found.probability,
+            reasons=found.reasons,
+        )
+        lines.append(line)
+    return tuple(lines)
+
+
+def beyond(
+    advisor: Advisor, person: int, lines: Sequence[SuggestedPlace], *, moment: Moment, k: int, radius_km: float
+) -> list[str]:
+    """That places outside the radius are shown, and why; for the person's own eyes."""
+    here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location
+    if here is None or location is None or all((line.distance_km or 0.0) <= radius_km for line in lines):
+        return []
+    new = np.delete(haversine_km(np.array(here), location), advisor.visited(person))
+    if (within := int((new <= radius_km).sum())) >= k:
+        return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
+    few = {0: "no new place is", 1: "only 1 new place is"}.get(within, f"only {within} new places are")
+    return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
+
+
+def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:
+    if moment is None or moment.here is None or places.location is None:
+        return home_km
+    return float(haversine_km(np.array(moment.here), places.location[row]))
+
+
+# Top-k questions to a trained model, for a sample of its people. Only a simulation can ask: it sees everyone's tests.
+
+
+def rank(
+    advisor: Advisor,
+    *,
+    k: int = 10,
+    radius_km: float = 5.0,
+    candidates: Literal["matched", "all"] = "matched",
+    people: int = 500,
+) -> RankQuality:
+    """Hit rate, NDCG and recall at k over the places near home or over the whole catalogue.
+
+    The advisor knows the training records alone (`Advisor.of`); everyone asks from home, at no particular time."""
+    samples = advisor.setup.samples
+    everywhere = np.arange(len(samples.places), dtype=np.int32)
+
+    def among(person: int) -> IndexArray:
+        return everywhere if candidates == "all" else advisor.matched(person, Moment(), k=k, radius_km=radius_km)
+
+    def scores(person: int, places: IndexArray) -> RealArray:
+        context, _ = advisor.context(person, places, Moment())
+        return advisor.scores(person, places, context)
+
+    return rank_quality(
+        scores,
+        tests=positives(samples.test),
+        candidates=among,
+        exclude=positives(samples.train),
+        k=k,
+        people=asked(samples.test, people, seed=advisor.setup.settings.seed),
+    )

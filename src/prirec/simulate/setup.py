@@ -1,10 +1,13 @@
 """From a city to a trained and measured model: the steps that every command shares, in order."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from prirec.config import Data, Settings
+import numpy as np
+
+from prirec.config import DIVERGES, Data, Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared, Recipe, Stream, prepare, split
 from prirec.engines.state import IterationReport
@@ -15,8 +18,9 @@ from prirec.features.samples import Samples, assemble
 from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
+from prirec.privacy.outlook import REVEALS
 from prirec.privacy.plan import sized
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import columns, count
 from prirec.util.keyed_random import generator, run_key
 
 
@@ -102,6 +106,14 @@ def made_ready(
     return Setup(settled, prepared, counts, chosen, samples)
 
 
+def features_of(dataset: Dataset, settings: Settings) -> int:
+    """D. Of people and visits only the names, kinds and declarations of columns count, so it is public. A release that
+    the noise leaves without any difference between places would have one feature less."""
+    some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
+    release = Popularity(dict.fromkeys(columns(dataset, settings), some))
+    return len(plan(dataset, release, settings.features).names())
+
+
 def run(
     setup: Setup,
     *,
@@ -126,3 +138,57 @@ def quality(samples: Samples, models: Models) -> Quality:
         person=test.person,
         training_records=samples.train.counts(),
     )
+
+
+# What a reader of settings, of a history or of quality figures would not expect, in sentences.
+
+
+KNOWING_NOTHING = math.log(2)  # the log loss of whoever answers one half to everything
+
+
+def told_by_settings(settings: Settings, *, asked: Settings) -> Iterator[str]:
+    """What a reader of the settings would not expect."""
+    yield from told_by_reporting(settings)
+    if settings.neighbours.kind != asked.neighbours.kind:
+        yield "this city has no coordinates: neighbours are drawn anew for each interaction, as in the paper's Tokyo"
+    if settings.schedule == "samples" and settings.neighbours.weights == "ones-diverges":
+        yield f"{DIVERGES}; no learning rate helps"
+
+
+def told_by_reporting(settings: Settings) -> Iterator[str]:
+    """What who reports about a place gives away."""
+    counted = settings.features.dynamic and settings.popularity.mechanism == "randomized-response"
+    if counted and settings.popularity.reporters != "everyone":
+        yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
+
+
+def flagged(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:
+    """What did not go as a reader would assume."""
+    if alone := max((passed.alone for passed in history), default=0):
+        yield f"up to {alone:,} people had no neighbours online and learnt alone"
+    if octets := sum(passed.octets or 0 for passed in history):
+        each = octets / max(sum(passed.took_part for passed in history), 1)
+        yield f"{octets / 1e6:,.1f} MB crossed between the parties, {each / 1e3:,.1f} kB a person and iteration"
+    if settings.schedule != "rounds":
+        return
+    few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
+    if still := sum(not passed.opened for passed in history):
+        yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and V did not move"
+    noisy = settings.privacy.epsilon_per_user is not None  # then models, all 0, are not summed in the first round
+    if closed := sum(passed.cohorts_opened == 0 for passed in history if passed.iteration > 1 or not noisy):
+        yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"
+
+
+def doubts(quality: Quality, setup: Setup) -> list[str]:
+    """What to say about a model that misleads; why, where the split by record is known to do it (decisions/0009)."""
+    if not quality.log_loss > KNOWING_NOTHING:
+        return []
+    told = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
+    dataset = setup.prepared.dataset
+    if not dataset.labelled and setup.settings.data.split == "record":
+        later = "; --set data.split=time tests on later visits instead" if dataset.visits.time is not None else ""
+        told.append(
+            "for visits without labels the random split by record does that to features of people (decisions/0009)"
+            + later
+        )
+    return told
