@@ -1,3 +1,94 @@
-"""PriRec: recommendations of nearby places without collecting anyone's data."""
+"""PriRec: recommendations of nearby places without collecting anyone's data.
+
+    import prirec
+
+    city = prirec.make_city(people=2000)
+    fit = prirec.fit(city, prirec.settings("private"))
+    fit.recommend("u0007", k=5)
+
+Names are loaded when they are first used (PEP 562): `import prirec` itself loads nothing but this file, so that a
+program which only records a visit on a device does not wait for the compiler of the training loops.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "City": "prirec.api",
+    "Comparison": "prirec.api",
+    "Device": "prirec.device.device",
+    "Fit": "prirec.api",
+    "History": "prirec.api",
+    "PrivacyPlan": "prirec.privacy.outlook",
+    "Quality": "prirec.metrics",
+    "Recommender": "prirec.recommender.recommender",
+    "Settings": "prirec.config",
+    "Suggestions": "prirec.api",
+    "compare": "prirec.api",
+    "fit": "prirec.api",
+    "load": "prirec.api",
+    "make_city": "prirec.api",
+    "plan": "prirec.api",
+    "read_folder": "prirec.api",
+    "settings": "prirec.api",
+}
+
+__all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, results, deployments
+    "City",
+    "read_folder",
+    "make_city",
+    "settings",
+    "Settings",
+    "fit",
+    "load",
+    "Fit",
+    "Quality",
+    "History",
+    "Suggestions",
+    "compare",
+    "Comparison",
+    "plan",
+    "PrivacyPlan",
+    "Device",
+    "Recommender",
+    "errors",
+    "__version__",
+]
+
+if TYPE_CHECKING:  # what type checkers and editors see
+    from prirec import errors
+    from prirec.api import (
+        City,
+        Comparison,
+        Fit,
+        History,
+        Suggestions,
+        compare,
+        fit,
+        load,
+        make_city,
+        plan,
+        read_folder,
+        settings,
+    )
+    from prirec.config import Settings
+    from prirec.device.device import Device
+    from prirec.metrics import Quality
+    from prirec.privacy.outlook import PrivacyPlan
+    from prirec.recommender.recommender import Recommender
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("prirec.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'prirec' has no attribute '{name}'")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found  # so that this function is not asked again
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@ Labels are +1 and -1, scores any real number or an infinity; a figure that has n
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
@@ -15,10 +15,11 @@ from prirec.features.samples import Records
 from prirec.protocols.prediction import top
 from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator
+from prirec.util.shown import Shown, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+@dataclass(frozen=True, slots=True, repr=False)
+class Quality(Shown):
     """The figures of one model on one test set."""
 
     auc: float
@@ -29,6 +30,20 @@ class Quality:
 
     def as_dict(self) -> dict[str, float | int]:
         return asdict(self)
+
+    def panels(self) -> Iterator[str | Table]:
+        yield Table(("test", ">figure", "meaning"), [
+            ("AUC", _figure(self.auc), "a visited place scores above an ignored one"),
+            ("log loss", _figure(self.log_loss), "lower is better"),
+            ("GAUC", _figure(self.gauc), "AUC within each person"),
+            ("AUC of few", _figure(self.auc_few), "the quarter of people with fewest records"),
+            ("records", f"{self.records:,}", "in the test set"),
+        ])  # fmt: skip
+
+
+def _figure(value: float) -> str:
+    """A dash where a figure has no meaning."""
+    return "–" if math.isnan(value) else f"{value:.4f}"
 
 
 def measure(

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import typer
 
 from prirec.cli.advice import show_advice
@@ -20,10 +19,10 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.tables import require_polars
 from prirec.data.write_folder import write_folder
 from prirec.errors import UsageError
-from prirec.evaluate.report import Advice, write_report
+from prirec.evaluate.report import Advice, advise_somebody, write_report
 from prirec.simulate.compare import Contender, Entry, compare
-from prirec.simulate.recommend import Advisor, advise
 from prirec.simulate.saved_runs import save_run, to_run
+from prirec.simulate.setup import Outcome
 from prirec.util.files import room_beside
 from prirec.util.keyed_random import generator
 
@@ -175,27 +174,19 @@ def hold(out: Path, *, people: int, seed: int, words: Words) -> None:
     words.city(city)
     entries = compared(city, contenders(seed))
     words.models(entries)
-    chosen = next(entry for entry in entries if entry.contender.name == CHOSEN)
+    chosen = next(
+        entry.outcome for entry in entries if entry.contender.name == CHOSEN and isinstance(entry.outcome, Outcome)
+    )
     with busy("recommending"):
-        person, advice = _advised(chosen)
+        person, advice = advise_somebody(chosen)
     words.places(person, advice)
     with _replacing(out) as beside:
         with busy("writing the city and the run"):
             write_folder(city, beside / DATA)
-            save_run(beside / RUN, to_run(chosen.outcome, str(out / DATA)))
+            save_run(beside / RUN, to_run(chosen, str(out / DATA)))
         with busy("drawing the report"):
             write_report(beside / REPORT, city=city, entries=entries, advice=advice)
     words.end(report=out / REPORT, run=out / RUN, data=out / DATA)
-
-
-def _advised(entry: Entry) -> tuple[str, Advice]:
-    """Ten places for a person with a median number of records."""
-    setup, state = entry.outcome.setup, entry.outcome.trained.state
-    counts = setup.samples.train.counts()
-    person = int(np.argsort(counts, kind="stable")[len(counts) // 2])
-    advisor, name = Advisor.in_earnest(setup, state.models), setup.samples.ids[person]
-    words = f"a person with the median number of training records ({counts[person]})"
-    return name, Advice(words, advise(advisor, person))
 
 
 @contextmanager

@@ -66,10 +66,16 @@ def read_schema(folder: Path) -> Schema:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except NOT_TOML as broken:
         raise DataError(f"is not TOML: {broken}", file=file) from broken
+    return schema_from(content, file=file)
+
+
+def schema_from(content: Mapping[str, Any], *, file: Path | None = None) -> Schema:
+    """The schema that a nested table gives, as schema.toml has it: {"users": {"age": {"low": 0, "high": 100}}}."""
+    named = file if file is not None else Path(FILE)
     kinds: dict[str, Kind] = {}
     declared: dict[str, Declared] = {}
-    for table, column, entry in _entries(content, file):
-        _read_entry(f"{table}.{column}", entry, kinds=kinds, declared=declared, file=file)
+    for table, column, entry in _entries(content, named):
+        _read_entry(f"{table}.{column}", entry, kinds=kinds, declared=declared, file=named)
     return Schema(kinds=kinds, declared=declared, file=file)
 
 

@@ -335,7 +335,7 @@ def limits_of(rows: Sequence[Dot]) -> tuple[float, float]:
 
 def curve(entry: Entry, *, at: int, limits: tuple[float, float]) -> str:
     """Training loss against the iteration: rounds, or passes over all records."""
-    history, unit = entry.outcome.trained.history, unit_of(entry)
+    history, unit = entry.history, unit_of(entry)
     name = f"{entry.contender.name}: training loss by {unit}"
     return draw(partial(_curve, history=history, at=at, limits=limits, unit=unit), label=name, width=NARROW, height=210)
 
@@ -360,7 +360,7 @@ def _curve(
 
 def loss_limits(entries: Sequence[Entry]) -> tuple[float, float]:
     """One scale for all curves; what lies far above a model that knows nothing is cut off."""
-    losses = np.array([passed.loss for entry in entries for passed in entry.outcome.trained.history])
+    losses = np.array([passed.loss for entry in entries for passed in entry.history])
     losses = losses[np.isfinite(losses)]
     low, high = min(losses.min(initial=START), START), min(max(losses.max(initial=START), START), 2 * START)
     return low - 0.06 * (high - low) - 0.005, high + 0.06 * (high - low) + 0.005

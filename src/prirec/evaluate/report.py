@@ -20,7 +20,8 @@ from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of,
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.prediction import Reason
 from prirec.simulate.compare import Entry
-from prirec.simulate.recommend import SuggestedPlace
+from prirec.simulate.recommend import Advisor, SuggestedPlace, advise
+from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
 
 # The comparison as a table.
@@ -153,8 +154,9 @@ def _pointer() -> str:
 
 
 def _unprotected(entries: Sequence[Entry]) -> list[str]:
-    exact = [entry.contender.name for entry in entries if entry.contender.settings.privacy.epsilon_per_user is None]
-    noisy = len(exact) < len(entries)
+    designs = [entry.contender for entry in entries if entry.contender.model is None]
+    exact = [one.name for one in designs if one.settings.privacy.epsilon_per_user is None]
+    noisy = len(exact) < len(designs)
     return [
         "A simulation protects nobody: one program held all records, models and homes while it ran.",
         *([f"Without noise, sums exact and visits counted in the open: {'; '.join(exact)}."] if exact else []),
@@ -212,8 +214,10 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     """The best model that collects everything, beside the best that does not; nothing unless there are both."""
     quality = [entry.outcome.quality.auc for entry in entries]
     known = [at for at, auc in enumerate(quality) if math.isfinite(auc)]
-    central = [at for at in known if entries[at].contender.settings.schedule == "centralised"]
-    apart = [at for at in known if entries[at].contender.settings.schedule != "centralised"]
+    # what a model of somebody's own collects is not known from settings
+    ours_or_fm = [at for at in known if entries[at].contender.model is None]
+    central = [at for at in ours_or_fm if entries[at].contender.settings.schedule == "centralised"]
+    apart = [at for at in ours_or_fm if entries[at].contender.settings.schedule != "centralised"]
     if not central or not apart:
         return ""
     theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
@@ -234,10 +238,14 @@ def _within_budget(entry: Entry, auc: float) -> str:
 
 
 def learning(entries: Sequence[Entry]) -> str:
-    """Training curves, one plot a model."""
+    """Training curves, one plot a model; models of somebody's own have none."""
+    if not any(entry.history for entry in entries):
+        return ""
     limits = plots.loss_limits(entries)
-    drawn = [figure(plots.curve(e, at=at, limits=limits), e.contender.name) for at, e in enumerate(entries)]
-    watched = any(p.held_out_loss is not None for entry in entries for p in entry.outcome.trained.history)
+    drawn = [
+        figure(plots.curve(e, at=at, limits=limits), e.contender.name) for at, e in enumerate(entries) if e.history
+    ]
+    watched = any(p.held_out_loss is not None for entry in entries for p in entry.history)
     return section(
         "learning",
         "How they learnt",
@@ -387,6 +395,16 @@ class Advice:
 
     person_note: str
     lines: tuple[SuggestedPlace, ...]
+
+
+def advise_somebody(outcome: Outcome) -> tuple[str, Advice]:
+    """The id of a person with a median number of training records, and ten places for that person."""
+    setup = outcome.setup
+    counts = setup.samples.train.counts()
+    person = int(np.argsort(counts, kind="stable")[len(counts) // 2])
+    advisor = Advisor.in_earnest(setup, outcome.trained.state.models)
+    words = f"a person with the median number of training records ({counts[person]})"
+    return setup.samples.ids[person], Advice(words, advise(advisor, person))
 
 
 def advice_section(advice: Advice) -> str:

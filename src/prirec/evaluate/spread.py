@@ -11,7 +11,6 @@ from typing import Self
 import numpy as np
 
 from prirec.features.samples import Records, Samples
-from prirec.model.scoring import scores
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, LabelArray, RealArray
 
@@ -28,9 +27,8 @@ class Scored:
 
     @classmethod
     def of(cls, entry: Entry) -> Self:
-        samples, state = entry.outcome.setup.samples, entry.outcome.trained.state
-        found = scores(state.models, samples, samples.test)
-        return cls(samples.test, found, samples.train.counts())
+        samples = entry.outcome.setup.samples
+        return cls(samples.test, entry.test_scores(), samples.train.counts())
 
     def usable(self) -> bool:
         return bool(len(self.test)) and bool(np.isfinite(self.scores).all())

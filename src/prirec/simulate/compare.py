@@ -1,13 +1,48 @@
-"""Several models on one city, trained on the same records and measured on the same test."""
+"""Several models on one city, prepared alike, trained on the same records and measured on the same test records.
 
-from collections.abc import Callable, Sequence
+A model is PriRec or the paper's FM under some settings, or a model of anybody's own: one class with a method `fit`,
+handed over as it is or registered by an entry point of the group `prirec.models` (docs/how-to/own-model.md).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
 from time import monotonic
+from typing import Any, Protocol, cast, get_args
 
-from prirec.config import Settings
+import numpy as np
+
+from prirec.config import PresetName, Settings, load
 from prirec.data.dataset import Dataset
+from prirec.data.schema import suggest
 from prirec.engines.state import IterationReport
-from prirec.simulate.setup import Outcome, run, set_up
+from prirec.engines.train import Trained
+from prirec.errors import UsageError
+from prirec.features.samples import Records
+from prirec.metrics import Quality, measure
+from prirec.model.scoring import scores
+from prirec.simulate.setup import Outcome, Setup, run, set_up
+from prirec.types import RealArray
+
+GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
+PRESETS = get_args(PresetName)
+
+
+class TrainedModel(Protocol):
+    """What `Model.fit` returns. Only a simulation has one: it answers for everyone."""
+
+    def scores(self, records: Records) -> RealArray:
+        """(R,): a score for each record; the higher, the likelier a visit. A chance p is the score ln(p / (1 - p))."""
+        ...
+
+
+class Model(Protocol):
+    """A model of one's own. It may also have `name`, `collects` (what it learns about people, in a few words) and
+    `settings` (changes to the preset `rounds`, such as {"features.dynamic": False}, by which the city is prepared)."""
+
+    def fit(self, setup: Setup) -> TrainedModel:
+        """Learns from setup.samples.train. Whoever looks at setup.samples.test has nothing to compare."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +52,16 @@ class Contender:
     name: str
     collects: str
     settings: Settings
+    model: Model | None = None  # None: PriRec or FM, as the settings say
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutcome:
+    """A trained model of somebody's own, and how good it is on the records that it never saw."""
+
+    setup: Setup
+    test_scores: RealArray = field(repr=False)  # (R,)
+    quality: Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +69,24 @@ class Entry:
     """A row of the comparison; its settings are as the set-up settled them."""
 
     contender: Contender
-    outcome: Outcome = field(repr=False)
+    outcome: Outcome | ModelOutcome = field(repr=False)
     seconds: float
+
+    @property
+    def trained(self) -> Trained | None:
+        """State and history of PriRec or FM; None for a model of somebody's own."""
+        return self.outcome.trained if isinstance(self.outcome, Outcome) else None
+
+    @property
+    def history(self) -> tuple[IterationReport, ...]:
+        return () if self.trained is None else self.trained.history
+
+    def test_scores(self) -> RealArray:
+        """(R,): a score for each test record."""
+        if isinstance(self.outcome, ModelOutcome):
+            return self.outcome.test_scores
+        samples = self.outcome.setup.samples
+        return scores(self.outcome.trained.state.models, samples, samples.test)
 
 
 def compare(
@@ -40,7 +101,109 @@ def compare(
     def one(contender: Contender) -> Entry:
         began = monotonic()
         setup = set_up(dataset, contender.settings)
-        outcome = run(setup, threads=threads, tell=lambda passed: tell(contender, passed))
+        outcome = (
+            run(setup, threads=threads, tell=lambda passed: tell(contender, passed))
+            if contender.model is None
+            else _measured(contender.name, contender.model, setup)
+        )
         return Entry(replace(contender, settings=setup.settings), outcome, monotonic() - began)
 
     return tuple(one(contender) for contender in contenders)
+
+
+# Contenders from the names of presets, from settings, and from models of anybody's own.
+
+
+def contender(model: object, *, name: str | None = None, changes: Mapping[str, Any] | None = None) -> Contender:
+    """A contender from a preset's name, the name of a registered model, settings, or a model: a class or an object."""
+    changes = dict(changes or {})
+    if isinstance(model, Settings):
+        if changes:
+            raise UsageError("changes are for presets and models of your own; these settings are whole already")
+        return Contender(name or model.preset, collects(model), model)
+    if isinstance(model, str) and model in PRESETS:
+        settings = load(changes={"preset": model, **changes})
+        return Contender(name or model, collects(settings), settings)
+    own = registered_model(model) if isinstance(model, str) else checked_model(model)
+    called = name or (model if isinstance(model, str) else str(getattr(own, "name", type(own).__name__)))
+    return Contender(called, str(getattr(own, "collects", "")), model_settings(own, called, changes), own)
+
+
+def collects(settings: Settings) -> str:
+    """What a design learns about people, in a few words for a table. A simulation itself sees everything."""
+    counts = ", counts of visits" if settings.features.dynamic else ""
+    if settings.schedule == "centralised":
+        return "every profile, every record"
+    if settings.privacy.epsilon_per_user is not None:
+        return f"noisy sums, at ε = {settings.privacy.epsilon_per_user:g} a person in all"
+    if settings.schedule == "samples":
+        return f"gradients of V{counts}"
+    return f"sums over {settings.floor:,} people or more{counts}"
+
+
+def registered_model(name: str) -> Model:
+    """The model that an installed package registers under this name; UsageError, with known names, if none does."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise UsageError(f"no preset and no registered model is called '{name}'; {suggest(name, (*PRESETS, *found))}")
+    try:
+        made = found[name].load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"the model '{name}' is registered as {found[name].value}, and cannot be loaded: {error}"
+        ) from None
+    return checked_model(made, called=f"the model '{name}'")
+
+
+def checked_model(given: object, *, called: str = "") -> Model:
+    """A model, made from its class where a class is given; UsageError if it is none."""
+    words = called or f"'{getattr(given, '__name__', type(given).__name__)}'"
+    if isinstance(given, type):
+        if not callable(getattr(given, "fit", None)):
+            raise UsageError(f"{words} is no model: it has no method fit(setup)")
+        try:
+            given = given()
+        except TypeError as error:
+            raise UsageError(f"{words} cannot be made without arguments: {error}; give an object instead") from None
+    if not callable(getattr(given, "fit", None)):
+        raise UsageError(f"{words} is no model: it has no method fit(setup)")
+    return cast("Model", given)
+
+
+def model_settings(model: Model, name: str, changes: Mapping[str, Any]) -> Settings:
+    """By which the city is prepared for a model: the preset `rounds`, changed by the model, then by `changes`."""
+    own = getattr(model, "settings", {})
+    if not isinstance(own, Mapping):
+        raise UsageError(f"settings of the model '{name}' are a mapping, such as {{'features.dynamic': False}}")
+    return load(changes={"preset": "rounds", **own, **changes})
+
+
+def fit_model(model: Model, setup: Setup, *, name: str) -> TrainedModel:
+    """The trained model; UsageError where `fit` returns nothing that scores."""
+    trained = model.fit(setup)
+    if not callable(getattr(trained, "scores", None)):
+        raise UsageError(
+            f"fit of the model '{name}' returned {type(trained).__name__}, which has no method scores(records); "
+            "return an object that has one"
+        )
+    return trained
+
+
+def checked_scores(trained: TrainedModel, records: Records, *, name: str) -> RealArray:
+    """(R,): the model's scores of these records; UsageError unless there is one number for each record."""
+    found = np.asarray(trained.scores(records))
+    if found.dtype.kind not in "fiub" or found.shape != (len(records),):
+        raise UsageError(
+            f"scores of the model '{name}' have the shape {found.shape} and entries of {found.dtype}; one number for "
+            f"each of {len(records):,} records is needed: the shape ({len(records)},)"
+        )
+    if np.isnan(found).any():
+        raise UsageError(f"scores of the model '{name}' hold NaN; every record needs a number")
+    return found.astype(np.float64)
+
+
+def _measured(name: str, model: Model, setup: Setup) -> ModelOutcome:
+    samples = setup.samples
+    found = checked_scores(fit_model(model, setup, name=name), samples.test, name=name)
+    quality = measure(samples.test.label, found, person=samples.test.person, training_records=samples.train.counts())
+    return ModelOutcome(setup, found, quality)

@@ -1,0 +1,813 @@
+"""The front door: a city, settings, a fit, recommendations, a comparison, a privacy plan.
+
+    city = prirec.read_folder("city")
+    fit = prirec.fit(city, prirec.settings("private", iterations=20))
+    fit.quality
+    fit.recommend("u0007", near=(35.68, 139.76), k=10)
+    fit.save("run")
+
+All of this is simulation: one program holds everyone's data. `prirec.Device` and `prirec.Recommender` are the
+deployment in which data stay on devices. What this file needs is imported where it is used, so that a privacy plan does
+not wait for the compiler of the training loops.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from prirec.config import PresetName, Settings
+from prirec.config import load as load_settings
+from prirec.errors import StateError, UsageError
+from prirec.util.shown import Shown, Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from prirec.data.dataset import Dataset
+    from prirec.engines.state import IterationReport
+    from prirec.engines.train import Trained
+    from prirec.metrics import Quality, RankQuality
+    from prirec.privacy.outlook import PrivacyPlan
+    from prirec.simulate.compare import Entry, Model
+    from prirec.simulate.recommend import Advisor, SuggestedPlace
+    from prirec.simulate.saved_runs import Run
+    from prirec.simulate.setup import Outcome, Setup
+
+SIMULATION = "Simulation: all data are on one machine, and nothing here is private to anyone."
+
+# A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
+TableLike: TypeAlias = Any
+
+
+# Data
+
+
+class City(Shown):
+    """People, places and visits: what a model is trained on.
+
+    `visits` has the columns `user` and `poi`, and may have `time`, `label` (1 visited, 0 shown and ignored) and columns
+    of its own; `pois` has `poi` and may have `lat`, `lon` and public columns; `users` has `user` and may have `lat`,
+    `lon` (the home) and private columns. Each is a Polars or pandas frame, a mapping of columns, or a list of rows.
+    `schema` says what is publicly known of private columns, in the form of schema.toml: {"users": {"age": {"low": 0,
+    "high": 100}}}. With `strict`, repeated visits are an error; otherwise they are left out and noted.
+    """
+
+    def __init__(
+        self,
+        visits: TableLike,
+        pois: TableLike = None,
+        users: TableLike = None,
+        *,
+        name: str = "city",
+        schema: Mapping[str, Any] | None = None,
+        strict: bool = False,
+    ) -> None:
+        from prirec.data.folder import assemble, refuse_swapped
+        from prirec.data.schema import schema_from
+
+        given = {"visits": visits, "pois": pois, "users": users}
+        tables = {key: _table(key, value) for key, value in given.items() if value is not None}
+        if "visits" not in tables:
+            raise UsageError("a city needs visits: a table with the columns 'user' and 'poi'")
+        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict)
+        refuse_swapped(loaded.dataset, users=Path("users"), pois=Path("pois"))
+        self._dataset, self._notes, self._source = loaded.dataset, loaded.notes, f"the tables of '{name}'"
+
+    @classmethod
+    def of(cls, dataset: "Dataset", *, notes: Sequence[str] = (), source: str = "") -> "City":
+        """A city from a data set that another part of PriRec has made or read."""
+        city = cls.__new__(cls)
+        city._dataset, city._notes, city._source = dataset, tuple(notes), source or dataset.name
+        return city
+
+    @property
+    def dataset(self) -> "Dataset":
+        """The columns as arrays: what the rest of PriRec works on."""
+        return self._dataset
+
+    @property
+    def name(self) -> str:
+        """What the city is called."""
+        return self._dataset.name
+
+    @property
+    def source(self) -> str:
+        """Where the data came from, as a saved run names it."""
+        return self._source
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Ids of people."""
+        return self._dataset.people.ids
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Ids of places."""
+        return self._dataset.places.ids
+
+    @property
+    def records(self) -> int:
+        """How many visits, or places shown and ignored, there are."""
+        return len(self._dataset.visits)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out while reading, or looks odd, in sentences."""
+        return tuple(self._notes)
+
+    def save(self, folder: Path | str, *, format: Literal["csv", "parquet"] = "csv") -> Path:  # noqa: A002
+        """Write the city as a data folder, which `prirec.read_folder` and every command read."""
+        from prirec.data.write_folder import write_folder
+
+        write_folder(self._dataset, Path(folder), table_format=format)
+        return Path(folder)
+
+    def panels(self) -> Iterator[str | Table]:
+        kinds = "labelled records" if self._dataset.labelled else "visits"
+        located = "" if self._dataset.places.location is not None else ", places without coordinates"
+        yield (
+            f"City '{self.name}': {len(self.people):,} people, {len(self.places):,} places, "
+            f"{self.records:,} {kinds}{located}"
+        )
+        yield from (f"Note: {words}." for words in self.notes)
+
+
+def read_folder(folder: Path | str, *, strict: bool = False) -> City:
+    """Read a data folder: `visits` and, if there are any, `pois`, `users` and schema.toml.
+
+    docs/how-to/your-own-data.md describes such folders. With `strict`, repeated visits are an error; otherwise they are
+    left out and noted.
+    """
+    from prirec.data.folder import read_folder as read
+
+    loaded = read(Path(folder), strict=strict)
+    return City.of(loaded.dataset, notes=loaded.notes, source=str(folder))
+
+
+def make_city(
+    people: int = 2000, *, places: int | None = None, records: int | None = None, seed: int = 0, **shape: Any
+) -> City:
+    """Make up a city with homes, places, tastes and visits; the same arguments give the same city.
+
+    By default there are two places for five people and 40 records a person. `shape` takes the other fields of
+    prirec.data.synthetic.CityPlan: districts, categories, span_km, centre, ignored_per_click, days.
+    """
+    from prirec.data.schema import suggest
+    from prirec.data.synthetic import CityPlan
+    from prirec.data.synthetic import make_city as make
+    from prirec.util.keyed_random import generator
+
+    known = set(CityPlan.__dataclass_fields__) - {"people", "places", "records"}
+    for name in shape:
+        if name not in known:
+            raise UsageError(f"a made-up city has no '{name}'; {suggest(name, known)}")
+    # a small city still has a place for each of its districts
+    districts = shape.setdefault("districts", min(12, places if places is not None else max(2 * people // 5, 1)))
+    plan = CityPlan(
+        people=people,
+        places=places if places is not None else max(2 * people // 5, districts),
+        records=records if records is not None else 40 * people,
+        **shape,
+    )
+    return City.of(make(plan, generator(seed, "city")), source=f"made up with seed {seed}")
+
+
+def _table(name: str, given: TableLike) -> Any:
+    """A table of a data folder, from whatever a caller has at hand."""
+    from prirec.data.tables import memory_table, require_polars
+
+    require_polars()
+    return memory_table(name, _frame(name, given))
+
+
+def _frame(name: str, given: TableLike) -> "pl.DataFrame":
+    import polars as pl
+
+    if isinstance(given, pl.LazyFrame):
+        given = given.collect()
+    frame: pl.DataFrame = given if isinstance(given, pl.DataFrame) else _frame_of_values(name, given)
+    if frame.height == 0:
+        raise UsageError(f"the table '{name}' has no rows; leave it out if there is nothing to say")
+    # pandas and NumPy write NaN where a cell is empty
+    return frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+
+
+def _frame_of_values(name: str, given: TableLike) -> "pl.DataFrame":
+    import polars as pl
+
+    columns = _columns(name, given)
+    try:
+        return pl.DataFrame(columns, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        # the cause is not chained: it could show somebody's cells
+        raise UsageError(
+            f"the table '{name}' cannot be read: its columns must be equally long, and hold one kind of value each"
+        ) from None
+
+
+def _columns(name: str, given: TableLike) -> dict[str, list[Any]]:
+    """Columns by name, with None for what pandas holds as NaN, NaT or NA."""
+    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas, or what behaves like it
+        given = given.to_dict(orient="list")
+    if isinstance(given, Mapping):
+        columns = {str(key): _cells(name, str(key), values) for key, values in given.items()}
+    elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
+        keys = dict.fromkeys(str(key) for row in given for key in row)
+        columns = {key: [_cell(row.get(key)) for row in given] for key in keys}
+    else:
+        raise UsageError(
+            f"the table '{name}' is a Polars or pandas frame, a mapping of columns, or a list of rows that are "
+            f"mappings, not {type(given).__name__}"
+        )
+    return columns
+
+
+def _cells(name: str, column: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise UsageError(f"the column '{column}' of '{name}' must be a list or an array of cells")
+    values = values.tolist() if hasattr(values, "tolist") else values  # NumPy's own numbers become Python's
+    return [_cell(value) for value in values]
+
+
+def _cell(value: Any) -> Any:
+    """NaN, NaT and NA are not equal to themselves; NA does not even say so."""
+    if isinstance(value, str | int | bytes | list | tuple) or value is None:
+        return value
+    try:
+        return value if bool(value == value) else None
+    except TypeError:
+        return None
+
+
+# Settings
+
+
+def settings(
+    preset: PresetName | None = None,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    file: Path | str | None = None,
+    **named: Any,
+) -> Settings:
+    """Settings from a preset ("private" by default, "rounds", "paper" or "fm"), changed by name.
+
+    Changes are keywords, `iterations=20` or a section, `model={"dimension": 8}`; or a mapping of dotted names,
+    {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
+    range and combinations that break a promise are refused.
+    """
+    flat: dict[str, Any] = {} if preset is None else {"preset": preset}
+    for key, value in (*_flat(changes or {}), *_flat(named)):
+        if key in flat:
+            raise UsageError(f"the setting '{key}' is given twice")
+        flat[key] = value
+    return load_settings(None if file is None else Path(file), changes=flat)
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+# Training
+
+
+def fit(
+    city: City | Path | str,
+    settings: Settings | PresetName | None = None,
+    *,
+    engine: Literal["local", "plain", "protocol"] = "local",
+    threads: int | None = None,
+    checkpoint: Path | str | None = None,
+    every: int = 5,
+    progress: "Callable[[IterationReport], None] | None" = None,
+    trainer: "Callable[..., Trained] | None" = None,
+) -> "Fit":
+    """Prepare a city, train on it in this process, and measure on the test records.
+
+    `settings` are those of `prirec.settings`, or a preset's name; "private" by default. `engine` is "local" (fast),
+    "plain" (slow and readable) or "protocol" (every message of the secure sums); all give the same bits. With a
+    `checkpoint` file, an interrupted training goes on where it was saved last, `every` so many iterations. `progress`
+    is called after each iteration. `trainer` trains in the engine's place: prirec.cluster.train.train, say.
+    """
+    from prirec.engines.train import Keeping
+    from prirec.simulate.setup import doubts, flagged, run, set_up, told_by_settings
+
+    city, chosen = _city(city), _settings(settings)
+    setup = set_up(city.dataset, chosen)
+    outcome = run(
+        setup,
+        engine=engine,
+        threads=_threads(threads),
+        keeping=None if checkpoint is None else Keeping(Path(checkpoint), every=every),
+        tell=progress if progress is not None else lambda passed: None,
+        by=trainer,
+    )
+    notes = (
+        *city.notes,
+        *setup.prepared.notes,
+        *told_by_settings(setup.settings, asked=chosen),
+        *flagged(outcome.trained.history, settings=setup.settings),
+        *doubts(outcome.quality, setup),
+    )
+    return Fit(city=city, outcome=outcome, notes=notes)
+
+
+def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
+    """A fit that `Fit.save` or `prirec train` has written.
+
+    A saved run holds models, settings and history, not the data. Without a city those can be looked at; to recommend or
+    to measure, give the city that it was trained on: for recommending it may have grown since. StateError if the folder
+    is damaged, or if the city is another one.
+    """
+    from prirec.simulate.saved_runs import load_run, refuse_another_city
+
+    run = load_run(Path(folder))
+    found = None if city is None else _city(city)
+    if found is not None:
+        refuse_another_city(run, found.dataset.places)
+    return Fit(city=found, run=run, notes=() if found is None else found.notes)
+
+
+class Fit(Shown):
+    """A trained model: what `prirec.fit` and `prirec.load` return."""
+
+    def __init__(
+        self,
+        *,
+        city: City | None,
+        outcome: "Outcome | None" = None,
+        run: "Run | None" = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self._city, self._outcome, self._loaded, self._notes = city, outcome, run, tuple(dict.fromkeys(notes))
+
+    @property
+    def city(self) -> City | None:
+        """The city that it recommends in; None for a saved run that was loaded without one."""
+        return self._city
+
+    @property
+    def settings(self) -> Settings:
+        """As they were used: where the size of cohorts was left to the plan, with that size."""
+        return self._outcome.setup.settings if self._outcome is not None else self.run.settings
+
+    @property
+    def history(self) -> "History":
+        """Loss, participation and opened sums of each iteration."""
+        return History(self._outcome.trained.history if self._outcome is not None else self.run.history)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the settings or figures would not expect, in sentences."""
+        return self._notes
+
+    @cached_property
+    def quality(self) -> "Quality":
+        """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
+
+        Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
+        which it may have learnt from, and DataError where test records got into what was learnt from.
+        """
+        if self._outcome is not None:
+            return self._outcome.quality
+        from prirec.evaluate.leaks import check, refuse
+        from prirec.simulate.setup import quality
+
+        setup = self._tested
+        refuse(check(setup))
+        return quality(setup.samples, self.run.models)
+
+    @cached_property
+    def plan(self) -> "PrivacyPlan":
+        """What these settings promise each person of this city, and the noise that it takes; see `prirec.plan`."""
+        from prirec.privacy.outlook import Counts, look_ahead
+
+        if self._outcome is not None:
+            samples = self._outcome.setup.samples
+            counts = Counts(len(samples.ids), len(samples.places), samples.features)
+        else:
+            counts = Counts(len(self.run.people), len(self.run.released.places), len(self.run.interaction))
+        return look_ahead(self.settings, counts)
+
+    def recommend(
+        self,
+        person: str,
+        *,
+        near: tuple[float, float] | None = None,
+        at: datetime | str | int | None = None,
+        k: int = 10,
+        radius_km: float = 5.0,
+    ) -> "Suggestions":
+        """Algorithm 3: the k best places for a person, with reasons; places that the person has visited are left out.
+
+        `near` is (latitude, longitude), by default the person's home. `at` is a local time: a datetime, text such as
+        "2024-05-04T19:30", or seconds since 1970 on the wall clock; by default no particular time. Places farther than
+        `radius_km` come only where there are too few near.
+        """
+        from prirec.device.values import checked_point
+        from prirec.simulate.recommend import Moment, advise, beyond, refuse_remote, remarks
+
+        if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
+            raise UsageError("near is a pair of degrees: (latitude, longitude)")
+        here = None if near is None else checked_point(*near)
+        moment = Moment(here, _wall_clock(at))
+        if not isinstance(k, int) or k < 1:
+            raise UsageError("k, how many places to suggest, is a whole number of at least 1")
+        if not 0 <= radius_km < math.inf:
+            raise UsageError("radius_km is a number that is not negative")
+        advisor = self._advisor
+        refuse_remote(advisor, moment, radius_km=radius_km)
+        row = advisor.row(person)
+        places = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)
+        notes = [*remarks(advisor, moment), *beyond(advisor, row, places, moment=moment, k=k, radius_km=radius_km)]
+        return Suggestions(person, places, distance_from="home" if here is None else "here", notes=notes)
+
+    def rank(
+        self,
+        *,
+        k: int = 10,
+        radius_km: float = 5.0,
+        candidates: Literal["matched", "all"] = "matched",
+        people: int = 500,
+    ) -> "RankQuality":
+        """Hit rate, NDCG and recall at k of the lists of some people, drawn by the seed.
+
+        Candidates are the places near home ("matched") or the whole catalogue ("all").
+        """
+        from prirec.simulate.recommend import Advisor, rank
+
+        models = self._outcome.trained.state.models if self._outcome is not None else self.run.models
+        return rank(Advisor.of(self._tested, models), k=k, radius_km=radius_km, candidates=candidates, people=people)
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
+        """Write models, settings, history and released popularity to a folder that `prirec.load` and commands read.
+
+        Whole or not at all. It holds everyone's linear model: a simulation's file, not one that a deployment has.
+        """
+        from prirec.simulate.saved_runs import save_run
+
+        save_run(Path(folder), self.run, overwrite=overwrite)
+        return Path(folder)
+
+    @cached_property
+    def run(self) -> "Run":
+        """All that a saved run holds: models, encoding, released popularity, history."""
+        if self._loaded is not None:
+            return self._loaded
+        from prirec.simulate.saved_runs import to_run
+
+        if self._outcome is None or self._city is None:
+            raise UsageError("a Fit comes from prirec.fit or prirec.load")
+        return to_run(self._outcome, self._city.source)
+
+    @cached_property
+    def _tested(self) -> "Setup":
+        """The set-up with the same test records that the model was kept from."""
+        from prirec.simulate.saved_runs import set_up_again
+
+        return self._outcome.setup if self._outcome is not None else set_up_again(self._dataset(), self.run)
+
+    @cached_property
+    def _advisor(self) -> "Advisor":
+        from prirec.simulate.recommend import Advisor
+        from prirec.simulate.saved_runs import set_up_later
+
+        if self._outcome is not None:
+            return Advisor.in_earnest(self._outcome.setup, self._outcome.trained.state.models)
+        setup, models = set_up_later(self._dataset(), self.run)
+        return Advisor.in_earnest(setup, models)
+
+    def _dataset(self) -> "Dataset":
+        if self._city is None:
+            raise StateError(
+                "a saved run holds no data: load it together with its city, as in prirec.load(folder, city), to "
+                "recommend or to measure"
+            )
+        return self._city.dataset
+
+    def panels(self) -> Iterator[str | Table]:
+        settings, history = self.settings, self.history
+        people = len(self._outcome.setup.samples.ids) if self._outcome is not None else len(self.run.people)
+        where = f"'{self._city.name}'" if self._city is not None else f"a city that is not loaded ({self.run.source})"
+        yield f"Fit of '{settings.preset}' on {where}: {people:,} people, {len(history):,} iterations."
+        if self._outcome is not None:
+            q = self._outcome.quality
+            yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {q.records:,} test records."
+        if settings.privacy.epsilon_per_user is not None:
+            yield self.plan.verdict
+        yield from (f"Note: {words}." for words in self.notes)
+        yield SIMULATION
+
+
+class History(Shown, Sequence["IterationReport"]):
+    """The iterations of a training, as a sequence of reports."""
+
+    def __init__(self, reports: "Sequence[IterationReport]") -> None:
+        self._reports = tuple(reports)
+
+    @overload
+    def __getitem__(self, at: int) -> "IterationReport": ...
+    @overload
+    def __getitem__(self, at: slice) -> "History": ...
+    def __getitem__(self, at: int | slice) -> "IterationReport | History":
+        return History(self._reports[at]) if isinstance(at, slice) else self._reports[at]
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """One mapping for each iteration, ready for JSON."""
+        import msgspec
+
+        return [msgspec.to_builtins(report) for report in self._reports]
+
+    def to_polars(self) -> "pl.DataFrame":
+        """One row for each iteration."""
+        return _polars(self.to_dict())
+
+    def panels(self) -> Iterator[str | Table]:
+        if not self._reports:
+            yield "No iteration yet."
+            return
+        first, last = self._reports[0], self._reports[-1]
+        yield f"{len(self):,} iterations: training loss from {first.loss:.4f} to {last.loss:.4f}."
+        shown = self._reports if len(self) <= 12 else (*self._reports[:6], *self._reports[-6:])
+        yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone", ">cohorts opened"), [
+            (
+                f"{one.iteration:,}", f"{one.loss:.4f}", f"{one.took_part:,}",
+                f"{one.in_sum:,}" if one.opened else "not opened", f"{one.cohorts_opened:,}",
+            )
+            for one in shown
+        ])  # fmt: skip
+
+
+class Suggestions(Shown, Sequence["SuggestedPlace"]):
+    """Places for one person, best first, each with its probability and its reasons.
+
+    A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
+    """
+
+    def __init__(
+        self, person: str, places: "Sequence[SuggestedPlace]", *, distance_from: str, notes: Sequence[str] = ()
+    ) -> None:
+        self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
+        self._places = tuple(places)
+
+    @overload
+    def __getitem__(self, at: int) -> "SuggestedPlace": ...
+    @overload
+    def __getitem__(self, at: slice) -> "Suggestions": ...
+    def __getitem__(self, at: int | slice) -> "SuggestedPlace | Suggestions":
+        if isinstance(at, slice):
+            return Suggestions(self.person, self._places[at], distance_from=self.distance_from, notes=self.notes)
+        return self._places[at]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the person, the places with reasons, what distances are from, and notes."""
+        return {
+            "person": self.person,
+            "places": [place.as_dict() for place in self._places],
+            "distance_from": self.distance_from,
+            "notes": list(self.notes),
+        }
+
+    def to_polars(self) -> "pl.DataFrame":
+        """One row for each place; reasons as a list of (name, pull)."""
+        return _polars([{"rank": at, **place.as_dict()} for at, place in enumerate(self._places, start=1)])
+
+    def panels(self) -> Iterator[str | Table]:
+        from prirec.protocols.prediction import in_words
+
+        if not self._places:
+            yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
+            return
+        yield f"Places for {self.person}, best first; km from {self.distance_from}:"
+        yield Table((">", "place", "about", ">km", ">chance", "why (+) and why not (-)"), [
+            (
+                str(at), place.place, place.about,
+                "" if place.distance_km is None else f"{place.distance_km:.1f}",
+                f"{100 * place.probability:.0f} %", ", ".join(in_words(reason) for reason in place.reasons),
+            )
+            for at, place in enumerate(self._places, start=1)
+        ])  # fmt: skip
+        yield from (f"Note: {words}." for words in self.notes)
+
+
+# Comparing
+
+
+def compare(
+    city: City | Path | str,
+    models: "Sequence[str | Settings | Model | type[Model]] | Mapping[str, str | Settings | Model | type[Model]]",
+    *,
+    threads: int | None = None,
+    progress: "Callable[[str, IterationReport], None] | None" = None,
+    **changes: Any,
+) -> "Comparison":
+    """Train several models on one city, on the same records, and measure them on the same test records.
+
+    A model is a preset's name, settings, the name of a model that an installed package registers (entry points
+    `prirec.models`), or a model of your own: a class or an object with a method `fit` (docs/how-to/own-model.md). A
+    mapping names them. `changes` are settings that all presets and registered models share: seed=1, iterations=5.
+    """
+    from prirec.simulate.compare import compare as run
+    from prirec.simulate.compare import contender
+
+    city = _city(city)
+    if isinstance(models, str) or not isinstance(models, Mapping | Sequence) or not models:
+        raise UsageError('name the models to compare, such as ["fm", "private"]')
+    given = list(models.items()) if isinstance(models, Mapping) else [(None, model) for model in models]
+    contenders = [contender(model, name=name, changes=dict(_flat(changes))) for name, model in given]
+    names = [one.name for one in contenders]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two models are called '{name}'; give a mapping of names to models")
+    tell = (lambda one, passed: progress(one.name, passed)) if progress is not None else (lambda one, passed: None)
+    return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), tell=tell))
+
+
+class Comparison(Shown):
+    """Several models on one city: what `prirec.compare` returns. `comparison["private"]` is that model's Fit."""
+
+    def __init__(self, city: City, entries: "Sequence[Entry]") -> None:
+        self.city, self.entries = city, tuple(entries)
+
+    def __getitem__(self, name: str) -> Fit:
+        from prirec.simulate.setup import Outcome
+
+        for entry in self.entries:
+            if entry.contender.name == name and isinstance(entry.outcome, Outcome):
+                return Fit(city=self.city, outcome=entry.outcome, notes=self.city.notes)
+        known = ", ".join(f"'{entry.contender.name}'" for entry in self.entries if entry.trained is not None)
+        raise UsageError(f"there is no fit of '{name}' in this comparison; there are {known or 'none'}")
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each model: its name, AUC, log loss, AUC of few, GAUC, records, seconds, what it collects."""
+        return [
+            {
+                "model": entry.contender.name,
+                **entry.outcome.quality.as_dict(),
+                "seconds": entry.seconds,
+                "collects": entry.contender.collects,
+            }
+            for entry in self.entries
+        ]
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The table as a frame."""
+        return _polars(self.table)
+
+    def report(self, path: Path | str) -> Path:
+        """Write one HTML page with figures, plots, a map, and places for one person. Needs prirec[report] (matplotlib).
+
+        It holds statistics of records and homes: a page about a simulation.
+        """
+        from importlib.util import find_spec
+
+        from prirec.simulate.setup import Outcome
+
+        if find_spec("matplotlib") is None:
+            raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+        from prirec.evaluate.report import advise_somebody, write_report
+
+        fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
+        advice = advise_somebody(fits[-1])[1] if fits else None
+        write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
+        return Path(path)
+
+    def panels(self) -> Iterator[str | Table]:
+        rows = self.table
+        best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
+        yield (
+            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC has "
+            f"{best['model']}, {best['auc']:.4f}."
+        )
+        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", ">seconds", "what it collects"), [
+            (
+                row["model"], *(_figure(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
+                f"{row['seconds']:.1f}", row["collects"],
+            )
+            for row in rows
+        ])  # fmt: skip
+        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person. " + SIMULATION
+
+
+# Privacy plans
+
+
+def plan(
+    city: City | Path | str | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    people: int | None = None,
+    places: int | None = None,
+    features: int | None = None,
+    rounds: int | None = None,
+    years: float | None = None,
+    settings: Settings | PresetName | None = None,
+) -> "PrivacyPlan":
+    """What each person would be promised, the noise that this takes, and whether it is usable, before any collection.
+
+    From a city, or from the numbers of people, places and features (50 unless given); a number that is given goes
+    before the city's. `epsilon`, `delta` and `rounds` change the settings, which are "private" by default. `years` adds
+    the periods up where the settings give the budget to each privacy.period_days. Nothing is computed from anyone's
+    records.
+    """
+    from prirec.privacy.outlook import FEATURES, Counts, look_ahead
+
+    chosen = _settings(settings)
+    given = {"privacy.epsilon_per_user": epsilon, "privacy.delta": delta, "iterations": rounds}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if changes:
+        chosen = _changed(chosen, changes)
+    for name, value in (("people", people), ("places", places), ("features", features)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise UsageError(f"{name} is a whole number of at least 1")
+    if years is not None and not 0 < years <= 20:
+        raise UsageError("years is a number above 0, and at most 20")
+    if city is not None:
+        from prirec.simulate.setup import features_of
+
+        dataset = _city(city).dataset
+        people, places = people or len(dataset.people), places or len(dataset.places)
+        features = features or features_of(dataset, chosen)
+    if people is None or places is None:
+        raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
+    return look_ahead(chosen, Counts(people, places, features or FEATURES), years=years)
+
+
+def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    import msgspec
+
+    from prirec.config import check
+
+    for name, value in changes.items():
+        section, _, key = name.rpartition(".")
+        inner = msgspec.structs.replace(getattr(settings, section), **{key: value}) if section else value
+        settings = msgspec.structs.replace(settings, **{section or key: inner})
+    return check(settings)
+
+
+# Arguments
+
+
+def _city(given: City | Path | str) -> City:
+    if isinstance(given, City):
+        return given
+    if isinstance(given, str | Path):
+        return read_folder(given)
+    raise UsageError(
+        f"a city is a prirec.City or the path of a data folder, not {type(given).__name__}; prirec.City(visits=...) "
+        "makes one from tables"
+    )
+
+
+def _settings(given: Settings | PresetName | None) -> Settings:
+    if given is None or isinstance(given, str):
+        return settings(given)
+    if isinstance(given, Settings):
+        return given
+    raise UsageError(f"settings come from prirec.settings(...) or are a preset's name, not {type(given).__name__}")
+
+
+def _threads(given: int | None) -> int:
+    return given if given is not None else os.cpu_count() or 1
+
+
+def _wall_clock(at: datetime | str | int | None) -> int | None:
+    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, as it is from visits."""
+    if at is None or (isinstance(at, int) and not isinstance(at, bool)):
+        return at
+    if isinstance(at, str):
+        try:
+            at = datetime.fromisoformat(at)
+        except ValueError:
+            raise UsageError('at takes a date and a local time, such as "2024-05-04T19:30"') from None
+    if not isinstance(at, datetime):
+        raise UsageError('at is a datetime, text such as "2024-05-04T19:30", or seconds since 1970')
+    return int(at.replace(tzinfo=UTC).timestamp())
+
+
+def _polars(rows: list[dict[str, Any]]) -> "pl.DataFrame":
+    from prirec.data.tables import require_polars
+
+    require_polars()
+    import polars as pl
+
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _figure(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
