@@ -16,6 +16,7 @@ import msgspec
 import typer
 from typer.main import get_command
 
+from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
 from prirec.privacy.plan import Kind, planned
@@ -210,6 +211,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "paper-map.md": paper_map,
     ROOT / "docs" / "reference" / "settings.md": settings_page,
     ROOT / "docs" / "reference" / "cli.md": cli_page,
+    ROOT / "docs" / "api.md": api_page,
     BUDGET: budget_page,
     **{page: partial(filled, page) for page in PARTLY},
 }

@@ -41,6 +41,7 @@ SIMULATION = "Simulation: all data are on one machine, and nothing here is priva
 
 # A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
 TableLike: TypeAlias = Any
+ModelLike: TypeAlias = "str | Settings | Model | type[Model]"  # a name, settings, or a model of one's own
 
 
 # Data
@@ -364,6 +365,11 @@ class Fit(Shown):
         return History(self._outcome.trained.history if self._outcome is not None else self.run.history)
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """Ids of the people whom it can recommend to: those of the city whom the filter data.keep left in."""
+        return self._advisor.setup.samples.ids
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the settings or figures would not expect, in sentences."""
         return self._notes
@@ -608,7 +614,7 @@ class Suggestions(Shown, Sequence["SuggestedPlace"]):
 
 def compare(
     city: City | Path | str,
-    models: "Sequence[str | Settings | Model | type[Model]] | Mapping[str, str | Settings | Model | type[Model]]",
+    models: "Sequence[ModelLike] | Mapping[str, ModelLike]",
     *,
     threads: int | None = None,
     progress: "Callable[[str, IterationReport], None] | None" = None,

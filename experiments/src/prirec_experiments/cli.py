@@ -61,6 +61,12 @@ def reproduce(
     ] = None,
     engine: Where = "local",
     address: Address = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A model that a package registers, beside ours in table4 and table5; repeatable."
+        ),
+    ] = None,
     forecast: Annotated[bool, typer.Option("--forecast", help="Say what it would cost, and stop.")] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One HTML page of all results in FOLDER, in the end.")
@@ -81,7 +87,7 @@ def reproduce(
     reproduce_all(
         Request(
             names=tuple(names or ()), quick=quick, data=data, out=out, threads=threads or os.cpu_count() or 1,
-            forecast=forecast, report=report, engine=engine, address=address,
+            forecast=forecast, report=report, engine=engine, address=address, models=tuple(model or ()),
         )
     )  # fmt: skip
 

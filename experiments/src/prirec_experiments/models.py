@@ -4,16 +4,17 @@ A control row keeps a comparison honest: what popularity alone gives, what a dev
 and what FM gives with a parameter for every person and place, as PriRec has one for every person.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from prirec.engines.state import IterationReport
+from prirec.simulate.compare import registered_model
 from prirec.simulate.setup import Setup, run
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
 from prirec_experiments.rivals.descent import Descent, Tell
-from prirec_experiments.scorer import FactorisationScorer, PairScorer, PopularityModel, Scorer
+from prirec_experiments.scorer import FactorisationScorer, ModelScorer, PairScorer, PopularityModel, Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +145,38 @@ ALL = (
         {"preset": "private", **_OWN}, _trained,
     ),
 )  # fmt: skip
-ENTRANTS: Mapping[str, Entrant] = {entrant.name: entrant for entrant in ALL}
+
+
+class _Entrants(Mapping[str, Entrant]):
+    """Entrants by name; a name that is none of ours is looked for among the models that packages register."""
+
+    def __init__(self) -> None:
+        self._known = {entrant.name: entrant for entrant in ALL}
+
+    def __getitem__(self, name: str) -> Entrant:
+        if name not in self._known:
+            self._known[name] = _registered(name)
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _registered(name: str) -> Entrant:
+    """A model of the entry points `prirec.models`; UsageError, with known names, where there is none."""
+    model = registered_model(name)
+    settings: dict[str, Scalar] = {"preset": "rounds", **getattr(model, "settings", {})}
+
+    def fitted(job: Job) -> Fitted:
+        return Fitted(ModelScorer.trained(name, model, job.setup))
+
+    return Entrant(name, str(getattr(model, "collects", "")), settings, fitted)
+
+
+ENTRANTS: Mapping[str, Entrant] = _Entrants()

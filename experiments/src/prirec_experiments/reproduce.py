@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -12,12 +13,14 @@ from prirec.errors import UsageError
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Missing, Workshop, missing, work
+from prirec_experiments.models import ENTRANTS
 from prirec_experiments.results_store import Cabinet, Cell
 from prirec_experiments.rivals.descent import Tell
 from prirec_experiments.show import Shown, Table, write_markdown, write_page
 from prirec_experiments.trial import slowness
 
 RESULTS = "results"
+WITH_MODELS = ("table4", "table5")  # experiments to which models can be added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,14 @@ class Request:
     report: Path | None
     engine: str = "local"
     address: str | None = None
+    models: tuple[str, ...] = ()  # registered by other packages (entry points `prirec.models`), beside ours
+
+    def settings(self, experiment: Experiment) -> dict[str, Any]:
+        """Those of an experiment, with the models that were asked for where it compares the accuracy of models."""
+        settings = experiment.settings(quick=self.quick)
+        if experiment.name in WITH_MODELS:
+            settings["models"] = list(dict.fromkeys((*settings["models"], *self.models)))
+        return settings
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -64,6 +75,7 @@ class Ready:
 def reproduce_all(request: Request) -> None:
     """Everything that was asked for, one after another."""
     require_polars()
+    _refuse_models(request)
     workshop = Workshop(request.data, request.threads)
     chosen = [_ready(one, workshop, request) for one in request.experiments]
     if chosen:
@@ -76,8 +88,16 @@ def reproduce_all(request: Request) -> None:
     _show(request)
 
 
+def _refuse_models(request: Request) -> None:
+    """Before any work: a model that nobody registers, or experiments that compare no models."""
+    for name in request.models:
+        ENTRANTS[name]
+    if request.models and not any(one.name in WITH_MODELS for one in request.experiments):
+        raise UsageError(f"--model belongs to {' and '.join(WITH_MODELS)}: name one of them")
+
+
 def _ready(experiment: Experiment, workshop: Workshop, request: Request) -> Ready:
-    settings, cabinet = experiment.settings(quick=request.quick), Cabinet(request.results, experiment.name)
+    settings, cabinet = request.settings(experiment), Cabinet(request.results, experiment.name)
     return Ready(experiment, cabinet, missing(experiment, experiment.cells(settings), workshop, cabinet))
 
 
@@ -118,7 +138,7 @@ def _work(one: Ready, workshop: Workshop, request: Request) -> None:
         else:
             work(one.experiment, one.left, workshop, one.cabinet, begun=begun, done=finished)
         shown.update(row.task, stage="done")
-    one.experiment.conclude(one.experiment.settings(quick=request.quick), one.cabinet)
+    one.experiment.conclude(request.settings(one.experiment), one.cabinet)
 
 
 def _show(request: Request) -> None:
@@ -126,7 +146,7 @@ def _show(request: Request) -> None:
     sections: list[Shown] = []
     for name, experiment in EXPERIMENTS.items():
         if (request.results / f"{name}.json").is_file():
-            settings = experiment.settings(quick=request.quick)
+            settings = request.settings(experiment)
             sections.append(experiment.show(settings, Cabinet(request.results, name)))
             if experiment in request.experiments:
                 _print(sections[-1])

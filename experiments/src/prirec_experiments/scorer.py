@@ -8,6 +8,7 @@ import numpy as np
 from prirec.features.samples import Records
 from prirec.model.scoring import Models, scores
 from prirec.protocols.prediction import Moment
+from prirec.simulate.compare import Model, TrainedModel, checked_scores, fit_model
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
@@ -54,6 +55,37 @@ class PairScorer:
 
     def of(self, person: int, places: IndexArray) -> RealArray:
         return self.model.at(np.full(len(places), person, dtype=np.int32), places)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScorer:
+    """Scorer of a model that somebody has registered (prirec.simulate.compare.Model)."""
+
+    name: str
+    model: TrainedModel
+    advisor: Advisor  # for what a device knows of a candidate; it has a model of zeros, which is not asked
+
+    @classmethod
+    def trained(cls, name: str, model: Model, setup: Setup) -> Self:
+        return cls(name, fit_model(model, setup, name=name), Advisor.of(setup, no_models(setup)))
+
+    def test(self) -> RealArray:
+        return checked_scores(self.model, self.advisor.setup.samples.test, name=self.name)
+
+    def of(self, person: int, places: IndexArray) -> RealArray:
+        """A candidate is a record of this person without a moment; its label says nothing."""
+        many = len(places)
+        offsets = np.zeros(len(self.advisor.setup.samples.ids) + 1, dtype=np.int64)
+        offsets[person + 1 :] = many
+        context, _ = self.advisor.context(person, places, Moment())
+        records = Records(offsets, np.full(many, person, dtype=np.int32), places, np.ones(many, dtype=np.int8), context)
+        return checked_scores(self.model, records, name=self.name)
+
+
+def no_models(setup: Setup) -> Models:
+    """A model of zeros: which places are matched, and what is known of them, does not depend on one."""
+    D = setup.samples.features
+    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from tomllib import loads
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from prirec import config
 from prirec.config import Settings, load
@@ -21,7 +20,6 @@ from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
 from prirec.metrics import RankQuality, asked, measure, positives, rank_quality
-from prirec.model.scoring import Models
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run, set_up
@@ -32,7 +30,7 @@ from prirec_experiments.experiment import Workshop
 from prirec_experiments.models import ENTRANTS, Entrant, Job
 from prirec_experiments.results_store import Cabinet, Cell, Evidence, Scalar
 from prirec_experiments.rivals.descent import Descent, Tell, quiet
-from prirec_experiments.scorer import Scorer
+from prirec_experiments.scorer import Scorer, no_models
 
 CODE = 2  # to be raised when the same settings, or a default that was changed, give other figures
 ASKED, TOP, RADIUS_KM = 300, 10, 5.0  # people whose lists are looked at, how long a list is, how near its places are
@@ -96,7 +94,7 @@ def attempt(how: Chosen, entrant: Entrant, dataset: Dataset, *, threads: int, te
 
 def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
     """NDCG and recall at 10 of the matched places, for some people: those who have a new place in the test."""
-    samples, matching = setup.samples, Advisor.of(setup, _nothing(setup))
+    samples, matching = setup.samples, Advisor.of(setup, no_models(setup))
 
     def candidates(person: int) -> IndexArray:
         return matching.matched(person, Moment(), k=TOP, radius_km=RADIUS_KM)
@@ -105,12 +103,6 @@ def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
         scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
         people=asked(samples.test, ASKED, seed=setup.settings.seed),
     )  # fmt: skip
-
-
-def _nothing(setup: Setup) -> Models:
-    """A model of zeros: which places are matched does not depend on one."""
-    D = setup.samples.features
-    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))
 
 
 # About how long a cell takes, before it is begun: records times passes times what one of them costs.

@@ -79,7 +79,8 @@ class Advisor:
             return self.setup.samples.ids.index(person_id)
         except ValueError:
             raise UsageError(
-                "nobody with that id is in this run; `prirec data describe DATA --people 5` shows some ids"
+                "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
+                "lists ids, `prirec data describe DATA --people 5` shows some"
             ) from None
 
     def recommend(

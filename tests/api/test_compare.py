@@ -1,0 +1,173 @@
+"""Comparisons: presets, settings, models of one's own, registered ones, and what is said where a piece is missing."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prirec
+from prirec.errors import UsageError
+from prirec.features.samples import Records
+from prirec.simulate.setup import Setup
+
+
+@pytest.fixture(scope="module")
+def city() -> prirec.City:
+    return prirec.make_city(people=250, seed=2)
+
+
+class Popular:
+    """A place scores by how often it was visited in the training records."""
+
+    name = "popular"
+    collects = "counts of visits"
+    settings = {"features.dynamic": False}  # noqa: RUF012
+
+    def fit(self, setup: Setup) -> "Popular":
+        train = setup.samples.train
+        self.counts = np.bincount(train.place[train.label > 0], minlength=len(setup.samples.places))
+        assert not setup.settings.features.dynamic
+        return self
+
+    def scores(self, records: Records) -> np.ndarray:
+        return np.log1p(self.counts[records.place])
+
+
+def test_presets_are_compared_and_each_is_a_fit(city: prirec.City, tmp_path: Path) -> None:
+    seen: list[str] = []
+    found = prirec.compare(
+        city, ["fm", "paper", "rounds"], iterations=2, seed=1, progress=lambda name, report: seen.append(name)
+    )
+    assert [row["model"] for row in found.table] == ["fm", "paper", "rounds"]
+    assert seen == ["fm"] * 2 + ["paper"] * 2 + ["rounds"] * 2
+    alone = prirec.fit(city, prirec.settings("rounds", iterations=2, seed=1))
+    assert found["rounds"].quality == alone.quality
+    assert found.table[2]["auc"] == alone.quality.auc
+    person = alone.people[3]
+    assert found["rounds"].recommend(person, k=2).to_dict() == alone.recommend(person, k=2).to_dict()
+    assert "every profile, every record" in repr(found)
+    assert found.to_polars().height == 3
+    with pytest.raises(UsageError, match="no fit of 'private'"):
+        _ = found["private"]
+
+
+def test_a_report_is_written(city: prirec.City, tmp_path: Path) -> None:
+    found = prirec.compare(city, ["rounds", Popular], iterations=2)
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "popular" in page
+    assert "Recommendations for one person" in page
+
+
+def test_a_comparison_of_own_models_alone_has_a_report_without_curves(city: prirec.City, tmp_path: Path) -> None:
+    page = prirec.compare(city, [Popular()]).report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "How they learnt" not in page
+    assert "Recommendations for one person" not in page
+
+
+def test_a_class_an_object_and_a_name_of_ones_own(city: prirec.City) -> None:
+    one = prirec.compare(city, [Popular]).table[0]
+    other = prirec.compare(city, {"mine": Popular()}).table[0]
+    assert (one["model"], other["model"]) == ("popular", "mine")
+    assert one["auc"] == other["auc"] > 0.5
+    assert one["collects"] == "counts of visits"
+
+
+def test_settings_are_compared_as_they_are(city: prirec.City) -> None:
+    chosen = {str(k): prirec.settings("rounds", iterations=2, model={"dimension": k}) for k in (2, 3)}
+    assert [row["model"] for row in prirec.compare(city, chosen).table] == ["2", "3"]
+    with pytest.raises(UsageError, match="these settings are whole already"):
+        prirec.compare(city, chosen, iterations=3)
+
+
+# entry points: a package on the path, as an installed one would be
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "their_models.py").write_text(
+        "import numpy as np\n"
+        "class Constant:\n"
+        "    collects = 'nothing'\n"
+        "    def fit(self, setup): return self\n"
+        "    def scores(self, records): return np.zeros(len(records))\n",
+        encoding="utf-8",
+    )
+    meta = tmp_path / "their_models-1.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: their-models\nVersion: 1\n", encoding="utf-8")
+    (meta / "entry_points.txt").write_text(
+        "[prirec.models]\nconstant = their_models:Constant\ngone = their_models:Gone\nlost = no_such_module:Lost\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("their_models", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_registered_model_is_found_by_its_name(city: prirec.City) -> None:
+    (row,) = prirec.compare(city, ["constant"]).table
+    assert (row["model"], row["auc"], row["collects"]) == ("constant", 0.5, "nothing")
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("constnt", "no preset and no registered model is called 'constnt'; did you mean 'constant'"),
+        ("gone", "registered as their_models:Gone, and cannot be loaded"),
+        ("lost", "registered as no_such_module:Lost, and cannot be loaded"),
+    ],
+)
+def test_a_name_that_leads_nowhere_gets_a_sentence(city: prirec.City, name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        prirec.compare(city, [name])
+
+
+class NoFit:
+    pass
+
+
+class NeedsMore:
+    def __init__(self, size: int) -> None: ...
+    def fit(self, setup: Setup) -> None: ...
+
+
+class FitsNothing:
+    def fit(self, setup: Setup) -> None: ...
+
+
+class Scores(Popular):
+    def __init__(self, found: object) -> None:
+        self.found = found
+
+    def scores(self, records: Records) -> object:
+        return self.found(len(records))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (NoFit, "'NoFit' is no model: it has no method fit"),
+        (NoFit(), "'NoFit' is no model"),
+        (3, "'int' is no model"),
+        (NeedsMore, "cannot be made without arguments"),
+        (FitsNothing, "fit of the model 'FitsNothing' returned NoneType, which has no method scores"),
+        (Scores(lambda many: np.zeros((many, 1))), "one number for each"),
+        (Scores(lambda many: np.zeros(many - 1)), "one number for each"),
+        (Scores(lambda many: ["high"] * many), "one number for each"),
+        (Scores(lambda many: np.full(many, np.nan)), "hold NaN"),
+    ],
+)
+def test_a_missing_piece_gets_a_sentence(city: prirec.City, model: object, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        prirec.compare(city, [model])
+
+
+def test_settings_of_a_model_are_a_mapping(city: prirec.City) -> None:
+    odd = Popular()
+    odd.settings = ["features.dynamic"]
+    with pytest.raises(UsageError, match="are a mapping"):
+        prirec.compare(city, [odd])

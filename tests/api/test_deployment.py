@@ -1,0 +1,114 @@
+"""Device and Recommender as a program would use them: in plain code, and inside a running event loop."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import prirec
+from prirec.errors import PolicyError, StateError, UsageError
+from support.founded import folder  # noqa: F401  # a fixture
+
+
+@pytest.fixture
+def recommender(folder: Path) -> Iterator[prirec.Recommender]:  # noqa: F811
+    prirec.make_city(people=60, seed=1).save(folder / "town")
+    with prirec.Recommender.create(folder / "town.db", title="Our town", hosts=["localhost"]) as made:
+        made.publish(folder / "town")
+        yield made
+
+
+def home() -> tuple[float, float]:
+    return 35.68, 139.76
+
+
+def test_a_deployment_is_founded_opened_and_described(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    found = recommender.status()
+    assert (found.title, found.places, found.counts.people, found.campaign) == ("Our town", 24, 0, None)
+    assert len(recommender.fingerprint) == 64
+    assert recommender.authority.startswith(b"-----BEGIN CERTIFICATE")
+    assert repr(recommender) == "Recommender 'Our town': 0 people enrolled, no campaign yet"
+    with prirec.Recommender.open(folder / "town.db") as again:
+        assert again.fingerprint == recommender.fingerprint
+    with pytest.raises(StateError, match="founded in this store before"):
+        prirec.Recommender.create(folder / "town.db", title="Our town")
+    with pytest.raises(StateError, match="there is no store nowhere"):
+        prirec.Recommender.open(folder / "nowhere.db")
+    assert not (folder / "nowhere.db").exists()
+
+
+def test_few_devices_begin_no_campaign(recommender: prirec.Recommender) -> None:
+    with pytest.raises(PolicyError, match="0 devices have enrolled"):
+        recommender.begin()
+    with pytest.raises(PolicyError, match="nothing to end"):
+        recommender.end()
+    assert recommender.campaign() is None
+
+
+def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    before = recommender.certificates.certificate.read_bytes()
+    recommender.rotate_keys()
+    assert recommender.certificates.certificate.read_bytes() != before
+    assert recommender.back_up(folder / "copy.db") == recommender.status().counts.entries
+    with pytest.raises(UsageError, match="1 to 100 characters"), recommender.serving(code=""):
+        pass
+
+
+def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
+        device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint, code="")
+        belonging = device.status().belonging
+        assert belonging is not None
+        assert belonging.enrolled
+        assert recommender.status().counts.people == 1
+        device.record_visit("p01")
+        device.take_part(seconds=0.5)
+        device.leave()
+        assert device.status().belonging is None
+        assert recommender.status().counts.people == 0
+
+
+def test_the_asynchronous_twins(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    async def app() -> None:
+        async with recommender.serving_async() as url:
+            with prirec.Device.open(folder / "phone.db") as device:
+                await device.join_async(url, home=home(), authority=recommender.authority, code="")
+                await device.take_part_async(seconds=0.5)
+                assert recommender.status().counts.people == 1
+                with pytest.raises(StateError, match="nothing has been published"):
+                    await device.download_async(near=home())
+                await device.leave_async()
+                assert recommender.status().counts.people == 0
+
+    asyncio.run(app())
+
+
+def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    """As in a cell of a notebook, or in a handler of a web framework."""
+
+    async def cell() -> None:
+        with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
+            device.join(url, home=home(), authority=recommender.authority, code="")
+            device.record_visit("p01")
+            device.take_part(seconds=0.5)
+            with pytest.raises(StateError, match="nothing has been published"):
+                device.download(near=home())
+            device.leave()
+            assert recommender.status().counts.people == 0
+
+    asyncio.run(cell())
+
+
+def test_a_service_in_a_task_ends_when_it_is_cancelled(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    async def app() -> None:
+        serving = asyncio.create_task(recommender.serve_async(port=0))
+        await asyncio.sleep(0.2)
+        assert not serving.done()
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        with pytest.raises(UsageError, match="one worker"):
+            recommender.serve(workers=2)
+
+    asyncio.run(app())

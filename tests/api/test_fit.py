@@ -1,0 +1,184 @@
+"""Settings, fits, suggestions: the whole way on one small city."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import prirec
+from prirec.errors import DataError, StateError, UsageError
+from prirec.protocols.prediction import Reason
+from prirec.simulate.recommend import SuggestedPlace
+
+SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
+
+
+@pytest.fixture(scope="module")
+def city() -> prirec.City:
+    return prirec.make_city(people=300, seed=5)
+
+
+@pytest.fixture(scope="module")
+def fit(city: prirec.City) -> prirec.Fit:
+    return prirec.fit(city, prirec.settings("rounds", **SMALL))
+
+
+def test_settings_take_keywords_sections_and_dotted_names() -> None:
+    one = prirec.settings("private", iterations=20, model={"dimension": 8})
+    assert one == prirec.settings("private", {"iterations": 20, "model.dimension": 8})
+    assert (one.iterations, one.model.dimension, one.preset) == (20, 8, "private")
+    assert prirec.settings() == prirec.settings("private")
+
+
+def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('preset = "rounds"\niterations = 7\n', encoding="utf-8")
+    assert prirec.settings(file=tmp_path / "mine.toml", seed=2) == prirec.settings("rounds", iterations=7, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: prirec.settings("rounds", itrations=3), "did you mean 'iterations'"),
+        (lambda: prirec.settings("rounds", {"iterations": 3}, iterations=4), "'iterations' is given twice"),
+        (lambda: prirec.settings("round"), "round"),
+        (lambda: prirec.fit(7), "a city is a prirec.City"),
+        (lambda: prirec.fit(prirec.make_city(people=40), {"iterations": 3}), "prirec.settings"),
+        (lambda: prirec.compare(prirec.make_city(people=40), "fm"), "name the models"),
+        (lambda: prirec.compare(prirec.make_city(people=40), ["fm", "fm"]), "two models are called 'fm'"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_get_a_sentence(call, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        call()
+
+
+def test_a_fit_says_what_it_is(fit: prirec.Fit, city: prirec.City) -> None:
+    assert "Fit of 'rounds' on 'city'" in repr(fit)
+    assert f"AUC {fit.quality.auc:.4f}" in repr(fit)
+    assert "Simulation: all data are on one machine" in repr(fit)
+    assert len(fit.history) == 3
+    assert [one["iteration"] for one in fit.history.to_dict()] == [1, 2, 3]
+    assert fit.history.to_polars().height == 3
+    assert "3 iterations: training loss from" in repr(fit.history)
+    assert len(fit.history[1:]) == 2
+    assert fit.settings.iterations == 3
+    assert "No privacy promise" in fit.plan.verdict
+    assert 0.4 < fit.quality.auc < 1
+
+
+def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
+    private = prirec.fit(city, prirec.settings("private", iterations=2))
+    assert private.plan.plan is not None
+    assert private.plan.verdict in repr(private)
+    assert private.plan.as_dict()["promised"]["epsilon"] == 1.0
+
+
+def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
+    seen: list[int] = []
+    again = prirec.fit(
+        city, fit.settings, checkpoint=tmp_path / "half", every=1, progress=lambda report: seen.append(report.iteration)
+    )
+    assert seen == [1, 2, 3]
+    assert again.quality == fit.quality
+    assert (tmp_path / "half").exists()
+
+
+def test_suggestions_are_a_sequence_that_prints(fit: prirec.Fit) -> None:
+    person = fit.people[7]
+    found = fit.recommend(person, k=4)
+    assert len(found) == 4
+    assert [place.place for place in found] == [place["place"] for place in found.to_dict()["places"]]
+    assert found[0].probability >= found[-1].probability
+    assert found.to_polars().columns == ["rank", "place", "about", "distance_km", "probability", "reasons"]
+    assert found[0].place in repr(found)
+    assert len(found[:2]) == 2
+    json.dumps(found.to_dict())
+
+
+def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
+    person = fit.people[7]
+    lat, lon = fit.city.dataset.places.location[3].tolist()
+    here = fit.recommend(person, near=(lat, lon), at="2024-05-04T19:30", k=3)
+    assert here.distance_from == "here"
+    same = fit.recommend(person, near=(lat, lon), at=datetime(2024, 5, 4, 19, 30), k=3)
+    assert here.to_dict() == same.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({"near": "35,139"}, UsageError, "near is a pair of degrees"),
+        ({"near": (139.7, 35.6)}, DataError, "latitude first"),
+        ({"near": (-41.3, 12.6)}, UsageError, "no place is within 100 km"),
+        ({"at": "tonight"}, UsageError, "at takes a date and a local time"),
+        ({"at": 3.5}, UsageError, "at is a datetime"),
+        ({"k": 0}, UsageError, "k, how many places"),
+        ({"radius_km": -1}, UsageError, "radius_km"),
+    ],
+)
+def test_a_bad_question_gets_a_sentence(fit: prirec.Fit, given, kind, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        fit.recommend(fit.people[7], **given)
+
+
+def test_nobody_unknown_is_repeated(fit: prirec.Fit) -> None:
+    with pytest.raises(UsageError) as refused:
+        fit.recommend("somebody-secret")
+    assert "somebody-secret" not in str(refused.value)
+
+
+def test_rankings(fit: prirec.Fit) -> None:
+    near, everywhere = fit.rank(people=50), fit.rank(people=50, candidates="all")
+    assert near.people == everywhere.people > 0
+    assert 0 <= everywhere.hit_rate <= 1
+
+
+def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path: Path) -> None:
+    fit.save(tmp_path / "run")
+    with pytest.raises(UsageError, match="exists"):
+        fit.save(tmp_path / "run")
+    loaded = prirec.load(tmp_path / "run", city)
+    person = fit.people[7]
+    assert loaded.recommend(person).to_dict() == fit.recommend(person).to_dict()
+    assert loaded.quality == fit.quality
+    assert loaded.rank(people=20) == fit.rank(people=20)
+    assert loaded.settings == fit.settings
+    assert loaded.history.to_dict() == fit.history.to_dict()
+    assert loaded.plan.as_dict() == fit.plan.as_dict()
+    loaded.save(tmp_path / "copy")
+    assert (tmp_path / "copy" / "run.json").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
+
+
+def test_without_its_city_a_saved_run_can_be_looked_at_and_says_what_it_lacks(fit: prirec.Fit, tmp_path: Path) -> None:
+    fit.save(tmp_path / "run")
+    loaded = prirec.load(tmp_path / "run")
+    assert loaded.settings == fit.settings
+    assert "a city that is not loaded" in repr(loaded)
+    for ask in (lambda: loaded.recommend("u001"), lambda: loaded.quality, loaded.rank):
+        with pytest.raises(StateError, match="load it together with its city"):
+            ask()
+
+
+def test_another_city_is_refused(fit: prirec.Fit, tmp_path: Path) -> None:
+    fit.save(tmp_path / "run")
+    with pytest.raises(StateError, match="another city"):
+        prirec.load(tmp_path / "run", prirec.make_city(people=300, seed=6))
+    with pytest.raises(StateError):
+        prirec.load(tmp_path / "nothing")
+
+
+def test_what_comes_from_data_is_escaped_in_notebooks_and_harmless_in_terminals() -> None:
+    hostile = '<script>alert("1")</script>\x1b[31m'
+    line = SuggestedPlace(hostile, hostile, 1.0, 0.5, (Reason(hostile, 1.0),))
+    found = prirec.Suggestions(hostile, [line], distance_from="home", notes=[hostile])
+    assert "<script" not in found._repr_html_()
+    assert "\x1b" not in found._repr_html_() + repr(found)
+    named = prirec.City({"user": ["a"], "poi": ["b"]}, name=hostile)
+    assert "<script" not in named._repr_html_()
+    assert "\x1b" not in repr(named)
+
+
+def test_every_result_shows_in_a_notebook(fit: prirec.Fit) -> None:
+    for shown in (fit, fit.city, fit.quality, fit.history, fit.plan, fit.recommend(fit.people[7], k=2)):
+        assert shown._repr_html_().startswith("<div>")

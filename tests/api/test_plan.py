@@ -1,0 +1,59 @@
+"""`prirec.plan`: the verdict first, the same figures as the plan of a training."""
+
+import pytest
+
+import prirec
+from prirec.errors import PolicyError, UsageError
+
+
+def test_a_plan_says_its_verdict_first() -> None:
+    found = prirec.plan(epsilon=1, people=50_000, places=20_000, rounds=20)
+    assert repr(found).splitlines()[0] == found.verdict
+    assert found.verdict.startswith("Usable: ε = 1 for each person for life (δ = 1e-06).")
+    assert found.usable
+    assert found.verdict in found._repr_html_().replace("&#x27;", "'")
+
+
+def test_too_few_people_are_told_how_many_it_takes() -> None:
+    found = prirec.plan(epsilon=1, people=500, places=200)
+    assert not found.usable
+    assert found.verdict.startswith("Noisy: ")
+    assert found.cohorts is not None
+    assert f"cohorts of about {found.cohorts.asked:,}" in found.verdict
+    assert prirec.plan(epsilon=1, people=found.cohorts.asked, places=200).usable
+
+
+def test_settings_without_a_budget_promise_nothing() -> None:
+    found = prirec.plan(people=5_000, places=100, settings="rounds")
+    assert found.plan is None
+    assert found.verdict.startswith("No privacy promise.")
+
+
+def test_a_city_is_counted_and_numbers_go_before_it() -> None:
+    city = prirec.make_city(people=160)
+    found, larger = prirec.plan(city), prirec.plan(city, people=9_000)
+    assert (found.counts.people, found.counts.places) == (160, 64)
+    assert (larger.counts.people, larger.counts.features) == (9_000, found.counts.features)
+
+
+def test_periods_add_up() -> None:
+    chosen = prirec.settings("private", privacy={"period_days": 30})
+    first, later = prirec.plan(people=50_000, places=100, settings=chosen, years=2).terms
+    assert (first.days, later.days) == (30, 730)
+    assert later.epsilon > first.epsilon
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({}, UsageError, "a plan needs a city, or the numbers"),
+        ({"people": 0, "places": 5}, UsageError, "people is a whole number"),
+        ({"people": 500, "places": 5, "years": 2}, UsageError, "years has no meaning"),
+        ({"people": 500, "places": 5, "years": 0}, UsageError, "years is a number"),
+        ({"people": 500, "places": 5, "epsilon": -1}, UsageError, "epsilon"),
+        ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, "for rounds"),
+    ],
+)
+def test_what_cannot_be_planned_gets_a_sentence(given, kind, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        prirec.plan(**given)
