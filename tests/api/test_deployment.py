@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import prirec
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.recommender.conductor import Pace
 from support.founded import folder  # noqa: F401  # a fixture
+from support.over_https import OPEN
 
 
 @pytest.fixture
@@ -112,3 +115,45 @@ def test_a_service_in_a_task_ends_when_it_is_cancelled(recommender: prirec.Recom
             recommender.serve(workers=2)
 
     asyncio.run(app())
+
+
+@pytest.mark.long  # 55 devices and a service in one process
+def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # noqa: F811
+    """Devices and recommender in one program, by the front door alone: enrol, begin, sum, learn, recommend."""
+    many = 55
+    city = prirec.make_city(people=many, places=40, records=many * 20, seed=4)
+    city.save(folder / "town")
+    settings = prirec.settings("private", iterations=1, floor=50, sums={"lost": 0.0}, neighbours={"size": 50})
+    with ExitStack() as stack:
+        recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="Our town"))
+        recommender.publish(folder / "town", settings)
+        devices = [stack.enter_context(prirec.Device.open(folder / f"{at}.db")) for at in range(many)]
+        asyncio.run(_campaign(recommender, devices, city, settings))
+        found = devices[3].recommend(k=3)
+        assert len(found) == 3
+        spent = devices[3].statement().lifetime.epsilon
+        assert 0.5 < spent <= 1.0  # one round mixes no models, and their part of the budget is left
+
+
+async def _campaign(
+    recommender: prirec.Recommender, devices: list[prirec.Device], city: prirec.City, settings: prirec.Settings
+) -> None:
+    visits, homes, stop = city.dataset.visits, city.dataset.people.location, asyncio.Event()
+    for at, device in enumerate(devices):
+        for row in (visits.person == at).nonzero()[0]:
+            device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
+    async with recommender.serving_async(pace=Pace(coming=60.0, step=60.0), limits=OPEN) as url:
+        for at, device in enumerate(devices):
+            await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority, code="")
+        recommender.begin(settings)
+        working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
+        try:
+            async with asyncio.timeout(300):
+                while (held := recommender.campaign()) is None or held.phase not in ("over", "failed"):
+                    await asyncio.sleep(0.1)
+                assert held.phase == "over"
+                while not all(device.status().belonging.can_recommend for device in devices):
+                    await asyncio.sleep(0.1)
+        finally:
+            stop.set()
+            await working

@@ -26,6 +26,7 @@ from prirec.errors import StateError, UsageError
 from prirec.recommender import operator
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.database import back_up, file_of
+from prirec.recommender.limits import Limits
 from prirec.recommender.operator import CampaignStatus, DeploymentStatus
 from prirec.recommender.release import Catalogue, Source, from_folder
 from prirec.recommender.store import Store
@@ -149,23 +150,36 @@ class Recommender:
 
     @contextmanager
     def serving(
-        self, *, host: str = "127.0.0.1", port: int = 0, pace: Pace | None = None, code: str | None = None
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        pace: Pace | None = None,
+        code: str | None = None,
+        limits: Limits | None = None,
     ) -> Iterator[str]:
         """Serve devices, and conduct campaigns, in a thread of this process while the context lasts; gives the URL.
 
-        Port 0 takes a free one. With an enrolment `code` only devices that know it may enrol. Works inside a running
-        event loop; `serving_async` does not hold it up while the service starts and stops."""
+        Port 0 takes a free one. With an enrolment `code` only devices that know it may enrol. `pace` says how long a
+        sum waits for devices, `limits` how much one device or address may ask for. Works inside a running event loop;
+        `serving_async` does not hold it up while the service starts and stops."""
         from prirec.recommender.server import running
 
-        with running(self._worker(pace, code), host=host, port=port) as at:
+        with running(self._worker(pace, code, limits), host=host, port=port) as at:
             yield f"https://{_reached(host)}:{at}"
 
     @asynccontextmanager
     async def serving_async(
-        self, *, host: str = "127.0.0.1", port: int = 0, pace: Pace | None = None, code: str | None = None
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        pace: Pace | None = None,
+        code: str | None = None,
+        limits: Limits | None = None,
     ) -> AsyncIterator[str]:
         """`serving` for asynchronous code."""
-        context = self.serving(host=host, port=port, pace=pace, code=code)
+        context = self.serving(host=host, port=port, pace=pace, code=code, limits=limits)
         url = await asyncio.to_thread(context.__enter__)
         try:
             yield url
@@ -174,7 +188,7 @@ class Recommender:
 
     def serve(
         self, *, host: str = "127.0.0.1", port: int = 8443, workers: int = 1, pace: Pace | None = None,
-        code: str | None = None,
+        code: str | None = None, limits: Limits | None = None,
     ) -> None:  # fmt: skip
         """Serve devices, and conduct campaigns, until SIGTERM or Ctrl-C; requests under way are answered first.
 
@@ -183,28 +197,35 @@ class Recommender:
         if current_thread() is main_thread() and not _in_a_loop():
             from prirec.recommender.server import serve
 
-            serve(self._worker(pace, code), host=host, port=port, workers=workers)
+            serve(self._worker(pace, code, limits), host=host, port=port, workers=workers)
             return
         if workers != 1:
             raise UsageError("inside a running event loop or a thread a service has one worker")
-        with self.serving(host=host, port=port, pace=pace, code=code):
+        with self.serving(host=host, port=port, pace=pace, code=code, limits=limits):
             Event().wait()
 
     async def serve_async(
-        self, *, host: str = "127.0.0.1", port: int = 8443, pace: Pace | None = None, code: str | None = None
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8443,
+        pace: Pace | None = None,
+        code: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Serve until the task is cancelled."""
-        async with self.serving_async(host=host, port=port, pace=pace, code=code):
+        async with self.serving_async(host=host, port=port, pace=pace, code=code, limits=limits):
             await asyncio.Event().wait()
 
-    def _worker(self, pace: Pace | None, code: str | None) -> "Worker":
+    def _worker(self, pace: Pace | None, code: str | None, limits: Limits | None) -> "Worker":
         from prirec.recommender import observability
         from prirec.recommender.server import Worker
 
         if code is not None and not 0 < len(code) <= LONGEST_CODE:
             raise UsageError(f"an enrolment code has 1 to {LONGEST_CODE} characters")
         conducting = partial(conduct, pace=pace if pace is not None else Pace(), tell=observability.told)
-        return Worker(self._url, self.certificates.certificate, self.certificates.key, conducting, code=code)
+        files = self.certificates
+        return Worker(self._url, files.certificate, files.key, conducting, limits or Limits(), code)
 
     # upkeep
 
