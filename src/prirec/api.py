@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from prirec.config import PresetName, Settings
+from prirec.config import PresetName, Settings, apply, check
 from prirec.config import load as load_settings
 from prirec.errors import StateError, UsageError
 from prirec.util.shown import Shown, Table
@@ -166,6 +166,7 @@ def make_city(
     for name in shape:
         if name not in known:
             raise UsageError(f"a made-up city has no '{name}'; {suggest(name, known)}")
+    _refuse_no_count("people", people)
     # a small city still has a place for each of its districts
     districts = shape.setdefault("districts", min(12, places if places is not None else max(2 * people // 5, 1)))
     plan = CityPlan(
@@ -298,7 +299,7 @@ def fit(
     is called after each iteration. `trainer` trains in the engine's place: prirec.cluster.train.train, say.
     """
     from prirec.engines.train import Keeping
-    from prirec.simulate.setup import doubts, flagged, run, set_up, told_by_settings
+    from prirec.simulate.setup import history_notes, quality_notes, run, set_up, settings_notes
 
     city, chosen = _city(city), _settings(settings)
     setup = set_up(city.dataset, chosen)
@@ -313,9 +314,9 @@ def fit(
     notes = (
         *city.notes,
         *setup.prepared.notes,
-        *told_by_settings(setup.settings, asked=chosen),
-        *flagged(outcome.trained.history, settings=setup.settings),
-        *doubts(outcome.quality, setup),
+        *settings_notes(setup.settings, asked=chosen),
+        *history_notes(outcome.trained.history, settings=setup.settings),
+        *quality_notes(outcome.quality, setup),
     )
     return Fit(city=city, outcome=outcome, notes=notes)
 
@@ -379,7 +380,7 @@ class Fit(Shown):
         """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
 
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
-        which it may have learnt from, and DataError where test records got into what was learnt from.
+        which it may have learnt from, and UsageError where test records got into what was learnt from.
         """
         if self._outcome is not None:
             return self._outcome.quality
@@ -418,21 +419,24 @@ class Fit(Shown):
         `radius_km` come only where there are too few near.
         """
         from prirec.device.values import checked_point
-        from prirec.simulate.recommend import Moment, advise, beyond, refuse_remote, remarks
+        from prirec.protocols.prediction import Moment
+        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
         here = None if near is None else checked_point(*near)
         moment = Moment(here, _wall_clock(at))
-        if not isinstance(k, int) or k < 1:
-            raise UsageError("k, how many places to suggest, is a whole number of at least 1")
-        if not 0 <= radius_km < math.inf:
+        _refuse_no_count("k, how many places to suggest,", k)
+        if not isinstance(radius_km, int | float) or not 0 <= radius_km < math.inf:
             raise UsageError("radius_km is a number that is not negative")
         advisor = self._advisor
         refuse_remote(advisor, moment, radius_km=radius_km)
         row = advisor.row(person)
         places = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)
-        notes = [*remarks(advisor, moment), *beyond(advisor, row, places, moment=moment, k=k, radius_km=radius_km)]
+        notes = [
+            *notes_on_moment(advisor, moment),
+            *notes_on_distance(advisor, row, places, moment=moment, k=k, radius_km=radius_km),
+        ]
         return Suggestions(person, places, distance_from="home" if here is None else "here", notes=notes)
 
     def rank(
@@ -734,14 +738,15 @@ def plan(
     from prirec.privacy.outlook import FEATURES, Counts, look_ahead
 
     chosen = _settings(settings)
-    given = {"privacy.epsilon_per_user": epsilon, "privacy.delta": delta, "iterations": rounds}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if changes:
-        chosen = _changed(chosen, changes)
+    budget = {"epsilon_per_user": epsilon, "delta": delta}
+    changes: dict[str, Any] = {"privacy": {name: value for name, value in budget.items() if value is not None}}
+    if rounds is not None:
+        changes["iterations"] = rounds
+    chosen = check(apply(chosen, changes))
     for name, value in (("people", people), ("places", places), ("features", features)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise UsageError(f"{name} is a whole number of at least 1")
-    if years is not None and not 0 < years <= 20:
+        if value is not None:
+            _refuse_no_count(name, value)
+    if years is not None and not (isinstance(years, int | float) and 0 < years <= 20):
         raise UsageError("years is a number above 0, and at most 20")
     if city is not None:
         from prirec.simulate.setup import features_of
@@ -752,18 +757,6 @@ def plan(
     if people is None or places is None:
         raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
     return look_ahead(chosen, Counts(people, places, features or FEATURES), years=years)
-
-
-def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    import msgspec
-
-    from prirec.config import check
-
-    for name, value in changes.items():
-        section, _, key = name.rpartition(".")
-        inner = msgspec.structs.replace(getattr(settings, section), **{key: value}) if section else value
-        settings = msgspec.structs.replace(settings, **{section or key: inner})
-    return check(settings)
 
 
 # Arguments
@@ -786,6 +779,11 @@ def _settings(given: Settings | PresetName | None) -> Settings:
     if isinstance(given, Settings):
         return given
     raise UsageError(f"settings come from prirec.settings(...) or are a preset's name, not {type(given).__name__}")
+
+
+def _refuse_no_count(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{name} is a whole number of at least 1")
 
 
 def _threads(given: int | None) -> int:

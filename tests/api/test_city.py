@@ -116,3 +116,5 @@ def test_a_refusal_shows_nobodys_cells() -> None:
 def test_a_made_up_city_has_no_other_arguments() -> None:
     with pytest.raises(UsageError, match="did you mean 'districts'"):
         prirec.make_city(people=50, district=3)
+    with pytest.raises(UsageError, match="people is a whole number"):
+        prirec.make_city(people="many")

@@ -115,6 +115,7 @@ def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
         ({"at": 3.5}, UsageError, "at is a datetime"),
         ({"k": 0}, UsageError, "k, how many places"),
         ({"radius_km": -1}, UsageError, "radius_km"),
+        ({"radius_km": "far"}, UsageError, "radius_km"),
     ],
 )
 def test_a_bad_question_gets_a_sentence(fit: prirec.Fit, given, kind, words: str) -> None:

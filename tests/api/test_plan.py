@@ -51,6 +51,8 @@ def test_periods_add_up() -> None:
         ({"people": 500, "places": 5, "years": 2}, UsageError, "years has no meaning"),
         ({"people": 500, "places": 5, "years": 0}, UsageError, "years is a number"),
         ({"people": 500, "places": 5, "epsilon": -1}, UsageError, "epsilon"),
+        ({"people": 500, "places": 5, "epsilon": "one"}, UsageError, "privacy.epsilon_per_user"),
+        ({"people": 500, "places": 5, "rounds": 2.5}, UsageError, "iterations"),
         ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, "for rounds"),
     ],
 )

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from prirec import __version__
 from prirec.cli.main import app
-from prirec.cli.output import Commands, finite, printable
+from prirec.cli.output import Commands, finite
 from prirec.device.device import Device
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
+from prirec.util.shown import printable
 
 PATHS = [
     (),

@@ -9,7 +9,7 @@ import pytest
 
 from prirec.data.write_folder import new_folder
 from prirec.errors import StateError
-from prirec.simulate.saved_runs import read_card, settle
+from prirec.simulate.saved_runs import read_card, restore_interrupted
 from prirec.util.files import move_in, put_back, replacing, room_beside
 
 KILLED = """
@@ -144,7 +144,7 @@ def test_of_two_that_stood_there_none_is_chosen(tmp_path):
 def test_a_run_that_cannot_be_put_back_is_not_lost_behind_a_new_one(tmp_path):
     earlier = a_folder(tmp_path / ".run.00000000-1.partial.earlier", "old")
     with pytest.raises(StateError, match="rename that back, or name another folder"):
-        settle(tmp_path / "run")
+        restore_interrupted(tmp_path / "run")
     assert names(tmp_path) == {earlier.name}
 
 

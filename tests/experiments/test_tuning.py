@@ -9,7 +9,7 @@ import pytest
 
 from prirec.config import load
 from prirec.data.dataset import Visits
-from prirec.simulate.setup import set_up, validation
+from prirec.simulate.setup import set_up, set_up_validation
 from prirec_experiments import tuning
 from prirec_experiments import tuning as by_optuna
 from prirec_experiments.cities import CITIES
@@ -29,14 +29,14 @@ def rows(visits: Visits) -> Counter[tuple[int, int, int]]:
 def test_validation_is_a_tenth_of_training_and_has_nothing_of_the_test(city: str, split: str) -> None:
     dataset = CITIES[city].open(None)
     settings = load(changes={"preset": "rounds", "data.split": split, **SMALL})
-    whole, aside = set_up(dataset, settings).prepared, validation(dataset, settings).prepared
+    whole, aside = set_up(dataset, settings).prepared, set_up_validation(dataset, settings).prepared
     assert rows(aside.train) + rows(aside.test) == rows(whole.train)
     assert len(aside.test) == pytest.approx(0.1 * len(whole.train), rel=0.35)
 
 
 def test_popularity_is_counted_without_what_is_held_out() -> None:
     dataset, settings = CITIES["small"].open(None), load(changes={"preset": "rounds", **SMALL})
-    aside = validation(dataset, settings)
+    aside = set_up_validation(dataset, settings)
     visited = aside.prepared.train.take(aside.prepared.train.label > 0)
     pairs = np.unique(np.stack([visited.person, visited.place]), axis=1)
     expected = np.bincount(pairs[1], minlength=len(aside.prepared.dataset.places))

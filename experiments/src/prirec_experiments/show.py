@@ -6,8 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prirec.evaluate.html import figure, grid, page, paragraph, section, text
+from prirec.evaluate.html import figure, grid, page, paragraph, section
 from prirec.evaluate.plots import alone, draw
+from prirec.util.shown import text
 from prirec_experiments.results_store import write_whole
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
-from prirec.simulate.setup import Setup, validation
+from prirec.simulate.setup import Setup, set_up_validation
 from prirec_experiments.experiment import Workshop
 from prirec_experiments.models import ENTRANTS, Entrant, Job
 from prirec_experiments.results_store import Cabinet, Cell, Scalar
@@ -126,10 +126,10 @@ def validated(cell: Cell, workshop: Workshop, *, tell: Tell = quiet) -> dict[str
 def _aside(city: str, settings: Settings, workshop: Workshop) -> Setup:
     """The city made ready: once for all settings that differ in what is searched for alone."""
     if settings.privacy.epsilon_per_user is not None:  # what is released follows from the plan, and that from all
-        return validation(workshop.city(city)[1], settings)
+        return set_up_validation(workshop.city(city)[1], settings)
     model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
     common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
-    setup = workshop.ready(f"{city}, {config.dump(common)}", lambda: validation(workshop.city(city)[1], common))
+    setup = workshop.ready(f"{city}, {config.dump(common)}", lambda: set_up_validation(workshop.city(city)[1], common))
     usable = adapt_to_coordinates(settings, located=setup.samples.home is not None)
     return dataclasses.replace(setup, settings=usable)
 

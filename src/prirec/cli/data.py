@@ -38,9 +38,10 @@ def describe(
 ) -> None:
     """Count people, places, records and features (Table 2)."""
     from prirec.cli.options import choose
-    from prirec.cli.output import busy, notes, printable, show_json, show_table
+    from prirec.cli.output import busy, notes, show_json, show_table
     from prirec.data.describe import describe as count
     from prirec.data.folder import read_folder
+    from prirec.util.shown import printable
 
     flags = {"data.keep": {"none": "all"}.get(keep, keep) if keep else None}
     settings = choose(preset=None, file=file, assignments=assignments, flags=flags)

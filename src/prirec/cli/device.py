@@ -70,8 +70,9 @@ def init(
     With --home the recommender is told the coarse cell around it (about 36 km²), and nothing finer; without one it is
     told none, and the device downloads all regions. The budget is the person's: beyond it nothing is sent."""
     from prirec.cli.options import point_of
-    from prirec.cli.output import needing, printable
+    from prirec.cli.output import needing
     from prirec.device.device import Device
+    from prirec.util.shown import printable
 
     with needing("device"):
         import prirec.device.client  # noqa: F401
@@ -382,7 +383,7 @@ def _end_with(stop: "asyncio.Event", seconds: float | None) -> None:
 def _say(words: str) -> None:
     from datetime import datetime
 
-    from prirec.cli.output import printable
+    from prirec.util.shown import printable
 
     typer.echo(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}  {printable(words)}")
 

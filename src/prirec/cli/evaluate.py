@@ -38,7 +38,7 @@ def evaluate(
     from prirec.cli.output import SIMULATION, busy, notes, show_json
     from prirec.evaluate.leaks import check, refuse
     from prirec.simulate.recommend import Advisor, rank
-    from prirec.simulate.setup import doubts, quality
+    from prirec.simulate.setup import quality, quality_notes
 
     opened = reopen(run, data)
     with busy("looking for leaks"):
@@ -50,7 +50,7 @@ def evaluate(
         advisor = Advisor.of(opened.setup, opened.run.models)
         ranked = rank(advisor, candidates=candidates, k=k, radius_km=radius_km, people=people) if ranking else None
     flagged = [f"{one.name}: {one.words}" for one in findings]
-    told = [*doubts(figures, opened.setup), *flagged, *([] if ranking else _idle(context))]
+    told = [*quality_notes(figures, opened.setup), *flagged, *([] if ranking else _idle(context))]
     if json:
         answer: dict[str, Any] = {"run": str(run), "source": opened.run.source, "quality": figures.as_dict()}
         answer["notes"] = told

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from prirec.errors import PrirecError, StateError, UsageError
-from prirec.util.shown import printable as printable
+from prirec.util.shown import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

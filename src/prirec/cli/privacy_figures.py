@@ -30,11 +30,7 @@ from prirec.privacy.outlook import (
     rows,
     terms,
 )
-from prirec.privacy.plan import (
-    Kind,
-    Plan,
-    planned,
-)
+from prirec.privacy.plan import Kind, Plan, planned
 from prirec.privacy.quality_figures import DROWNED, Estimate
 from prirec.privacy.units import Adjacency, Unit
 from prirec.rounds.participation import left_in_collection

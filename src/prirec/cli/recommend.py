@@ -34,7 +34,7 @@ def recommend(
     from prirec.cli.advice import moment_of, show_advice
     from prirec.cli.evaluate_work import reopen_later
     from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.simulate.recommend import Advisor, advise, beyond, refuse_remote, remarks
+    from prirec.simulate.recommend import Advisor, advise, notes_on_distance, notes_on_moment, refuse_remote
 
     moment = moment_of(near, at)
     opened = reopen_later(run, data)
@@ -42,7 +42,10 @@ def recommend(
     refuse_remote(advisor, moment, radius_km=radius_km)
     row = advisor.row(person)
     lines = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)
-    told = [*remarks(advisor, moment), *beyond(advisor, row, lines, moment=moment, k=k, radius_km=radius_km)]
+    told = [
+        *notes_on_moment(advisor, moment),
+        *notes_on_distance(advisor, row, lines, moment=moment, k=k, radius_km=radius_km),
+    ]
     origin = "home" if moment.here is None else "here"
     if json:
         show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})

@@ -25,8 +25,17 @@ from prirec.engines.train import Keeping, Trained, hold_out
 from prirec.engines.train import train as train_model
 from prirec.errors import StateError, UsageError
 from prirec.metrics import Quality
-from prirec.simulate.saved_runs import save_run, settle, to_run
-from prirec.simulate.setup import Outcome, Setup, doubts, flagged, run, set_up, told_by_reporting, told_by_settings
+from prirec.simulate.saved_runs import restore_interrupted, save_run, to_run
+from prirec.simulate.setup import (
+    Outcome,
+    Setup,
+    history_notes,
+    quality_notes,
+    reporting_notes,
+    run,
+    set_up,
+    settings_notes,
+)
 
 
 class Reader(NamedTuple):
@@ -306,7 +315,7 @@ def _trained(job: Job, done: list[IterationReport]) -> Finished:
         loaded = read_folder(job.data, strict=job.strict)
         setup = set_up(loaded.dataset, job.settings)
     settings, price = setup.settings, price_of(setup)
-    warnings = (*told_by_settings(settings, asked=job.settings), *(() if price is None else price.warnings()))
+    warnings = (*settings_notes(settings, asked=job.settings), *(() if price is None else price.warnings()))
     resumed_at = iterations_kept(setup, job.checkpoint, resume=job.resume)
     notes(warnings)
     with bars() as shown:
@@ -321,8 +330,8 @@ def _trained(job: Job, done: list[IterationReport]) -> Finished:
         with _trainer(job) as trainer:
             outcome = run(setup, keeping=keeping, tell=tell, by=trainer)
         progress.finish()
-    events = flagged(done, settings=settings)
-    told = (*loaded.notes, *setup.prepared.notes, *events, *doubts(outcome.quality, setup))
+    events = history_notes(done, settings=settings)
+    told = (*loaded.notes, *setup.prepared.notes, *events, *quality_notes(outcome.quality, setup))
     return Finished(job, outcome, warnings, told, resumed_at, price)
 
 
@@ -339,7 +348,7 @@ def _trainer(job: Job) -> Iterator[Callable[..., Trained]]:
 
 def refuse_occupied_run(job: Job) -> None:
     """Before any work, not after it."""
-    settle(job.out)
+    restore_interrupted(job.out)
     if job.out.exists() and not (job.overwrite and (job.out / "run.json").is_file()):
         hint = "it holds no earlier run to overwrite" if job.overwrite else "--overwrite replaces an earlier run"
         raise UsageError(f"{job.out} exists; name another folder ({hint})")
@@ -411,7 +420,7 @@ def _trained_training_apart(job: Job, done: list[IterationReport]) -> FinishedAp
         city = away.city
         people, places, features, _ = city.whole
         price = price_for(city.settings, people=people, places=places, features=features)
-        warnings = (*told_by_reporting(city.settings), *(() if price is None else price.warnings()))
+        warnings = (*reporting_notes(city.settings), *(() if price is None else price.warnings()))
         notes(warnings)
         with bars() as shown:
             progress = bar(shown, "training", iterations=city.settings.iterations)
@@ -427,7 +436,7 @@ def _trained_training_apart(job: Job, done: list[IterationReport]) -> FinishedAp
             quality = away.quality(course)
             away.save(job.out, course, source=str(job.data))
     unread = (UNREAD,) if city.settings.privacy.quality else ()
-    told = (*warnings, *city.notes, *unread, *flagged(done, settings=city.settings))
+    told = (*warnings, *city.notes, *unread, *history_notes(done, settings=city.settings))
     return FinishedApart(job, city.settings, course, quality, resumed_at, told, price)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from importlib.resources import files
 
-from prirec.util.shown import text as text  # one definition for pages and notebooks
+from prirec.util.shown import text  # one definition for pages and notebooks
 
 # Even if a text slipped through unescaped, the page could neither run nor fetch anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

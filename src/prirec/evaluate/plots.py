@@ -18,11 +18,12 @@ import numpy as np
 
 from prirec.engines.state import IterationReport
 from prirec.errors import UsageError
-from prirec.evaluate.html import number, packaged, text
+from prirec.evaluate.html import number, packaged
 from prirec.evaluate.spread import SURE, Crowd, Line
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
+from prirec.util.shown import text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from prirec.config import dump
 from prirec.data.dataset import Dataset
 from prirec.errors import UsageError
 from prirec.evaluate import plots
-from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section, text
+from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
 from prirec.graph.neighbourhoods import cohort_numbers
@@ -23,6 +23,7 @@ from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, SuggestedPlace, advise
 from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
+from prirec.util.shown import text
 
 # The comparison as a table.
 

@@ -25,12 +25,12 @@ from prirec.config import Settings, preset
 from prirec.errors import StateError, UsageError
 from prirec.recommender import operator
 from prirec.recommender.conductor import Pace, conduct
-from prirec.recommender.database import back_up, file_of
+from prirec.recommender.database import back_up, sqlite_path
 from prirec.recommender.limits import Limits
 from prirec.recommender.operator import CampaignStatus, DeploymentStatus
-from prirec.recommender.release import Catalogue, Source, from_folder
+from prirec.recommender.release import Catalogue, CatalogueSource, from_folder
 from prirec.recommender.store import Store
-from prirec.recommender.tls import Certificates, refuse_odd
+from prirec.recommender.tls import Certificates, check_hosts
 from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
 
@@ -57,13 +57,13 @@ class Recommender:
         `certificates`, by default STORE.tls. StateError if the store holds a deployment already."""
         url, names = str(store), list(hosts) or [gethostname()]
         files = _certificates(url, certificates)
-        operator.refuse_odd_title(title)
-        refuse_odd(names)
+        operator.check_title(title)
+        check_hosts(names)
         held = Store.open(url)
         try:
-            operator.refuse_second(held)
+            operator.refuse_second_deployment(held)
             files.make(title=title, hosts=names, now=datetime.now(UTC))
-            operator.found(held, title=title)
+            operator.found_deployment(held, title=title)
         except BaseException:
             held.close()
             raise
@@ -73,7 +73,7 @@ class Recommender:
     def open(cls, store: Path | str, *, certificates: Path | str | None = None) -> Self:
         """A deployment that was founded before. StateError, and no file made, if there is none."""
         url = str(store)
-        file = file_of(url)
+        file = sqlite_path(url)
         if file is not None and not file.exists():
             raise StateError(f"there is no store {file.name}; Recommender.create makes one")
         held = Store.open(url)
@@ -119,32 +119,32 @@ class Recommender:
 
     # catalogue and campaigns
 
-    def publish(self, places: Path | str | Source, settings: Settings | None = None) -> Catalogue:
+    def publish(self, places: Path | str | CatalogueSource, settings: Settings | None = None) -> Catalogue:
         """Publish a catalogue for campaigns that begin from now on: the `pois` and schema.toml of a data folder.
 
         No other file of the folder is opened. Private columns are those that schema.toml declares: devices are asked
         for them, and keep them."""
         chosen = deployable(settings if settings is not None else preset("private"))
-        source = places if isinstance(places, Source) else from_folder(Path(places), chosen.features)
-        return operator.publish(self.store, source)
+        source = places if isinstance(places, CatalogueSource) else from_folder(Path(places), chosen.features)
+        return operator.publish_catalogue(self.store, source)
 
     def begin(self, settings: Settings | None = None) -> Charter:
         """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given.
 
         PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor."""
-        return operator.begin(self.store, settings if settings is not None else preset("private"))
+        return operator.begin_campaign(self.store, settings if settings is not None else preset("private"))
 
     def end(self) -> None:
         """End a campaign that does not go on: open sums are given up, and nothing is published of it."""
-        operator.end(self.store)
+        operator.end_campaign(self.store)
 
     def status(self) -> DeploymentStatus:
         """People enrolled, catalogue, campaign, queued messages: public facts and counts only."""
-        return operator.standing(self.store)
+        return operator.deployment_status(self.store)
 
     def campaign(self) -> CampaignStatus | None:
         """The campaign under way, or the last one; None before the first."""
-        return operator.campaign(self.store)
+        return operator.campaign_status(self.store)
 
     # serving
 
@@ -223,7 +223,7 @@ class Recommender:
 
         if code is not None and not 0 < len(code) <= LONGEST_CODE:
             raise UsageError(f"an enrolment code has 1 to {LONGEST_CODE} characters")
-        conducting = partial(conduct, pace=pace if pace is not None else Pace(), tell=observability.told)
+        conducting = partial(conduct, pace=pace if pace is not None else Pace(), tell=observability.log_event)
         files = self.certificates
         return Worker(self._url, files.certificate, files.key, conducting, limits or Limits(), code)
 
@@ -231,7 +231,7 @@ class Recommender:
 
     def back_up(self, file: Path | str) -> int:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""
-        source = file_of(self._url)
+        source = sqlite_path(self._url)
         if source is None:
             raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")
         return back_up(source, Path(file))

@@ -54,12 +54,12 @@ class Advisor:
 
     @classmethod
     def of(cls, setup: Setup, models: Models) -> Self:
-        """For a test: a device that knows the training records alone."""
+        """For measuring: the device knows the training records alone."""
         return cls._knowing(setup, models, positives(setup.samples.train))
 
     @classmethod
     def in_earnest(cls, setup: Setup, models: Models) -> Self:
-        """For a person: the device knows every visit, whatever part of the split it is in."""
+        """For recommending: the device knows every visit, whatever part of the split it is in."""
         return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
 
     @classmethod
@@ -133,8 +133,8 @@ def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None
         )
 
 
-def remarks(advisor: Advisor, moment: Moment) -> list[str]:
-    """What was asked for and makes no difference."""
+def notes_on_moment(advisor: Advisor, moment: Moment) -> list[str]:
+    """That a time makes no difference to a model without features of time."""
     timed = any(isinstance(block, Clock) for block in advisor.setup.encoding.context)
     idle = moment.time is not None and not timed
     return ["this model does not know times, so a time makes no difference"] if idle else []
@@ -158,10 +158,10 @@ def advise(
     return tuple(lines)
 
 
-def beyond(
+def notes_on_distance(
     advisor: Advisor, person: int, lines: Sequence[SuggestedPlace], *, moment: Moment, k: int, radius_km: float
 ) -> list[str]:
-    """That places outside the radius are shown, and why; for the person's own eyes."""
+    """That places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
     here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location
     if here is None or location is None or all((line.distance_km or 0.0) <= radius_km for line in lines):
         return []

@@ -1,4 +1,21 @@
-"""run.json, the card of a run folder: what it is, what made it, and what its files must hash to."""
+"""Saved runs: what a training leaves behind, in one folder that is written whole or not at all, and checked when read.
+
+    run.json         what this is, what made it, and what the other files must hash to
+    settings.toml    as they were used
+    encoding.json    how columns become features
+    interaction.npy  V (D, K)
+    popularity.json  what was released about places
+    catalogue.npy    a key for each place, by which the city is known again
+    cells.npy, starts.npy   linear models from which people who are new start, by cell
+    linear.npy       W (I, D + 1): the linear model of every simulated device
+    people.npy       whose these are, by keys made from ids
+    latent.npy, factors.npy   u (I, K') and P (J, K'), where there is a latent part
+    history.jsonl    everyone's mean loss, iteration by iteration
+
+None of it is safe to hand out: a simulation wrote it, and its noise follows from the seed in settings.toml. Within a
+budget, a deployment publishes V, encoding, popularity, catalogue and starts. It has no such file as linear.npy, and
+none with hashes of all records, on which guesses could be tried.
+"""
 
 import os
 import platform
@@ -36,88 +53,6 @@ from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
 from prirec.util.files import EARLIER, left_beside, move_in, put_back, room_beside
 
 VERSION = 2
-
-
-class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """run.json: what this is, what made it, and what its files must hash to."""
-
-    version: int
-    source: str
-    rows: str
-    made_with: dict[str, str]
-    files: dict[str, str]
-    seal: str = ""  # the hash of all the above
-
-    def sealed(self) -> str:
-        return hash_of(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
-
-
-def settle(path: Path) -> None:
-    """Before a run is written: one that was being replaced when a process was killed is put back. StateError where
-    that cannot be, so that it is not lost behind a new one."""
-    put_back(path)
-    if told := _earlier(path):
-        raise StateError(f"there is no run in {path}{told}, or name another folder")
-
-
-def read_card(path: Path) -> Card:
-    """StateError if there is none, or it is damaged or of another version."""
-    try:
-        text = (path / "run.json").read_bytes()
-        version = msgspec.json.decode(text, type=dict[str, object]).get("version")
-        if version != VERSION:
-            raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
-        card = msgspec.json.decode(text, type=Card)
-        if card.sealed() != card.seal:
-            raise StateError(f"run.json in {path} is damaged")
-        return card
-    except OSError:
-        raise StateError(f"there is no run in {path} (no run.json){_earlier(path)}") from None
-    except NOT_DECODED:
-        raise StateError(f"run.json in {path} is damaged") from None
-
-
-def _earlier(path: Path) -> str:
-    """Where it is if it was being replaced, elsewhere or by somebody who was killed."""
-    names = [] if path.exists() else sorted(left.name for left in left_beside(path, EARLIER))
-    return f"; it was being replaced, and is in {' or '.join(names)} beside it: rename that back" if names else ""
-
-
-def checked(file: Path, card: Card) -> bytes:
-    """What is in a file of the folder; StateError if it is not what the card says."""
-    try:
-        data = file.read_bytes()
-    except OSError:
-        raise StateError(f"the run in {file.parent} has lost its {file.name}") from None
-    if hash_of(data) != card.files.get(file.name):
-        raise StateError(f"{file.name} in {file.parent} is damaged: it is not what was saved")
-    return data
-
-
-def made_with() -> dict[str, str]:
-    return {
-        "prirec": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": version("numba"),
-        "machine": platform.machine(),
-    }
-
-
-def hash_of(data: bytes) -> str:
-    return blake2b(data, digest_size=32).hexdigest()
-
-
-# A finished run: one folder, written whole or not at all, and checked when it is read.
-#
-# None of it is safe to hand out: it is a simulation's, and the noise in it follows from the seed in settings.toml.
-# Within a budget, a deployment would publish encoding.json, interaction.npy (V), popularity.json, catalogue.npy, by
-# which places are known again, and cells.npy with starts.npy, from which people who are new start. linear.npy holds
-# every simulated device's model, latent.npy its latent vector where there are any (factors.npy, P, goes with them), and
-# people.npy whose they are, by keys made from ids; history.jsonl has everyone's loss, and run.json hashes of all of
-# this and of all records, on which guesses can be tried. In a deployment there are no such files.
-
-
 LATER = ("catalogue.npy",)  # runs of this version that are older than these files do without
 LATENT = ("latent.npy", "factors.npy")  # runs without a latent part do without
 FILES = (
@@ -132,6 +67,7 @@ FILES = (
     "history.jsonl",
     *LATER,
 )
+_GRID = 1000  # cells a degree, each about 100 m: coordinates that were written less finely are no other city
 Entry = TypeVar("Entry", bound=np.generic)
 
 
@@ -144,7 +80,7 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What training leaves behind."""
+    """All that training leaves behind, as a folder holds it."""
 
     settings: Settings
     encoding: Encoding
@@ -155,7 +91,7 @@ class Run:
     starts: Starts = field(repr=False)
     history: tuple[IterationReport, ...] = field(repr=False)
     source: str  # where the data came from, as it was named
-    rows: str  # who stands in which row: see `rows_of`
+    rows: str  # who is in which row, and which records were learnt from: see `rows_of`
     catalogue: KeyArray | None = field(repr=False)  # (J,): a key for each released place; None in older runs
     latent: Latent | None = field(default=None, repr=False)  # u (I, K') and P (J, K'), in the order of released places
 
@@ -164,19 +100,9 @@ class Run:
         return Models(self.linear, self.interaction, self.latent)
 
 
-def rows_of(samples: Samples) -> str:
-    """A fingerprint of who stands in which row of W, and of the records that were learnt from and tested on."""
-    digest = blake2b(samples.keys.tobytes(), digest_size=16)
-    digest.update(f"{samples.places.shape} {samples.people.shape}".encode())
-    for records in (samples.train, samples.test):
-        for array in (records.offsets, records.place, records.label):
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
 def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
-    """Written beside, then moved into place: a crash leaves no half of a run."""
-    settle(path)
+    """Write a run to a new folder. It is written beside and then moved into place: a crash leaves no half of a run."""
+    restore_interrupted(path)
     if path.exists() and not (overwrite and (path / "run.json").is_file()):
         raise UsageError(f"{path} exists; name another folder" + ("" if overwrite else ", or overwrite an earlier run"))
     beside = room_beside(path)
@@ -190,24 +116,12 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
         shutil.rmtree(beside, ignore_errors=True)  # there only if it was not moved into place
 
 
-def write_files(
-    folder: Path, contents: Mapping[str, bytes], *, source: str, rows: str, there: Mapping[str, str] | None = None
-) -> None:
-    """These files, and the card that names them; `there` are the hashes of files that are in the folder already."""
-    hashes = {**(there or {}), **{name: hash_of(data) for name, data in contents.items()}}
-    card = Card(version=VERSION, source=source, rows=rows, made_with=made_with(), files=hashes)
-    sealed = msgspec.structs.replace(card, seal=card.sealed())
-    named = {**contents, "run.json": msgspec.json.format(msgspec.json.encode(sealed), indent=2)}
-    for name, data in named.items():
-        write_file(folder / name, data)
-
-
 def load_run(path: Path) -> Run:
     """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
     put_back(path)
     card = read_card(path)
     expected = [name for name in (*FILES, *LATENT) if name in card.files or name not in (*LATER, *LATENT)]
-    contents = {name: checked(path / name, card) for name in expected}
+    contents = {name: read_checked(path / name, card) for name in expected}
     try:
         settings = config.loads(contents["settings.toml"].decode())
         history = tuple(
@@ -231,98 +145,11 @@ def load_run(path: Path) -> Run:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
 
 
-def _contents(run: Run) -> dict[str, bytes]:
-    later = {} if run.catalogue is None else {"catalogue.npy": bytes_of(run.catalogue)}
-    if run.latent is not None:
-        later |= {name: bytes_of(array) for name, array in zip(LATENT, run.latent, strict=True)}
-    return {
-        "settings.toml": config.dump(run.settings).encode(),
-        "encoding.json": run.encoding.to_json(),
-        "interaction.npy": bytes_of(run.interaction),
-        "popularity.json": msgspec.json.encode(run.released),
-        "cells.npy": bytes_of(run.starts.cells),
-        "starts.npy": bytes_of(run.starts.models),
-        "linear.npy": bytes_of(run.linear),
-        "people.npy": bytes_of(run.people),
-        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
-        **later,
-    }
-
-
-def _latent(contents: dict[str, bytes]) -> Latent | None:
-    """Both of its files or neither: one alone is a run that does not fit its settings."""
-    found = [_array(contents[name], np.float64) for name in LATENT if name in contents]
-    return Latent(*found) if len(found) == len(LATENT) else None
-
-
-def bytes_of(array: NDArray[Any]) -> bytes:
-    buffer = BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:
-    array: NDArray[Entry] = np.load(BytesIO(data), allow_pickle=False)
-    if array.dtype != entry:
-        raise ValueError(f"an array has entries of {array.dtype} instead of {np.dtype(entry)}")
-    return array
-
-
-def write_file(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-# Whether a saved run and the data at hand are of one city: their catalogues of places, which are public, tell.
-#
-# Ids alone do not: many a city has a place called p001, and a person u001 whose model would answer there.
-
-
-_GRID = 1000  # cells a degree, each about 100 m: coordinates that were written less finely are no other city
-
-
-def place_keys(places: Places) -> KeyArray:
-    """(J,): what id and position of each place hash to; id and public words, where it has no position."""
-    named = (f"{one}\0{where}" for one, where in zip(places.ids, _positions(places), strict=True))
-    digests = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"prirec place") for text in named)
-    return np.frombuffer(b"".join(digest.digest() for digest in digests), dtype="<u8").astype(np.uint64)
-
-
-def refuse_another_city(saved: Run, places: Places) -> None:
-    """StateError if the run knows no place of these data, or less than half of those it knows are where they were.
-
-    Places may have come, gone and moved since; a run without a catalogue is known by the ids of its places alone."""
-    row = {place: at for at, place in enumerate(places.ids)}
-    known = np.array([[mine, row[one]] for mine, one in enumerate(saved.released.places) if one in row], dtype=np.int64)
-    again = f"give the data that it was trained on ({saved.source}), or train again"
-    if not len(known):
-        raise StateError(f"no place of this run is in these data: it was trained on another city; {again}")
-    if saved.catalogue is None:
-        return
-    if saved.catalogue.shape != (len(saved.released.places),):
-        raise StateError("the catalogue of this run has not one key for each place")
-    same = int((saved.catalogue[known[:, 0]] == place_keys(places)[known[:, 1]]).sum())
-    if 2 * same < len(known):
-        raise StateError(
-            f"of {len(known):,} places that this run and these data both name {same:,} are the same: it was trained "
-            f"on another city; {again}"
-        )
-
-
-def _positions(places: Places) -> Iterator[str]:
-    nowhere = [(float("nan"), float("nan"))] * len(places)
-    for row, (lat, lon) in enumerate(nowhere if places.location is None else places.location.tolist()):
-        unknown = isnan(lat) or isnan(lon)
-        yield describe_place(places, row) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
-
-
-# A run saved, and a saved run set up again on its data or on data that have grown.
+# From a training to a run, and from a saved run back to models on its data or on data that have grown.
 
 
 def to_run(outcome: Outcome, source: str) -> Run:
-    """What is saved of it."""
+    """A run from a finished training, ready to be saved; `source` names the data for whoever reads the card."""
     state = outcome.trained.state
     return Run(
         settings=outcome.setup.settings,
@@ -381,6 +208,16 @@ def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
     return setup, models
 
 
+def rows_of(samples: Samples) -> str:
+    """A fingerprint of who is in which row of W, and of the records that were learnt from and tested on."""
+    digest = blake2b(samples.keys.tobytes(), digest_size=16)
+    digest.update(f"{samples.places.shape} {samples.people.shape}".encode())
+    for records in (samples.train, samples.test):
+        for array in (records.offsets, records.place, records.label):
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 def _aligned(saved: Run, latent: Latent, setup: Setup, row: np.ndarray, known: np.ndarray) -> Latent:
     """Vectors by the rows of people who were there, factors by the ids of places."""
     if len(latent.vectors) != len(saved.people) or len(latent.factors) != len(saved.released.places):
@@ -416,3 +253,175 @@ def _rows_before(released: Released, dataset: Dataset) -> OffsetArray:
     """(J,): the row that each place of these data had in the run; one beyond the last for a place that is new."""
     row = {place: at for at, place in enumerate(released.places)}
     return np.array([row.get(place, len(row)) for place in dataset.places.ids], dtype=np.int64)
+
+
+# Whether a saved run and the data at hand are of one city: their catalogues of places, which are public, say so.
+#
+# Ids alone do not: many a city has a place called p001, and a person u001 whose model would answer there.
+
+
+def place_keys(places: Places) -> KeyArray:
+    """(J,): what id and position of each place hash to; id and public words, where it has no position."""
+    named = (f"{one}\0{where}" for one, where in zip(places.ids, _positions(places), strict=True))
+    digests = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"prirec place") for text in named)
+    return np.frombuffer(b"".join(digest.digest() for digest in digests), dtype="<u8").astype(np.uint64)
+
+
+def refuse_another_city(saved: Run, places: Places) -> None:
+    """StateError if the run knows no place of these data, or less than half of those it knows are where they were.
+
+    Places may have come, gone and moved since; a run without a catalogue is known by the ids of its places alone."""
+    row = {place: at for at, place in enumerate(places.ids)}
+    known = np.array([[mine, row[one]] for mine, one in enumerate(saved.released.places) if one in row], dtype=np.int64)
+    again = f"give the data that it was trained on ({saved.source}), or train again"
+    if not len(known):
+        raise StateError(f"no place of this run is in these data: it was trained on another city; {again}")
+    if saved.catalogue is None:
+        return
+    if saved.catalogue.shape != (len(saved.released.places),):
+        raise StateError("the catalogue of this run has not one key for each place")
+    same = int((saved.catalogue[known[:, 0]] == place_keys(places)[known[:, 1]]).sum())
+    if 2 * same < len(known):
+        raise StateError(
+            f"of {len(known):,} places that this run and these data both name {same:,} are the same: it was trained "
+            f"on another city; {again}"
+        )
+
+
+def _positions(places: Places) -> Iterator[str]:
+    nowhere = [(float("nan"), float("nan"))] * len(places)
+    for row, (lat, lon) in enumerate(nowhere if places.location is None else places.location.tolist()):
+        unknown = isnan(lat) or isnan(lon)
+        yield describe_place(places, row) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
+
+
+# run.json, the card of a run folder. Its own hash stands in it, so that a damaged card is noticed as well.
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run folder is, what made it, and what its files must hash to."""
+
+    version: int
+    source: str
+    rows: str
+    made_with: dict[str, str]
+    files: dict[str, str]
+    seal: str = ""  # the hash of all the above
+
+    def sealed(self) -> str:
+        return hash_of(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
+
+
+def restore_interrupted(path: Path) -> None:
+    """Before a run is written: one that was being replaced when a process was killed is put back. StateError where
+    that cannot be, so that it is not lost behind a new one."""
+    put_back(path)
+    if told := _earlier(path):
+        raise StateError(f"there is no run in {path}{told}, or name another folder")
+
+
+def read_card(path: Path) -> Card:
+    """StateError if there is none, or it is damaged or of another version."""
+    try:
+        text = (path / "run.json").read_bytes()
+        version = msgspec.json.decode(text, type=dict[str, object]).get("version")
+        if version != VERSION:
+            raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
+        card = msgspec.json.decode(text, type=Card)
+        if card.sealed() != card.seal:
+            raise StateError(f"run.json in {path} is damaged")
+        return card
+    except OSError:
+        raise StateError(f"there is no run in {path} (no run.json){_earlier(path)}") from None
+    except NOT_DECODED:
+        raise StateError(f"run.json in {path} is damaged") from None
+
+
+def _earlier(path: Path) -> str:
+    """Where it is if it was being replaced, elsewhere or by somebody who was killed."""
+    names = [] if path.exists() else sorted(left.name for left in left_beside(path, EARLIER))
+    return f"; it was being replaced, and is in {' or '.join(names)} beside it: rename that back" if names else ""
+
+
+def read_checked(file: Path, card: Card) -> bytes:
+    """What is in a file of the folder; StateError if it is not what the card says."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        raise StateError(f"the run in {file.parent} has lost its {file.name}") from None
+    if hash_of(data) != card.files.get(file.name):
+        raise StateError(f"{file.name} in {file.parent} is damaged: it is not what was saved")
+    return data
+
+
+def made_with() -> dict[str, str]:
+    return {
+        "prirec": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": version("numba"),
+        "machine": platform.machine(),
+    }
+
+
+def hash_of(data: bytes) -> str:
+    return blake2b(data, digest_size=32).hexdigest()
+
+
+# Files and arrays.
+
+
+def write_files(
+    folder: Path, contents: Mapping[str, bytes], *, source: str, rows: str, there: Mapping[str, str] | None = None
+) -> None:
+    """These files, and the card that names them; `there` are the hashes of files that are in the folder already."""
+    hashes = {**(there or {}), **{name: hash_of(data) for name, data in contents.items()}}
+    card = Card(version=VERSION, source=source, rows=rows, made_with=made_with(), files=hashes)
+    sealed = msgspec.structs.replace(card, seal=card.sealed())
+    named = {**contents, "run.json": msgspec.json.format(msgspec.json.encode(sealed), indent=2)}
+    for name, data in named.items():
+        write_file(folder / name, data)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def bytes_of(array: NDArray[Any]) -> bytes:
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _contents(run: Run) -> dict[str, bytes]:
+    later = {} if run.catalogue is None else {"catalogue.npy": bytes_of(run.catalogue)}
+    if run.latent is not None:
+        later |= {name: bytes_of(array) for name, array in zip(LATENT, run.latent, strict=True)}
+    return {
+        "settings.toml": config.dump(run.settings).encode(),
+        "encoding.json": run.encoding.to_json(),
+        "interaction.npy": bytes_of(run.interaction),
+        "popularity.json": msgspec.json.encode(run.released),
+        "cells.npy": bytes_of(run.starts.cells),
+        "starts.npy": bytes_of(run.starts.models),
+        "linear.npy": bytes_of(run.linear),
+        "people.npy": bytes_of(run.people),
+        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
+        **later,
+    }
+
+
+def _latent(contents: dict[str, bytes]) -> Latent | None:
+    """Both of its files or neither: one alone is a run that does not fit its settings."""
+    found = [_array(contents[name], np.float64) for name in LATENT if name in contents]
+    return Latent(*found) if len(found) == len(LATENT) else None
+
+
+def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:
+    array: NDArray[Entry] = np.load(BytesIO(data), allow_pickle=False)
+    if array.dtype != entry:
+        raise ValueError(f"an array has entries of {array.dtype} instead of {np.dtype(entry)}")
+    return array

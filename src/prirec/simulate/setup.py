@@ -1,4 +1,6 @@
-"""From a city to a trained and measured model: the steps that every command shares, in order."""
+"""From a city to a trained and measured model: filter, split, release popularity, encode, train, measure.
+
+`set_up` and `run` are the two halves; `prirec.fit` calls them one after the other."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +28,9 @@ from prirec.util.keyed_random import generator, run_key
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A city made ready under some settings."""
+    """A city prepared for training under some settings."""
 
-    settings: Settings  # with what was left to the plan, the cohorts' size, or hangs on the city: who is a neighbour
+    settings: Settings  # complete: with the size of cohorts that the plan chose, and neighbours that the city allows
     prepared: Prepared
     popularity: Popularity = field(repr=False)
     encoding: Encoding = field(repr=False)
@@ -37,7 +39,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A model, and how good it is on the records that it never saw."""
+    """A trained model, and how good it is on the test records."""
 
     setup: Setup
     trained: Trained
@@ -66,8 +68,10 @@ def set_up(
     encoding: Encoding | None = None,
     release: Callable[[Dataset], Popularity] | None = None,
 ) -> Setup:
-    """Filter, split, count, encode. What a run has saved, its encoding and its release, is used as it is."""
-    return made_ready(_prepared(dataset, settings), dataset, settings, encoding=encoding, release=release)
+    """Filter, split, release popularity, encode.
+
+    A saved run hands over its encoding and its release of popularity, which are then used as they are."""
+    return set_up_prepared(_prepared(dataset, settings), dataset, settings, encoding=encoding, release=release)
 
 
 def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
@@ -76,17 +80,18 @@ def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
     return prepare(dataset, how, partial(run_key, seed) if dataset.partitioned else generator(seed, "data"))
 
 
-def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
-    """The same with a part of the training records in the place of the test records, which nobody looks at: for
-    choosing settings. Split as the settings split, and popularity is counted without that part: a model that knows
-    places by name would read a held-out label off a count that has it in."""
+def set_up_validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
+    """A set-up for choosing settings: a part of the training records takes the place of the test records.
+
+    The test records stay unseen. The part is split off as the settings split, and popularity is counted without it: a
+    model that knows places by name would read a held-out label off a count that includes it."""
     how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
     known = split(prepared.train, replace(how, train_share=1 - share), Stream(generator(settings.seed, "validation")))
     aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
-    return made_ready(aside, dataset, settings)
+    return set_up_prepared(aside, dataset, settings)
 
 
-def made_ready(
+def set_up_prepared(
     prepared: Prepared,
     dataset: Dataset,
     settings: Settings,
@@ -94,7 +99,8 @@ def made_ready(
     encoding: Encoding | None = None,
     release: Callable[[Dataset], Popularity] | None = None,
 ) -> Setup:
-    """Count and encode. The data set is the one before any filter."""
+    """Release popularity and encode. `dataset` is the data set before any filter: its columns decide the features, so
+    that a filter, which looks at records, does not."""
     counts = count(prepared, settings) if release is None else release(prepared.dataset)
     chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(
@@ -107,8 +113,9 @@ def made_ready(
 
 
 def features_of(dataset: Dataset, settings: Settings) -> int:
-    """D. Of people and visits only the names, kinds and declarations of columns count, so it is public. A release that
-    the noise leaves without any difference between places would have one feature less."""
+    """D, the number of features, before anything is collected. Of people and visits only the names, kinds and
+    declarations of columns count, so it is public. Where noise leaves all places with one popularity, training has one
+    feature less."""
     some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
     release = Popularity(dict.fromkeys(columns(dataset, settings), some))
     return len(plan(dataset, release, settings.features).names())
@@ -123,7 +130,7 @@ def run(
     tell: Callable[[IterationReport], None] = lambda passed: None,
     by: Callable[..., Trained] | None = None,
 ) -> Outcome:
-    """Train, here or wherever `by` does it, then measure on the test records."""
+    """Train, in this process or by the function `by` (on a cluster, say), then measure on the test records."""
     trainer = by if by is not None else partial(train, engine=engine, threads=threads)
     trained = trainer(setup.samples, setup.settings, keeping=keeping, tell=tell)
     return Outcome(setup, trained, quality(setup.samples, trained.state.models))
@@ -146,24 +153,24 @@ def quality(samples: Samples, models: Models) -> Quality:
 KNOWING_NOTHING = math.log(2)  # the log loss of whoever answers one half to everything
 
 
-def told_by_settings(settings: Settings, *, asked: Settings) -> Iterator[str]:
-    """What a reader of the settings would not expect."""
-    yield from told_by_reporting(settings)
+def settings_notes(settings: Settings, *, asked: Settings) -> Iterator[str]:
+    """Effects of settings that their reader would not expect; `asked` are the settings before the set-up."""
+    yield from reporting_notes(settings)
     if settings.neighbours.kind != asked.neighbours.kind:
         yield "this city has no coordinates: neighbours are drawn anew for each interaction, as in the paper's Tokyo"
     if settings.schedule == "samples" and settings.neighbours.weights == "ones-diverges":
         yield f"{DIVERGES}; no learning rate helps"
 
 
-def told_by_reporting(settings: Settings) -> Iterator[str]:
-    """What who reports about a place gives away."""
+def reporting_notes(settings: Settings) -> Iterator[str]:
+    """That reporting about a place alone reveals a visit, where only those with a record report."""
     counted = settings.features.dynamic and settings.popularity.mechanism == "randomized-response"
     if counted and settings.popularity.reporters != "everyone":
         yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
 
 
-def flagged(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:
-    """What did not go as a reader would assume."""
+def history_notes(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:
+    """Iterations in which people learnt alone, or in which a sum was not opened; bytes that the protocols sent."""
     if alone := max((passed.alone for passed in history), default=0):
         yield f"up to {alone:,} people had no neighbours online and learnt alone"
     if octets := sum(passed.octets or 0 for passed in history):
@@ -179,8 +186,9 @@ def flagged(history: Sequence[IterationReport], *, settings: Settings) -> Iterat
         yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"
 
 
-def doubts(quality: Quality, setup: Setup) -> list[str]:
-    """What to say about a model that misleads; why, where the split by record is known to do it (decisions/0009)."""
+def quality_notes(quality: Quality, setup: Setup) -> list[str]:
+    """A warning about a model that is worse than none, and why, where the split by record is known to cause it
+    (decisions/0009)."""
     if not quality.log_loss > KNOWING_NOTHING:
         return []
     told = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
