@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
@@ -56,6 +56,28 @@ class Popularity(Section, frozen=True):
     cap: int | None = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
     epsilon_per_bit: float = 1.0  # randomized-response: for each bit of a person; a place has 1, and 1 for each average
     reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
+
+
+class MechanismPolicy(NamedTuple):
+    """What a popularity mechanism may be combined with; the mechanisms themselves are in simulate/popularity.py."""
+
+    budgeted: bool = False  # its noise is paid from privacy.epsilon_per_user, so that it needs one
+    collected: bool = False  # devices of a deployment can run it
+
+
+# By name; a mechanism that is not listed stays outside every budget, and inside simulations.
+POLICIES: dict[str, MechanismPolicy] = {"secure-sum": MechanismPolicy(budgeted=True, collected=True)}
+
+
+def mechanism_not_collected(mechanism: str) -> str | None:
+    """Why no deployment may use this mechanism of popularity; None if it may."""
+    if POLICIES.get(mechanism, MechanismPolicy()).collected:
+        return None
+    return f"popularity.mechanism: only {_mechanisms(collected=True)} is collected"
+
+
+def _mechanisms(**wanted: bool) -> str:
+    return " or ".join(f"'{name}'" for name, one in POLICIES.items() if wanted.items() <= one._asdict().items())
 
 
 class Privacy(Section, frozen=True):
@@ -343,6 +365,7 @@ def budget_parts(settings: Settings) -> dict[str, float]:
 def _promises(s: Settings) -> list[tuple[bool, str]]:
     """What a promised epsilon needs, and what needs one."""
     promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
+    policy = POLICIES.get(mechanism, MechanismPolicy())
     parts = {name: part for name, part in budget_parts(s).items() if name != "quality"}
     if not s.features.dynamic:
         del parts["popularity"]
@@ -352,16 +375,17 @@ def _promises(s: Settings) -> list[tuple[bool, str]]:
             "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
         ),
         (
-            promised or mechanism != "secure-sum",
-            "popularity.mechanism 'secure-sum' needs a budget: give privacy.epsilon_per_user, or use 'private'",
+            promised or not policy.budgeted,
+            f"popularity.mechanism '{mechanism}' needs a budget: give privacy.epsilon_per_user, or use 'private'",
         ),
         (
             not promised or s.schedule == "rounds",
             "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
         ),
         (
-            not promised or mechanism == "secure-sum" or not s.features.dynamic,
-            f"with privacy.epsilon_per_user popularity comes by 'secure-sum': '{mechanism}' is not within that budget",
+            not promised or policy.budgeted or not s.features.dynamic,
+            f"with privacy.epsilon_per_user popularity comes by {_mechanisms(budgeted=True)}: '{mechanism}' is not "
+            "within that budget",
         ),
         (
             not promised or s.stopping.patience == 0,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from prirec.engines.state import IterationReport
+from prirec.simulate.popularity import RandomizedAnswers
 from prirec.simulate.setup import Setup, run
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
@@ -88,7 +89,7 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
 
 
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
-_BITS: dict[str, Scalar] = {"popularity.mechanism": "randomized-response", "popularity.epsilon_per_bit": 1.0}
+_BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
 _OWN: dict[str, Scalar] = {"features.own_visits": True}
 _LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}

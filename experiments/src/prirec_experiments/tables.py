@@ -8,6 +8,7 @@ from typing import Any
 from prirec.config import load
 from prirec.data.dataset import Dataset
 from prirec.engines.train import train
+from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks, summaries
 from prirec_experiments.attacks import Found, Questions, Scene
@@ -254,7 +255,7 @@ def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: 
     if settings.schedule == "rounds":
         return attacks.by_sums(scene)
     opened = attacks.by_single_gradients(scene)
-    if settings.popularity.mechanism != "randomized-response" or not settings.features.dynamic:
+    if not (settings.features.dynamic and mechanism_of(settings).local):
         return opened
     if settings.popularity.reporters == "those-with-a-record":
         reports = attacks.by_records(samples, asked)

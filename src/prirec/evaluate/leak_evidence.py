@@ -10,10 +10,10 @@ from prirec.config import Settings
 from prirec.data.dataset import Numbers, Visits
 from prirec.data.prepare import Prepared
 from prirec.features.blocks import signed_log
-from prirec.features.popularity import Counts, OwnCounts, own_means, plain_average, plain_counts, scale_of
+from prirec.features.popularity import Counts, OwnCounts, plain_average, plain_counts
 from prirec.privacy.popularity_estimate import nearby_means
 from prirec.privacy.weighted_popularity import weighted
-from prirec.simulate.popularity import public_features
+from prirec.simulate.popularity import averages_of, public_features
 from prirec.types import RealArray
 
 Severity: TypeAlias = Literal["refused", "flagged"]
@@ -131,10 +131,7 @@ def _statistics(prepared: Prepared, settings: Settings) -> Counts:
     train, places = prepared.train, len(prepared.dataset.places)
     plain = plain_counts(train, places=places, recent_days=settings.features.recent_days).released
     visitors = OwnCounts.of(train.take(train.label > 0), places=places).once()
-    averages = [
-        plain_average(own_means(train, name, scale, places=places), scale, name=f"average {name}").released
-        for name, scale in ((name, scale_of(prepared.dataset, name)) for name in settings.features.averages)
-    ]
+    averages = [plain_average(one.own, one.scale, name=one.column).released for one in averages_of(prepared, settings)]
     weights = {"weighted": weighted({"visitors": visitors})["visitors"].total()}
     return {name: values for part in (plain, weights, *averages) for name, values in part.items()}
 

@@ -15,7 +15,7 @@ from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity
 from prirec.features.samples import Records, Samples, assemble
 from prirec.privacy.popularity_estimate import NEARBY
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, recipe
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import located, unit_vectors
@@ -600,7 +600,7 @@ def _judged(name: str, found: Evidence | None, *, elsewhere: Collection[str]) ->
 def recount(prepared: Prepared, settings: Settings) -> Popularity:
     """What the settings make of the training records: the same as in any other set-up of them, noise and all."""
     try:
-        return count(prepared, settings)
+        return release_popularity(prepared, settings)
     except PrirecError:  # a release from elsewhere may stand under settings that could not have made it
         return Popularity()
 

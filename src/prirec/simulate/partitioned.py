@@ -54,7 +54,7 @@ from prirec.privacy.norm import Norm
 from prirec.privacy.plan import sized
 from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums, written
-from prirec.simulate.popularity import contributions, noise_in_popularity, those_left
+from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, reporting
 from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
 from prirec.simulate.setup import recipe
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, OffsetArray, RealArray
@@ -90,8 +90,9 @@ def refuse_unfit_apart(settings: Settings) -> None:
     """What needs all records at once."""
     if settings.features.averages:
         raise UsageError("features.averages are not carried over parts: their sums are not exact in any order")
-    if settings.features.dynamic and settings.popularity.mechanism == "randomized-response":
-        raise UsageError("popularity.mechanism 'randomized-response' is not carried over parts; use 'secure-sum'")
+    mechanism = mechanism_of(settings)
+    if settings.features.dynamic and not isinstance(mechanism, PlainCounts | SecureSum):
+        raise UsageError(f"popularity.mechanism '{mechanism.name}' is not carried over parts; use '{SecureSum.name}'")
 
 
 class Apart:
@@ -147,12 +148,12 @@ class Apart:
         return Columns(dict(mine.released))
 
     def survivors(self) -> CellCounts:
-        return CellCounts(np.array([those_left(self._prepared(), self.settings)[1]]))
+        return CellCounts(np.array([reporting(self._prepared(), self.settings).survivors]))
 
     def vectors(self, norm: Norm) -> Columns:
         """Visit vectors of norm 1, in whole numbers."""
-        left, _ = those_left(self._prepared(), self.settings)
-        self.whole: OwnCounts = written(contributions(left, self.settings), norm)
+        devices = reporting(self._prepared(), self.settings)
+        self.whole: OwnCounts = written(SecureSum().contributions(devices), norm)
         return Columns({POPULARITY: self.whole.total()})
 
     def release(self, released: Mapping[str, RealArray]) -> None:
@@ -314,16 +315,17 @@ class Preparing:
         if not self.settings.features.dynamic:
             self._each("release_nothing")
             return {}
-        if self.settings.popularity.mechanism == "secure-sum":
-            return self._count_noisily(people)
+        mechanism = mechanism_of(self.settings)
+        if isinstance(mechanism, SecureSum):
+            return self._count_noisily(mechanism, people)
         among: Among = self.crew.summed("among")
         released = self._tell("counts", among).sums
         self._each("release", released)
         return dict(released)
 
-    def _count_noisily(self, people: int) -> Counts:
+    def _count_noisily(self, mechanism: SecureSum, people: int) -> Counts:
         survivors = int(self.crew.summed("survivors").values[0])
-        drawn = noise_in_popularity(self.settings, people=people, places=len(self.places), survivors=survivors)
+        drawn = mechanism.noise(self.settings, people=people, places=len(self.places), survivors=survivors)
         total: Columns = self._tell("vectors", drawn.norm)
         unit = 2.0**-drawn.norm.fraction_bits
         sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
