@@ -13,8 +13,8 @@ import msgspec
 import polars as pl
 
 from cities import city, wide
-from prirec.cluster.pool import connected, library
-from prirec.cluster.train import Run, opened
+from prirec.cluster.pool import import_ray, ray_session
+from prirec.cluster.train import ClusterRun, open_partitioned
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
 from prirec.data.partitioned import MANIFEST, ROW, Partition, read_partition
@@ -72,7 +72,7 @@ def against_people(folder: Path) -> dict[str, Any]:
     """In a process of its own: a round's best time, and the most memory that driver and actors had until the run was
     measured and saved."""
     settings = wide("rounds", iterations=ROUNDS)
-    with connected(cpus=ACTORS), opened(folder, settings, actors=ACTORS) as away:
+    with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         clock = Processors(away.crew.each("process"))
         course = away.train(keeping=None, tell=clock.tell)
         times = [passed.seconds for passed in course.history[1:]]
@@ -111,11 +111,11 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
     states = {name: start(samples, settings) for name in engines}
     times: dict[str, list[float]] = {name: [] for name in (*engines, CLUSTER)}
     busy: dict[str, list[float]] = {name: [] for name in times}
-    with connected(cpus=ACTORS), opened(folder, settings, actors=ACTORS) as away:
+    with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         people, places, features, _ = away.city.whole
         codes = codes_for(away.city.settings, people=people, places=places, features=features)
         conductor = Conductor(away.crew, away.city.settings, codes, split=bool(len(away.city.split)))
-        moved = Run(away.crew, away.city.settings, away.city.whole, split=True)._start()
+        moved = ClusterRun(away.crew, away.city.settings, away.city.whole, split=True)._start()
         clock = Processors(away.crew.each("process"))
         for _ in range(ROUNDS):
             for name, engine in engines.items():
@@ -125,7 +125,7 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
             times[CLUSTER].append(_timed(conductor.advance, moved))
             clock.tell(None)
             busy[CLUSTER].append(clock.rounds[-1])
-    library().shutdown()
+    import_ray().shutdown()
     assert (moved.interaction == states["local, 1 thread"].interaction).all()  # the same bits, or no comparison
     return {kind: {name: min(some[1:]) for name, some in found.items()} for kind, found in
             (("seconds", times), ("processor seconds", busy))}  # fmt: skip

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from prirec.cluster import train
-from prirec.cluster.pool import RayCrew
-from prirec.cluster.train import opened
+from prirec.cluster.pool import ActorPool
+from prirec.cluster.train import open_partitioned
 from prirec.engines.train import Keeping
 from prirec.simulate.saved_runs import FILES, load_run
 from support.apart import partitioned
@@ -60,7 +60,7 @@ def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
 @pytest.mark.long
 def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_path):
     settings, done = load_run(local[0]).settings, []
-    with opened(city, settings, actors=2) as away:
+    with open_partitioned(city, settings, actors=2) as away:
 
         def tell(passed) -> None:
             done.append(passed.iteration)
@@ -78,7 +78,7 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
 def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
     """The checkpoint is of the round before the last; what is measured and saved is of the last."""
     lost = {"test", "write_records"}
-    asked = RayCrew._asked
+    asked = ActorPool._asked
 
     def asked_and_lost(self, call, args):
         if call in lost:
@@ -86,9 +86,9 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
             os.kill(self.one(1, "process"), signal.SIGKILL)
         return asked(self, call, args)
 
-    with opened(city, load_run(local[0]).settings, actors=2) as away:
+    with open_partitioned(city, load_run(local[0]).settings, actors=2) as away:
         course = away.train(keeping=Keeping(tmp_path / "kept", every=3), tell=lambda passed: None)
-        monkeypatch.setattr(RayCrew, "_asked", asked_and_lost)
+        monkeypatch.setattr(ActorPool, "_asked", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
         assert (lost, away.crew.mended) == (set(), 2)
@@ -100,15 +100,15 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
 def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tmp_path, monkeypatch):
     settings, begun = load_run(local[0]).settings, []
 
-    class Unlucky(train.Preparing):
+    class Unlucky(train.PartitionedSetup):
         def _count(self, people):
             begun.append(people)
             if len(begun) == 1:
                 os.kill(self.crew.one(0, "process"), signal.SIGKILL)
             return super()._count(people)
 
-    monkeypatch.setattr(train, "Preparing", Unlucky)
-    with opened(city, settings, actors=2) as away:
+    monkeypatch.setattr(train, "PartitionedSetup", Unlucky)
+    with open_partitioned(city, settings, actors=2) as away:
         away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
     assert begun == [300, 300]
     assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()

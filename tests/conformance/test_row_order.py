@@ -12,7 +12,7 @@ from support.cities import (
     samples_of,
     small_city,
     with_idle_people,
-    without_coordinates,  # fmt: skip
+    without_coordinates,
 )
 
 CITIES = {

@@ -20,17 +20,7 @@ from prirec.features.popularity import Popularity
 from prirec.model.scoring import scores
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget, Ledger, fits, how_many_more, statement
-from prirec.privacy.plan import (
-    LONGEST_NOISE,
-    Kind,
-    Plan,
-    Release,
-    Row,
-    noise_in_mean,
-    planned,
-    size_asked,
-    sized,
-)
+from prirec.privacy.plan import LONGEST_NOISE, Kind, Plan, Release, Row, noise_in_mean, planned, size_asked, sized
 from prirec.privacy.quality_figures import DROWNED, Estimate, foreseen
 from prirec.privacy.units import Adjacency, Unit
 from prirec.simulate.forecast import Forecast

@@ -90,7 +90,7 @@ def refuse_idle(settings: Settings, *, neighbours: int | None, engine: str) -> N
 
 
 if TYPE_CHECKING:
-    from prirec.cluster.train import Expedition
+    from prirec.cluster.train import PartitionedRun
 
 
 def refuse_off_cluster(
@@ -106,11 +106,11 @@ def refuse_off_cluster(
 
 def refuse_unready(settings: Settings, *, address: str | None) -> None:
     """Before any data are read: settings that a cluster does not carry, Ray that is missing, a head out of reach."""
-    from prirec.cluster.pool import library, refuse_unreachable
+    from prirec.cluster.pool import import_ray, refuse_unreachable
     from prirec.cluster.train import refuse_unfit
 
     refuse_unfit(settings)
-    library()
+    import_ray()
     if address is not None:
         refuse_unreachable(address)
 
@@ -118,11 +118,11 @@ def refuse_unready(settings: Settings, *, address: str | None) -> None:
 @contextmanager
 def on_cluster(*, address: str | None, actors: int | None) -> Iterator[Callable[..., Trained]]:
     """Trains as engines.training.train does, to the same bits."""
-    from prirec.cluster.pool import connected, processors
+    from prirec.cluster.pool import cluster_cpus, ray_session
     from prirec.cluster.train import train
 
-    with connected(address, cpus=actors):
-        yield partial(train, actors=actors if actors is not None else processors())
+    with ray_session(address, cpus=actors):
+        yield partial(train, actors=actors if actors is not None else cluster_cpus())
 
 
 @contextmanager
@@ -131,23 +131,25 @@ def reached(engine: str, address: str | None) -> Iterator[None]:
     if engine != "cluster":
         yield
         return
-    from prirec.cluster.pool import connected
+    from prirec.cluster.pool import ray_session
 
-    with connected(address):
+    with ray_session(address):
         yield
 
 
 @contextmanager
-def expedition(folder: Path, settings: Settings, *, address: str | None, actors: int | None) -> Iterator["Expedition"]:
+def expedition(
+    folder: Path, settings: Settings, *, address: str | None, actors: int | None
+) -> Iterator["PartitionedRun"]:
     """A partitioned city in the actors of a cluster."""
     from prirec.cli.output import busy
-    from prirec.cluster.pool import connected, processors
-    from prirec.cluster.train import opened
+    from prirec.cluster.pool import cluster_cpus, ray_session
+    from prirec.cluster.train import open_partitioned
 
-    with connected(address, cpus=actors), ExitStack() as stack:
+    with ray_session(address, cpus=actors), ExitStack() as stack:
         with busy("shards are reading the data"):
-            shards = actors if actors is not None else processors()
-            away = stack.enter_context(opened(folder, settings, actors=shards))
+            shards = actors if actors is not None else cluster_cpus()
+            away = stack.enter_context(open_partitioned(folder, settings, actors=shards))
         yield away
 
 

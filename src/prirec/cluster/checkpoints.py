@@ -31,7 +31,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class CheckpointFolder:
     """The folder, for a run with so many shards."""
 
     folder: Path

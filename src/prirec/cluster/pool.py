@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from time import sleep
 from typing import Any, TypeVar
 
-from prirec.cluster.worker import Source, Worker, made_with, octets
+from prirec.cluster.worker import ShardSource, Worker, array_bytes, versions
 from prirec.config import Settings
 from prirec.engines.shards import added
 from prirec.errors import PrirecError, StateError, UsageError
@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
 QUIET = {"logging_level": "ERROR", "log_to_driver": False}
 
 
-def library() -> Any:
+def import_ray() -> Any:
     """Ray. It would tell its makers about every cluster unless it is told not to, before it is imported."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of what a later version will do
@@ -31,9 +31,9 @@ def library() -> Any:
 
 
 @contextmanager
-def connected(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
+def ray_session(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
     """Until this is left. Where Ray is connected already, that connection is used, and left as it is."""
-    ray = library()
+    ray = import_ray()
     if address is not None:
         refuse_unreachable(address)
     if ray.is_initialized():
@@ -52,9 +52,9 @@ def connected(address: str | None = None, *, cpus: int | None = None) -> Iterato
         ray.shutdown()
 
 
-def processors() -> int:
+def cluster_cpus() -> int:
     """Of all nodes together."""
-    return max(1, int(library().cluster_resources().get("CPU", 1)))
+    return max(1, int(import_ray().cluster_resources().get("CPU", 1)))
 
 
 def refuse_unreachable(address: str) -> None:
@@ -82,19 +82,19 @@ PLACED = 30.0  # seconds until an actor should have a process; the next time the
 ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
 
 
-class LostError(StateError):
+class ActorLostError(StateError):
     """An actor or its node is gone; the crew must be mended, and everybody go back to the last checkpoint."""
 
 
-class RayCrew:
+class ActorPool:
     """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew. What is public and the same
     for all shards goes once to each node."""
 
-    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings, *, public: Any = None):
-        self.ray, self.settings, self.source = library(), settings, source
+    def __init__(self, source: Callable[[int], ShardSource], shards: int, settings: Settings, *, public: Any = None):
+        self.ray, self.settings, self.source = import_ray(), settings, source
         self._public = self.ray.put(public)
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
-        self._dead = ActorTrouble(self.ray)
+        self._dead = ActorErrors(self.ray)
         self.actors = self._begun(range(shards))
 
     def each(self, call: str, *args: Any) -> list[Any]:
@@ -160,7 +160,7 @@ class RayCrew:
                     _refuse_other_programs(self._got([actor.made_with.remote() for actor in actors]))
                     self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
                     return actors
-            except LostError:
+            except ActorLostError:
                 sleep(PAUSE)
             for actor in actors:
                 self.ray.kill(actor)
@@ -178,7 +178,7 @@ class RayCrew:
     def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
         """For each shard where its answer will be, and where the size of that will be."""
         held = self.ray.put(args)
-        self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
+        self.moved += array_bytes(args) * sum(node["Alive"] for node in self.ray.nodes())
         return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
 
     def _answers(self, pairs: Sequence[Any]) -> list[Any]:
@@ -189,7 +189,7 @@ class RayCrew:
     def _answered(self, ref: Any) -> bool:
         try:
             self._got([ref])
-        except LostError:
+        except ActorLostError:
             return False
         return True
 
@@ -200,14 +200,14 @@ class RayCrew:
             if isinstance(error.cause, PrirecError):
                 raise error.cause from None
             if isinstance(error.cause, self._dead.kinds):
-                raise LostError("an actor of the cluster was lost") from None
+                raise ActorLostError("an actor of the cluster was lost") from None
             raise
         except self._dead.kinds:
-            raise LostError("an actor of the cluster was lost") from None
+            raise ActorLostError("an actor of the cluster was lost") from None
         return found
 
 
-class ActorTrouble:
+class ActorErrors:
     """What Ray raises where a process or a node has gone."""
 
     def __init__(self, ray: Any):
@@ -227,7 +227,7 @@ def _added(*parts: Any) -> Any:
 
 def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
     """The same bits need the same program everywhere."""
-    here = made_with()
+    here = versions()
     for there in told:
         for name, version in there.items():
             if version != here[name]:
@@ -245,11 +245,11 @@ Answer = TypeVar("Answer")
 RETRIES = 3  # of a task whose worker or node died
 
 
-def in_tasks(
+def map_tasks(
     function: Callable[[Any, Item], Answer], shared: Any, items: Sequence[Item], *, processors: int = 1
 ) -> Iterator[Answer]:
     """function(shared, item) for each, in the order of items. What is shared goes once to each node."""
-    ray = library()
+    ray = import_ray()
     held = ray.put(shared)
     remote = ray.remote(num_cpus=processors, max_retries=RETRIES)(function)
     for ref in [remote.remote(held, item) for item in items]:
@@ -259,5 +259,5 @@ def in_tasks(
             if isinstance(error.cause, PrirecError):
                 raise error.cause from None
             raise
-        except ActorTrouble(ray).kinds:
+        except ActorErrors(ray).kinds:
             raise StateError("a worker of the cluster died again and again; what was done before is kept") from None

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from prirec.cluster.checkpoints import Shelf
-from prirec.cluster.pool import LostError, RayCrew
-from prirec.cluster.worker import Given, Replayed
+from prirec.cluster.checkpoints import CheckpointFolder
+from prirec.cluster.pool import ActorLostError, ActorPool
+from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
@@ -30,7 +30,15 @@ from prirec.metrics import Quality
 from prirec.model.adam import no_moments
 from prirec.privacy.plan import sized
 from prirec.protocols.terms import codes_for
-from prirec.simulate.partitioned import Call, CityApart, Preparing, dealt, quality_apart, refuse_unfit_apart, save_apart
+from prirec.simulate.partitioned import (
+    Call,
+    PartitionedCity,
+    PartitionedSetup,
+    deal_parts,
+    partitioned_quality,
+    refuse_unpartitionable,
+    save_partitioned,
+)
 
 Answer = TypeVar("Answer")
 LOST_IN_A_ROW = 5  # without an iteration that is new: the cluster is not one to work on
@@ -50,7 +58,7 @@ def refuse_unfit(settings: Settings) -> None:
         raise UsageError("latent vectors are not carried by the cluster: set latent.dimension to 0")
 
 
-def kept_course(shelf: Shelf | None, settings: Settings) -> Checkpoint | None:
+def last_checkpoint(shelf: CheckpointFolder | None, settings: Settings) -> Checkpoint | None:
     """V and the history of the last checkpoint, if there is one; StateError if this run cannot go on from it."""
     if shelf is None or not shelf.there():
         return None
@@ -62,14 +70,14 @@ def kept_course(shelf: Shelf | None, settings: Settings) -> Checkpoint | None:
 
 
 @dataclass(slots=True)
-class Run:
+class ClusterRun:
     """Rounds from the start, or from the last checkpoint of the same run."""
 
-    crew: RayCrew
+    crew: ActorPool
     settings: Settings
     whole: Whole
     split: bool  # whether any cohort is in more than one shard
-    shelf: Shelf | None = None
+    shelf: CheckpointFolder | None = None
     every: int = 5
     tell: Callable[[IterationReport], None] = lambda passed: None
 
@@ -84,7 +92,7 @@ class Run:
                 return course
             try:
                 self._advance(course)
-            except LostError:
+            except ActorLostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError(AGAIN) from None
@@ -98,7 +106,7 @@ class Run:
         for lost in range(LOST_IN_A_ROW):
             if lost:
                 replace(self, tell=lambda passed: None).finished()
-            with suppress(LostError):
+            with suppress(ActorLostError):
                 return task()
         raise StateError(AGAIN)
 
@@ -115,7 +123,7 @@ class Run:
         if self.shelf is not None and course.state.iteration % self.every == 0:
             self._keep(course, self.shelf)
 
-    def _keep(self, course: Checkpoint, shelf: Shelf) -> None:
+    def _keep(self, course: Checkpoint, shelf: CheckpointFolder) -> None:
         shelf.folder.mkdir(parents=True, exist_ok=True)
         names, folder = shelf.names(course.state.iteration), str(shelf.folder.resolve())
         self.crew.each("take", course.state.interaction, course.state.moments)
@@ -125,13 +133,13 @@ class Run:
     def _recovered(self) -> Checkpoint:
         """A crew with nobody missing, all of them at the last checkpoint or at the start."""
         for _ in range(LOST_IN_A_ROW):
-            with suppress(LostError):  # one more was lost meanwhile
+            with suppress(ActorLostError):  # one more was lost meanwhile
                 self.crew.mend()
                 return self._restored()
         raise StateError(AGAIN)
 
     def _restored(self) -> Checkpoint:
-        course = kept_course(self.shelf, self.settings)
+        course = last_checkpoint(self.shelf, self.settings)
         if self.shelf is None or course is None:
             self.crew.each("restart")
             return Checkpoint(self._start())
@@ -160,12 +168,12 @@ def train(
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
     cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
-    shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
-    kept_course(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
-    crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
+    shelf = None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
+    last_checkpoint(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
+    crew = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
         every = 1 if keeping is None else keeping.every
-        run = Run(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
+        run = ClusterRun(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
         course = run.finished()
         state = run.afterwards(partial(_whole, crew, cut, start(samples, settings), course.state))
     finally:
@@ -173,7 +181,7 @@ def train(
     return Trained(state, tuple(course.history))
 
 
-def _whole(crew: RayCrew, cut: Cut, state: State, conducted: State) -> State:
+def _whole(crew: ActorPool, cut: Cut, state: State, conducted: State) -> State:
     """Every model in its row, every cohort's mean in its own."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
@@ -189,53 +197,53 @@ ATTEMPTS = 3  # to get a city ready; what is lost on the way costs all of it
 
 
 @dataclass(slots=True)
-class Expedition:
+class PartitionedRun:
     """A crew that has a partitioned city, and what has become of it."""
 
-    crew: RayCrew = field(repr=False)
-    city: CityApart = field(repr=False)
+    crew: ActorPool = field(repr=False)
+    city: PartitionedCity = field(repr=False)
     whose: str
-    run: Run = field(init=False, repr=False)
+    run: ClusterRun = field(init=False, repr=False)
 
     def train(self, *, keeping: Keeping | None, tell: Callable[[IterationReport], None]) -> Checkpoint:
         """Rounds, to the bits of engines/local on the same folder."""
-        shelf = None if keeping is None else Shelf(keeping.path, self.whose, len(self.crew.actors))
+        shelf = None if keeping is None else CheckpointFolder(keeping.path, self.whose, len(self.crew.actors))
         every = 1 if keeping is None else keeping.every
         city = self.city
-        self.run = Run(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell)
+        self.run = ClusterRun(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell)
         return self.run.finished()
 
     def quality(self, course: Checkpoint) -> Quality:
         """When all rounds are done."""
-        return self.run.afterwards(lambda: quality_apart(self.crew, course.state.interaction))
+        return self.run.afterwards(lambda: partitioned_quality(self.crew, course.state.interaction))
 
     def save(self, path: Path, course: Checkpoint, *, source: str) -> None:
         """The same."""
-        self.run.afterwards(lambda: save_apart(path, self.crew, self.city, course, source=source))
+        self.run.afterwards(lambda: save_partitioned(path, self.crew, self.city, course, source=source))
 
 
 @contextmanager
-def opened(folder: Path, settings: Settings, *, actors: int) -> Iterator[Expedition]:
+def open_partitioned(folder: Path, settings: Settings, *, actors: int) -> Iterator[PartitionedRun]:
     """The city of this folder in so many actors, or in as many as it has parts."""
     refuse_unfit(settings)
-    refuse_unfit_apart(settings)
-    parts = dealt([part.people + part.records for part in read_partition(folder).parts], shards=actors)
+    refuse_unpartitionable(settings)
+    parts = deal_parts([part.people + part.records for part in read_partition(folder).parts], shards=actors)
     calls: list[Call] = []
     where = str(folder.resolve())
-    crew = RayCrew(lambda at: Replayed(where, parts[at], tuple(calls)), len(parts), settings)
+    crew = ActorPool(lambda at: PartitionedPeople(where, parts[at], tuple(calls)), len(parts), settings)
     try:
         city = _ready(crew, folder, settings, calls)
-        yield Expedition(crew, city, _whose(folder, city.settings))
+        yield PartitionedRun(crew, city, _whose(folder, city.settings))
     finally:
         crew.dismiss()
 
 
-def _ready(crew: RayCrew, folder: Path, settings: Settings, calls: list[Call]) -> CityApart:
+def _ready(crew: ActorPool, folder: Path, settings: Settings, calls: list[Call]) -> PartitionedCity:
     for _ in range(ATTEMPTS):
-        preparing = Preparing(crew, folder, settings)
+        preparing = PartitionedSetup(crew, folder, settings)
         try:
             city = preparing.city()
-        except LostError:
+        except ActorLostError:
             crew.renew()
         else:
             calls.extend(preparing.calls)

@@ -14,18 +14,18 @@ from prirec import __version__
 from prirec.config import Settings
 from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shards import Shard, Share
-from prirec.simulate.partitioned import Finished
+from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
 
-class Source(Protocol):
+class ShardSource(Protocol):
     """Where a shard's people come from."""
 
     def shard(self, settings: Settings, public: Any) -> Any:
         """With what is public and was handed to all shards alike."""
 
 
-class Given:
+class GivenPeople:
     """People that the driver hands over; the features of places come apart from them."""
 
     def __init__(self, share: Share):
@@ -39,15 +39,15 @@ class Given:
         return replace(self.share, samples=replace(self.share.samples, places=places))
 
 
-class Replayed:
+class PartitionedPeople:
     """People in some parts of a partitioned folder, and all that has been said to them so far."""
 
     def __init__(self, folder: str, which: Sequence[int], calls: Sequence[tuple[str, tuple[Any, ...]]]):
         self.folder, self.which, self.calls = folder, which, calls
 
-    def shard(self, settings: Settings, public: Any) -> Finished:
+    def shard(self, settings: Settings, public: Any) -> PartitionedShard:
         del public  # parts have their own way to it: what was told to assemble them
-        apart = Finished(Path(self.folder), self.which, settings)
+        apart = PartitionedShard(Path(self.folder), self.which, settings)
         for name, args in self.calls:
             getattr(apart, name)(*args)
         return apart
@@ -59,14 +59,14 @@ class Worker:
     def __init__(self) -> None:
         self.shard: Any = None
 
-    def load(self, source: Source, settings: Settings, public: Any) -> None:
+    def load(self, source: ShardSource, settings: Settings, public: Any) -> None:
         """Apart from making the actor, so that a refusal is told from a death."""
         self.shard = source.shard(settings, public)
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
         """The answer, and how many bytes of arrays are in it."""
         answer = self._found(name)(*args)
-        return answer, octets(answer)
+        return answer, array_bytes(answer)
 
     def hear(self, name: str, value: Any) -> None:
         """A call whose argument comes out of the store of another node."""
@@ -87,7 +87,7 @@ class Worker:
 
     def made_with(self) -> dict[str, str]:
         """What the same bits hang on."""
-        return made_with()
+        return versions()
 
     def process(self) -> int:
         return os.getpid()
@@ -101,7 +101,7 @@ class Worker:
         self._moved.begin(load(Path(folder) / name, whose).state)
 
 
-def made_with() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {
         "prirec": __version__,
         "numpy": np.__version__,
@@ -112,10 +112,10 @@ def made_with() -> dict[str, str]:
     }
 
 
-def octets(value: Any) -> int:
+def array_bytes(value: Any) -> int:
     """Bytes of the arrays in an answer or in a call's arguments; all else is a few words."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple | list):
-        return sum(octets(part) for part in value)
+        return sum(array_bytes(part) for part in value)
     return 0

@@ -63,7 +63,7 @@ from prirec.util.geography import morton
 from prirec.util.keyed_random import run_key
 
 
-class Amounts(NamedTuple):
+class Sizes(NamedTuple):
     """What there is of everything."""
 
     people: int
@@ -73,20 +73,20 @@ class Amounts(NamedTuple):
     negatives: int = 0
     left_out: int = 0
 
-    def plus(self, other: "Amounts") -> "Amounts":
-        return Amounts(*(a + b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: "Sizes") -> "Sizes":
+        return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-class Columns(NamedTuple):
+class PlaceSums(NamedTuple):
     """Sums for each place, by name."""
 
     sums: Mapping[str, RealArray]
 
-    def plus(self, other: "Columns") -> "Columns":
-        return Columns({name: values + other.sums[name] for name, values in self.sums.items()})
+    def plus(self, other: "PlaceSums") -> "PlaceSums":
+        return PlaceSums({name: values + other.sums[name] for name, values in self.sums.items()})
 
 
-def refuse_unfit_apart(settings: Settings) -> None:
+def refuse_unpartitionable(settings: Settings) -> None:
     """What needs all records at once."""
     if settings.features.averages:
         raise UsageError("features.averages are not carried over parts: their sums are not exact in any order")
@@ -95,7 +95,7 @@ def refuse_unfit_apart(settings: Settings) -> None:
         raise UsageError(f"popularity.mechanism '{mechanism.name}' is not carried over parts; use '{SecureSum.name}'")
 
 
-class Apart:
+class PreparingShard:
     """People of some parts."""
 
     def __init__(self, folder: Path, which: Sequence[int], settings: Settings):
@@ -105,8 +105,8 @@ class Apart:
         self.recipe = recipe(settings.data, labelled=self.dataset.labelled)
         self.shard: Shard
 
-    def amounts(self) -> Amounts:
-        return Amounts(len(self.dataset.people), len(self.dataset.visits))
+    def amounts(self) -> Sizes:
+        return Sizes(len(self.dataset.people), len(self.dataset.visits))
 
     # Filter
 
@@ -131,30 +131,30 @@ class Apart:
 
     # Prepare and count
 
-    def prepare(self) -> Amounts:
+    def prepare(self) -> Sizes:
         self.made: Made = each(self.dataset, self.recipe, partial(run_key, self.settings.seed))
         made = self.made
         people, records = len(self.dataset.people), len(self.dataset.visits)
-        return Amounts(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
+        return Sizes(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
 
     def among(self) -> Among:
         return Among.of(self.made.train)
 
-    def counts(self, among: Among) -> Columns:
+    def counts(self, among: Among) -> PlaceSums:
         """Popularity in the clear; what each person added stays here."""
         days = self.settings.features.recent_days
         mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
         self.own = dict(mine.own)
-        return Columns(dict(mine.released))
+        return PlaceSums(dict(mine.released))
 
     def survivors(self) -> CellCounts:
         return CellCounts(np.array([reporting(self._prepared(), self.settings).survivors]))
 
-    def vectors(self, norm: Norm) -> Columns:
+    def vectors(self, norm: Norm) -> PlaceSums:
         """Visit vectors of norm 1, in whole numbers."""
         devices = reporting(self._prepared(), self.settings)
         self.whole: OwnCounts = written(SecureSum().contributions(devices), norm)
-        return Columns({POPULARITY: self.whole.total()})
+        return PlaceSums({POPULARITY: self.whole.total()})
 
     def release(self, released: Mapping[str, RealArray]) -> None:
         """What plain counts came to over everyone."""
@@ -227,7 +227,7 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class CityApart:
+class PartitionedCity:
     """A city made ready, of which only what is public is here."""
 
     settings: Settings  # with the cohort size that the plan chose
@@ -236,11 +236,11 @@ class CityApart:
     encoding: Encoding = field(repr=False)
     places: Places = field(repr=False)
     released: Released = field(repr=False)
-    amounts: Amounts
+    amounts: Sizes
     notes: tuple[str, ...] = ()
 
 
-class Preparing:
+class PartitionedSetup:
     """`calls` is all that was told to shards, in order: whoever hears it again has what a lost one had."""
 
     def __init__(self, crew: Crew, folder: Path, settings: Settings):
@@ -250,11 +250,11 @@ class Preparing:
         self.recipe = recipe(settings.data, labelled=read_partition(folder).labelled)
         self.notes: list[str] = []
 
-    def city(self) -> CityApart:
+    def city(self) -> PartitionedCity:
         """All steps, in the order of simulate/setup.py."""
-        refuse_unfit_apart(self.settings)
+        refuse_unpartitionable(self.settings)
         self._filter()
-        amounts: Amounts = self._tell("prepare")
+        amounts: Sizes = self._tell("prepare")
         refuse_empty(range(amounts.train), range(amounts.test))
         if amounts.left_out:
             self.notes.append(left_out(amounts.left_out, amounts.negatives))
@@ -268,7 +268,7 @@ class Preparing:
         self._each("open", settled, split, whole)
         columns = {name: values.tolist() for name, values in released.items()}
         told = Released(places=self.places.ids, columns=columns)
-        return CityApart(settled, whole, split, encoding, self.places, told, amounts, tuple(self.notes))
+        return PartitionedCity(settled, whole, split, encoding, self.places, told, amounts, tuple(self.notes))
 
     def _each(self, call: str, *args: Any) -> list[Any]:
         self.calls.append((call, args))
@@ -279,7 +279,7 @@ class Preparing:
         return self.crew.summed(call, *args)
 
     def _filter(self) -> None:
-        before: Amounts = self.crew.summed("amounts")
+        before: Sizes = self.crew.summed("amounts")
         if not before.records:
             raise DataError("the data set has no records")
         if self.recipe.filter == "none":
@@ -291,7 +291,7 @@ class Preparing:
             kept = self._often(self.recipe)
         self._each("settle", kept)
         many, self.places = len(self.places), only_places(self.places, kept)
-        after: Amounts = self.crew.summed("amounts")
+        after: Sizes = self.crew.summed("amounts")
         if not after.records:
             raise DataError(
                 f"no record is left after the filter '{self.recipe.filter}' with at_least = {self.recipe.at_least}; "
@@ -326,7 +326,7 @@ class Preparing:
     def _count_noisily(self, mechanism: SecureSum, people: int) -> Counts:
         survivors = int(self.crew.summed("survivors").values[0])
         drawn = mechanism.noise(self.settings, people=people, places=len(self.places), survivors=survivors)
-        total: Columns = self._tell("vectors", drawn.norm)
+        total: PlaceSums = self._tell("vectors", drawn.norm)
         unit = 2.0**-drawn.norm.fraction_bits
         sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
         nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
@@ -360,7 +360,7 @@ class Preparing:
         return search.last
 
 
-def dealt(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
+def deal_parts(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
     """Parts for each shard, neighbours together, about as much work in each; never more shards than parts."""
     each, many = np.array(efforts, dtype=np.int64), min(shards, len(efforts))
     middles = 2 * np.cumsum(each) - each
@@ -379,7 +379,7 @@ _TOGETHER = 4096  # rows that are written by one call
 _ROWS = 31  # bits for the number of a row; a code of morton has up to 33
 
 
-class Tested(NamedTuple):
+class QualitySums(NamedTuple):
     """Sums over test records."""
 
     losses: float
@@ -388,11 +388,11 @@ class Tested(NamedTuple):
     within: int
     people: OffsetArray  # (n,): how many tested people have so many training records
 
-    def plus(self, other: "Tested") -> "Tested":
+    def plus(self, other: "QualitySums") -> "QualitySums":
         longest = max(len(self.people), len(other.people))
         people = sum(np.pad(one.people, (0, longest - len(one.people))) for one in (self, other))
         sums = (a + b for a, b in zip(self[:4], other[:4], strict=True))
-        return Tested(*sums, people)  # type: ignore[call-arg, arg-type]
+        return QualitySums(*sums, people)  # type: ignore[call-arg, arg-type]
 
 
 class Wins(NamedTuple):
@@ -415,7 +415,7 @@ class Wins(NamedTuple):
         return 1.0 - (2 * pairs - self.won) / (2 * pairs)
 
 
-class Finished(Apart):
+class PartitionedShard(PreparingShard):
     """Parts with a shard that was moved to the end."""
 
     # Where everyone stands
@@ -453,12 +453,12 @@ class Finished(Apart):
 
     # How good it is
 
-    def test(self, V: RealArray) -> Tested:
+    def test(self, V: RealArray) -> QualitySums:
         samples, test = self.samples, self.samples.test
         self._scores = scores(Models(self.shard.state.linear, V), samples, test)
         within = auc_within_people(test.label, self._scores, person=test.person)
         tested = np.flatnonzero(test.counts() > 0)
-        return Tested(
+        return QualitySums(
             mean_loss(test, self._scores) * len(test) if len(test) else 0.0,
             len(test),
             float(within.auc @ within.records),
@@ -513,9 +513,9 @@ CHUNK = 1 << 24
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
 
 
-def quality_apart(crew: Crew, V: RealArray) -> Quality:
+def partitioned_quality(crew: Crew, V: RealArray) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
-    found: Tested = crew.summed("test", V)
+    found: QualitySums = crew.summed("test", V)
     tested = int(found.people.sum())
     few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
     return Quality(
@@ -534,7 +534,7 @@ def _wins(crew: Crew, most: int | None) -> Wins:
     return won
 
 
-def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, source: str) -> None:
+def save_partitioned(path: Path, crew: Crew, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
     """Written beside, then moved into place. Every node must reach the folder that the run is in."""
     place = path.resolve()
     beside = room_beside(place)
@@ -550,7 +550,7 @@ def save_apart(path: Path, crew: Crew, city: CityApart, course: Checkpoint, *, s
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short(crew: Crew, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
+def _short(crew: Crew, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
     """What the driver knows."""
     starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
     return {
@@ -569,7 +569,7 @@ def _history(history: Sequence[IterationReport]) -> bytes:
     return b"".join(msgspec.json.encode(passed) + b"\n" for passed in history)
 
 
-def _long_files(folder: Path, crew: Crew, city: CityApart) -> str:
+def _long_files(folder: Path, crew: Crew, city: PartitionedCity) -> str:
     """linear.npy and people.npy; and the fingerprint of rows and records that run_folder.rows_of has."""
     people, features = city.whole.people, city.whole.features
     crew.each("begin_ranks")
