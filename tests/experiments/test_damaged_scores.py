@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import StateError
-from prirec_experiments.results_store import Cell, ResultsStore, CellScores
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore
 
 CELL = Cell.of("a city", "a model")
 

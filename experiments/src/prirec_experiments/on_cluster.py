@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from prirec.cluster.pool import map_tasks
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.experiment import Remaining, Workspace
-from prirec_experiments.results_store import Cell, ResultsStore, CellScores
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore
 from prirec_experiments.tuning import default_settings, validated
 
 

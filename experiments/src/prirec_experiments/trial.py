@@ -30,7 +30,7 @@ from prirec.util.keyed_random import generator
 from prirec_experiments.cities import City
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, ComparedModel, Job
-from prirec_experiments.results_store import Cell, ResultsStore, Scalar, CellScores
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore, Scalar
 from prirec_experiments.rivals.descent import Descent, Tell, quiet
 from prirec_experiments.scorer import Scorer
 
