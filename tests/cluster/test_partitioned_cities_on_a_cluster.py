@@ -101,11 +101,11 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
     settings, begun = load_run(local[0]).settings, []
 
     class Unlucky(train.PartitionedSetup):
-        def _count(self, people):
+        def _release_popularity(self, people):
             begun.append(people)
             if len(begun) == 1:
                 os.kill(self.crew.one(0, "process"), signal.SIGKILL)
-            return super()._count(people)
+            return super()._release_popularity(people)
 
     monkeypatch.setattr(train, "PartitionedSetup", Unlucky)
     with open_partitioned(city, settings, actors=2) as away:

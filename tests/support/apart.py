@@ -8,7 +8,7 @@ from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
 from prirec.engines.shards import Together
-from prirec.simulate.partitioned import PartitionedCity, PartitionedSetup, PreparingShard
+from prirec.simulate.partitioned import PartitionedCity, PartitionedSetup, PartitionedShard
 
 
 def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
@@ -19,6 +19,6 @@ def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
 
 def made_ready(
     folder: Path, settings: Settings, which: Sequence[Sequence[int]]
-) -> tuple[list[PreparingShard], PartitionedCity]:
-    shards = [PreparingShard(folder, some, settings) for some in which]
+) -> tuple[list[PartitionedShard], PartitionedCity]:
+    shards = [PartitionedShard(folder, some, settings) for some in which]
     return shards, PartitionedSetup(Together(shards), folder, settings).city()
