@@ -73,13 +73,13 @@ def against_people(folder: Path) -> dict[str, Any]:
     measured and saved."""
     settings = wide("rounds", iterations=ROUNDS)
     with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
-        clock = Processors(away.crew.each("process"))
+        clock = Processors(away.pool.each("process"))
         course = away.train(keeping=None, tell=clock.tell)
         times = [passed.seconds for passed in course.history[1:]]
         moved, features = course.history[-1].moved, away.city.whole.features
         away.quality(course)
         away.save(folder.parent / "run", course, source="made up")
-        actors = [peak_of(process) for process in away.crew.each("process")]
+        actors = [peak_of(process) for process in away.pool.each("process")]
     driver, city = peak_of(os.getpid()), away.city
     return {
         "seconds": min(times), "processor seconds": min(clock.rounds[1:]), "moved": moved, "features": features,
@@ -114,9 +114,9 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
     with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         people, places, features, _ = away.city.whole
         codes = codes_for(away.city.settings, people=people, places=places, features=features)
-        conductor = Conductor(away.crew, away.city.settings, codes, split=bool(len(away.city.split)))
-        moved = ClusterRun(away.crew, away.city.settings, away.city.whole, split=True)._start()
-        clock = Processors(away.crew.each("process"))
+        conductor = Conductor(away.pool, away.city.settings, codes, split=bool(len(away.city.split)))
+        moved = ClusterRun(away.pool, away.city.settings, away.city.whole, split=True)._start()
+        clock = Processors(away.pool.each("process"))
         for _ in range(ROUNDS):
             for name, engine in engines.items():
                 began = process_time()

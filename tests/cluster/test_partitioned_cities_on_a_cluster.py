@@ -65,10 +65,10 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
         def tell(passed) -> None:
             done.append(passed.iteration)
             if passed.iteration == 3:
-                os.kill(away.crew.one(1, "process"), signal.SIGKILL)
+                os.kill(away.pool.one(1, "process"), signal.SIGKILL)
 
         course = away.train(keeping=Keeping(tmp_path / "kept", every=2), tell=tell)
-        assert away.crew.mended == 1
+        assert away.pool.mended == 1
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
     assert done == [1, 2, 3, 4]
     same_files(tmp_path / "run", local[0])
@@ -91,7 +91,7 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
         monkeypatch.setattr(ActorPool, "_asked", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
-        assert (lost, away.crew.mended) == (set(), 2)
+        assert (lost, away.pool.mended) == (set(), 2)
     assert quality.auc == local[1]["quality"]["auc"]
     same_files(tmp_path / "run", local[0])
 
@@ -104,7 +104,7 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
         def _release_popularity(self, people):
             begun.append(people)
             if len(begun) == 1:
-                os.kill(self.crew.one(0, "process"), signal.SIGKILL)
+                os.kill(self.pool.one(0, "process"), signal.SIGKILL)
             return super()._release_popularity(people)
 
     monkeypatch.setattr(train, "PartitionedSetup", Unlucky)
@@ -115,12 +115,12 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
 
 
 def test_a_checkpoint_of_other_places_or_another_schema_is_of_another_run(city, tmp_path):
-    before = train._whose(city, SMALL_ROUNDS)
+    before = train._identity_of(city, SMALL_ROUNDS)
     for name in ("pois.parquet", "schema.toml"):
         other = tmp_path / name.partition(".")[0]
         shutil.copytree(city, other)
-        assert train._whose(other, SMALL_ROUNDS) == before
+        assert train._identity_of(other, SMALL_ROUNDS) == before
         content = bytearray((other / name).read_bytes())
         content[len(content) // 2] ^= 1
         (other / name).write_bytes(content)
-        assert train._whose(other, SMALL_ROUNDS) != before
+        assert train._identity_of(other, SMALL_ROUNDS) != before

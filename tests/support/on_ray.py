@@ -21,12 +21,12 @@ def in_actors(parts: Sequence[Share], settings: Settings) -> ActorPool:
     return ActorPool(lambda at: GivenPeople(parts[at]), len(parts), settings, public=parts[0].samples.places)
 
 
-def moved_into(crew: ActorPool, parts: Sequence[Share], settings: Settings) -> ActorPool:
+def moved_into(pool: ActorPool, parts: Sequence[Share], settings: Settings) -> ActorPool:
     """The same actors with other people: new ones would take seconds to start."""
-    crew.source, crew.settings = (lambda at: GivenPeople(parts[at])), settings
-    crew._public = crew.ray.put(parts[0].samples.places)
-    crew.ray.get([crew.loaded(actor, at) for at, actor in enumerate(crew.actors)])
-    return crew
+    pool.source, pool.settings = (lambda at: GivenPeople(parts[at])), settings
+    pool._public = pool.ray.put(parts[0].samples.places)
+    pool.ray.get([pool.loaded(actor, at) for at, actor in enumerate(pool.actors)])
+    return pool
 
 
 def after_all(
@@ -41,13 +41,13 @@ def after_all(
 ) -> tuple[State, int]:
     """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
     pieces = Cut.of(samples, cohort_numbers(samples, settings), shards=shards)
-    crew = ActorPool(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
+    pool = ActorPool(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
     try:
         shelf = None if kept is None else CheckpointFolder(kept, "a test", shards)
-        course = ClusterRun(crew, settings, pieces.whole, bool(len(pieces.split)), shelf, every, tell).finished()
+        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, every, tell).finished()
         conducted = course.state
         whole = State(conducted.iteration, np.empty((len(samples.ids), samples.features + 1)), conducted.interaction,
                       conducted.moments, conducted.means)  # fmt: skip
-        return gathered(crew, pieces.rows, whole), crew.mended
+        return gathered(pool, pieces.rows, whole), pool.mended
     finally:
-        crew.dismiss()
+        pool.dismiss()

@@ -1,4 +1,8 @@
-"""A whole run over shards: rounds, history, checkpoints, and what is lost on the way made good."""
+"""Training on a Ray cluster: rounds over shards in actors, checkpoints, and recovery from lost actors.
+
+`train` takes people whom the driver holds; `open_partitioned` a folder that no machine holds. Both give the bits of
+engines/local: sums over shards are sums of integers, so that neither their number nor their order matters.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -41,12 +45,12 @@ from prirec.simulate.partitioned import (
 )
 
 Answer = TypeVar("Answer")
-LOST_IN_A_ROW = 5  # without an iteration that is new: the cluster is not one to work on
+LOST_IN_A_ROW = 5  # losses without a new iteration in between, after which the run is given up
 AGAIN = "actors are lost again and again; look at the nodes of the cluster"
 
 
 def refuse_unfit(settings: Settings) -> None:
-    """What shards cannot do."""
+    """UsageError for settings that cannot be trained in shards."""
     if settings.schedule != "rounds":
         raise UsageError(
             "the cluster runs rounds: in the paper's schedule a sample needs the V that the one before it moved, and a "
@@ -58,51 +62,54 @@ def refuse_unfit(settings: Settings) -> None:
         raise UsageError("latent vectors are not carried by the cluster: set latent.dimension to 0")
 
 
-def last_checkpoint(shelf: CheckpointFolder | None, settings: Settings) -> Checkpoint | None:
-    """V and the history of the last checkpoint, if there is one; StateError if this run cannot go on from it."""
-    if shelf is None or not shelf.there():
+def last_checkpoint(checkpoints: CheckpointFolder | None, settings: Settings) -> Checkpoint | None:
+    """V and the history, if there is a checkpoint; StateError if this run cannot resume from it."""
+    if checkpoints is None or not checkpoints.exists():
         return None
-    course = shelf.conductor()
-    if course.state.iteration > settings.iterations:
+    checkpoint = checkpoints.read()
+    if checkpoint.state.iteration > settings.iterations:
         many = settings.iterations
-        raise StateError(f"the checkpoint is at iteration {course.state.iteration}, past the {many} asked for")
-    return course
+        raise StateError(f"the checkpoint is at iteration {checkpoint.state.iteration}, past the {many} asked for")
+    return checkpoint
 
 
 @dataclass(slots=True)
 class ClusterRun:
-    """Rounds from the start, or from the last checkpoint of the same run."""
+    """Rounds from the start, or from the last checkpoint of the same run. Lost actors are replaced on the way."""
 
-    crew: ActorPool
+    pool: ActorPool
     settings: Settings
     whole: Whole
     split: bool  # whether any cohort is in more than one shard
-    shelf: CheckpointFolder | None = None
+    checkpoints: CheckpointFolder | None = None
     every: int = 5
     tell: Callable[[IterationReport], None] = lambda passed: None
 
     def finished(self) -> Checkpoint:
-        """V and the history; models are where the people are."""
-        course, told, furthest, lost = self._recovered(), 0, 0, 0
+        """Train to the last iteration: V and the history. Linear models stay in the shards.
+
+        After a loss all shards go back to the last checkpoint; iterations that are done again are not reported twice.
+        """
+        checkpoint, told, furthest, lost = self._recovered(), 0, 0, 0
         while True:
-            for passed in course.history[told:]:
+            for passed in checkpoint.history[told:]:
                 self.tell(passed)
-            told = max(told, len(course.history))
-            if course.state.iteration >= self.settings.iterations:
-                return course
+            told = max(told, len(checkpoint.history))
+            if checkpoint.state.iteration >= self.settings.iterations:
+                return checkpoint
             try:
-                self._advance(course)
+                self._advance(checkpoint)
             except ActorLostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError(AGAIN) from None
-                course = self._recovered()
-            if course.state.iteration > furthest:  # what is only done again is no progress
-                furthest, lost = course.state.iteration, 0
+                checkpoint = self._recovered()
+            if checkpoint.state.iteration > furthest:  # iterations done again are no progress
+                furthest, lost = checkpoint.state.iteration, 0
 
     def afterwards(self, task: Callable[[], Answer]) -> Answer:
-        """What is asked of the shards when all rounds are done. Where one is lost over it, a new one is brought to the
-        same point, from the last checkpoint, and all are asked again."""
+        """Run a task on the trained shards. If an actor is lost over it, a new one is trained to the same point, from
+        the last checkpoint, and the task begins again."""
         for lost in range(LOST_IN_A_ROW):
             if lost:
                 replace(self, tell=lambda passed: None).finished()
@@ -110,42 +117,42 @@ class ClusterRun:
                 return task()
         raise StateError(AGAIN)
 
-    def _advance(self, course: Checkpoint) -> None:
-        """One round; whatever is lost in it leaves the course behind, to be thrown away."""
+    def _advance(self, checkpoint: Checkpoint) -> None:
+        """One round. ActorLostError leaves `checkpoint` half moved: it must be thrown away."""
         people, places, features, _ = self.whole
         codes = codes_for(self.settings, people=people, places=places, features=features)
-        before, began = self.crew.moved, monotonic()
-        passed = Conductor(self.crew, self.settings, codes, split=self.split).advance(course.state)
+        before, began = self.pool.moved, monotonic()
+        passed = Conductor(self.pool, self.settings, codes, split=self.split).advance(checkpoint.state)
         if not isfinite(passed.loss):
             raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
         seconds = monotonic() - began
-        course.note(msgspec.structs.replace(passed, seconds=seconds, moved=self.crew.moved - before))
-        if self.shelf is not None and course.state.iteration % self.every == 0:
-            self._keep(course, self.shelf)
+        checkpoint.note(msgspec.structs.replace(passed, seconds=seconds, moved=self.pool.moved - before))
+        if self.checkpoints is not None and checkpoint.state.iteration % self.every == 0:
+            self._keep(checkpoint, self.checkpoints)
 
-    def _keep(self, course: Checkpoint, shelf: CheckpointFolder) -> None:
-        shelf.folder.mkdir(parents=True, exist_ok=True)
-        names, folder = shelf.names(course.state.iteration), str(shelf.folder.resolve())
-        self.crew.each("take", course.state.interaction, course.state.moments)
-        self.crew.each_of("keep", [(folder, name, shelf.label(at)) for at, name in enumerate(names)])
-        shelf.commit(course)
+    def _keep(self, checkpoint: Checkpoint, checkpoints: CheckpointFolder) -> None:
+        checkpoints.folder.mkdir(parents=True, exist_ok=True)
+        names, folder = checkpoints.names(checkpoint.state.iteration), str(checkpoints.folder.resolve())
+        self.pool.each("take", checkpoint.state.interaction, checkpoint.state.moments)
+        self.pool.each_of("keep", [(folder, name, checkpoints.label(at)) for at, name in enumerate(names)])
+        checkpoints.commit(checkpoint)
 
     def _recovered(self) -> Checkpoint:
-        """A crew with nobody missing, all of them at the last checkpoint or at the start."""
+        """Replace lost actors, and bring all of them to the last checkpoint, or to the start."""
         for _ in range(LOST_IN_A_ROW):
-            with suppress(ActorLostError):  # one more was lost meanwhile
-                self.crew.mend()
+            with suppress(ActorLostError):  # another one was lost meanwhile
+                self.pool.mend()
                 return self._restored()
         raise StateError(AGAIN)
 
     def _restored(self) -> Checkpoint:
-        course = last_checkpoint(self.shelf, self.settings)
-        if self.shelf is None or course is None:
-            self.crew.each("restart")
+        checkpoint = last_checkpoint(self.checkpoints, self.settings)
+        if self.checkpoints is None or checkpoint is None:
+            self.pool.each("restart")
             return Checkpoint(self._start())
-        names, folder = self.shelf.names(course.state.iteration), str(self.shelf.folder.resolve())
-        self.crew.each_of("restore", [(folder, name, self.shelf.label(at)) for at, name in enumerate(names)])
-        return course
+        names, folder = self.checkpoints.names(checkpoint.state.iteration), str(self.checkpoints.folder.resolve())
+        self.pool.each_of("restore", [(folder, name, self.checkpoints.label(at)) for at, name in enumerate(names)])
+        return checkpoint
 
     def _start(self) -> State:
         V = first_interaction(self.whole.features, self.settings)
@@ -153,7 +160,7 @@ class ClusterRun:
         return State(0, none, V, no_moments(V.shape), none)
 
 
-# Training on a cluster of people who are all known to the driver: the same as engines.training.train, elsewhere.
+# People whom the driver holds
 
 
 def train(
@@ -168,91 +175,94 @@ def train(
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
     cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
-    shelf = None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
-    last_checkpoint(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
-    crew = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
+    checkpoints = (
+        None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
+    )
+    last_checkpoint(checkpoints, settings)  # refuse a foreign checkpoint before actors take seconds to start
+    pool = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
         every = 1 if keeping is None else keeping.every
-        run = ClusterRun(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
-        course = run.finished()
-        state = run.afterwards(partial(_whole, crew, cut, start(samples, settings), course.state))
+        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, every, tell)
+        checkpoint = run.finished()
+        state = run.afterwards(partial(_whole, pool, cut, start(samples, settings), checkpoint.state))
     finally:
-        crew.dismiss()
-    return Trained(state, tuple(course.history))
+        pool.dismiss()
+    return Trained(state, tuple(checkpoint.history))
 
 
-def _whole(crew: ActorPool, cut: Cut, state: State, conducted: State) -> State:
-    """Every model in its row, every cohort's mean in its own."""
+def _whole(pool: ActorPool, cut: Cut, state: State, conducted: State) -> State:
+    """The state as engines/local has it: models in the order of people, means in the order of cohorts."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
-        models, numbers, own = crew.one(at, "told")
+        models, numbers, own = pool.one(at, "told")
         state.linear[rows], means[numbers] = models, own
     return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
 
 
-# Training on data that no machine holds: shards read parts of a partitioned folder, and write the run.
+# A partitioned folder: shards read its parts, and write the run
 
 
-ATTEMPTS = 3  # to get a city ready; what is lost on the way costs all of it
+ATTEMPTS = 3  # to prepare a city; a loss on the way costs all of it
 
 
 @dataclass(slots=True)
 class PartitionedRun:
-    """A crew that has a partitioned city, and what has become of it."""
+    """A partitioned city in actors: train it, measure it, save it."""
 
-    crew: ActorPool = field(repr=False)
+    pool: ActorPool = field(repr=False)
     city: PartitionedCity = field(repr=False)
-    whose: str
+    identity: str
     run: ClusterRun = field(init=False, repr=False)
 
     def train(self, *, keeping: Keeping | None, tell: Callable[[IterationReport], None]) -> Checkpoint:
-        """Rounds, to the bits of engines/local on the same folder."""
-        shelf = None if keeping is None else CheckpointFolder(keeping.path, self.whose, len(self.crew.actors))
+        """Rounds, with the bits of engines/local on the same folder."""
+        checkpoints = None if keeping is None else CheckpointFolder(keeping.path, self.identity, len(self.pool.actors))
         every = 1 if keeping is None else keeping.every
         city = self.city
-        self.run = ClusterRun(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell)
+        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, every, tell)
         return self.run.finished()
 
-    def quality(self, course: Checkpoint) -> Quality:
-        """When all rounds are done."""
-        return self.run.afterwards(lambda: partitioned_quality(self.crew, course.state.interaction))
+    def quality(self, checkpoint: Checkpoint) -> Quality:
+        """On the test records; after `train`."""
+        return self.run.afterwards(lambda: partitioned_quality(self.pool, checkpoint.state.interaction))
 
-    def save(self, path: Path, course: Checkpoint, *, source: str) -> None:
-        """The same."""
-        self.run.afterwards(lambda: save_partitioned(path, self.crew, self.city, course, source=source))
+    def save(self, path: Path, checkpoint: Checkpoint, *, source: str) -> None:
+        """A run folder, like that of any other engine; after `train`."""
+        self.run.afterwards(lambda: save_partitioned(path, self.pool, self.city, checkpoint, source=source))
 
 
 @contextmanager
 def open_partitioned(folder: Path, settings: Settings, *, actors: int) -> Iterator[PartitionedRun]:
-    """The city of this folder in so many actors, or in as many as it has parts."""
+    """Read the folder into so many actors, or as many as it has parts; they end with the context."""
     refuse_unfit(settings)
     refuse_unpartitionable(settings)
     parts = deal_parts([part.people + part.records for part in read_partition(folder).parts], shards=actors)
     calls: list[Call] = []
     where = str(folder.resolve())
-    crew = ActorPool(lambda at: PartitionedPeople(where, parts[at], tuple(calls)), len(parts), settings)
+    pool = ActorPool(lambda at: PartitionedPeople(where, parts[at], tuple(calls)), len(parts), settings)
     try:
-        city = _ready(crew, folder, settings, calls)
-        yield PartitionedRun(crew, city, _whose(folder, city.settings))
+        city = _ready(pool, folder, settings, calls)
+        yield PartitionedRun(pool, city, _identity_of(folder, city.settings))
     finally:
-        crew.dismiss()
+        pool.dismiss()
 
 
-def _ready(crew: ActorPool, folder: Path, settings: Settings, calls: list[Call]) -> PartitionedCity:
+def _ready(pool: ActorPool, folder: Path, settings: Settings, calls: list[Call]) -> PartitionedCity:
     for _ in range(ATTEMPTS):
-        preparing = PartitionedSetup(crew, folder, settings)
+        preparing = PartitionedSetup(pool, folder, settings)
         try:
             city = preparing.city()
         except ActorLostError:
-            crew.renew()
+            pool.renew()
         else:
             calls.extend(preparing.calls)
             return city
     raise StateError("actors were lost again and again while the data were read; the nodes may lack memory")
 
 
-def _whose(folder: Path, settings: Settings) -> str:
-    """What a checkpoint must agree with: the settings, what is public, and the folder's parts by their sizes."""
+def _identity_of(folder: Path, settings: Settings) -> str:
+    """Identity of a run, which its checkpoints must have: settings, public tables, and parts by their sizes."""
+    # without a budget a run may be prolonged; with one, iterations are part of the plan, and so of the identity
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
     digest = hashlib.blake2b(msgspec.json.encode(compared), digest_size=16)

@@ -109,10 +109,10 @@ class PartitionedCity:
 
 
 class PartitionedSetup:
-    """Prepares a partitioned folder in a crew of shards. `calls` are those that change a shard, in order."""
+    """Prepares a partitioned folder in a pool of shards. `calls` are those that change a shard, in order."""
 
-    def __init__(self, crew: Crew, folder: Path, settings: Settings):
-        self.crew, self.settings, self.calls = crew, settings, list[Call]()
+    def __init__(self, pool: Crew, folder: Path, settings: Settings):
+        self.pool, self.settings, self.calls = pool, settings, list[Call]()
         public = read_public(folder)
         self.places, self.schema = public.places, public.schema
         self.recipe = recipe(settings.data, labelled=read_partition(folder).labelled)
@@ -127,7 +127,7 @@ class PartitionedSetup:
         if amounts.left_out:
             self.notes.append(left_out(amounts.left_out, amounts.negatives))
         columns = self._release_popularity(amounts.people)
-        encoding: Encoding = self.crew.one(0, "plan")  # every shard would give the same
+        encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
         features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
         settled = sized(self.settings, people=amounts.people, features=features)
         known, numbers = self._form_cohorts(settled, amounts.people)
@@ -140,29 +140,29 @@ class PartitionedSetup:
     def _each(self, call: str, *args: Any) -> list[Any]:
         """A call that changes shards, and what each of them answers."""
         self.calls.append((call, args))
-        return self.crew.each(call, *args)
+        return self.pool.each(call, *args)
 
     def _summed(self, call: str, *args: Any) -> Any:
         """A call that changes shards, and the sum of their answers."""
         self.calls.append((call, args))
-        return self.crew.summed(call, *args)
+        return self.pool.summed(call, *args)
 
     # Filter
 
     def _filter(self) -> None:
-        before: Sizes = self.crew.summed("sizes")
+        before: Sizes = self.pool.summed("sizes")
         if not before.records:
             raise DataError("the data set has no records")
         if self.recipe.filter == "none":
             return
         if self.recipe.filter == "visitors":
-            kept = self.crew.summed("visitors").values >= self.recipe.at_least
+            kept = self.pool.summed("visitors").values >= self.recipe.at_least
             self._summed("drop", kept, 0)
         else:
             kept = self._places_with_enough_records()
         self._each("keep_places", kept)
         many, self.places = len(self.places), only_places(self.places, kept)
-        after: Sizes = self.crew.summed("sizes")
+        after: Sizes = self.pool.summed("sizes")
         if not after.records:
             raise DataError(
                 f"no record is left after the filter '{self.recipe.filter}' with at_least = {self.recipe.at_least}; "
@@ -176,9 +176,9 @@ class PartitionedSetup:
     def _places_with_enough_records(self) -> BoolArray:
         """Repeated until no person and no place has fewer: to drop a place takes records from people, and back."""
         while True:
-            enough = self.crew.summed("records_of_places").values >= self.recipe.at_least
+            enough = self.pool.summed("records_of_places").values >= self.recipe.at_least
             if not self._summed("drop", enough, self.recipe.at_least).values[0]:
-                left: BoolArray = self.crew.summed("records_of_places").values > 0
+                left: BoolArray = self.pool.summed("records_of_places").values > 0
                 return left
 
     # Popularity
@@ -191,13 +191,13 @@ class PartitionedSetup:
             return {}
         if isinstance(mechanism, SecureSum):
             return self._release_noisy(mechanism, people)
-        among: Among = self.crew.summed("among")
+        among: Among = self.pool.summed("among")
         released = self._summed("count", among).sums
         self._each("see_popularity", released)
         return dict(released)
 
     def _release_noisy(self, mechanism: SecureSum, people: int) -> Counts:
-        survivors = int(self.crew.summed("survivors").values[0])
+        survivors = int(self.pool.summed("survivors").values[0])
         drawn = mechanism.noise(self.settings, people=people, places=len(self.places), survivors=survivors)
         total: PlaceSums = self._summed("write_vectors", drawn.norm)
         unit = 2.0**-drawn.norm.fraction_bits
@@ -231,8 +231,8 @@ class PartitionedSetup:
         search = Search(known)
         if len(search.group):
             for _ in range(HALVINGS):
-                search.told(self.crew.summed("below", search.group, search.pivots))
-            return search.found(self.crew.summed("below", search.group, search.last))
+                search.told(self.pool.summed("below", search.group, search.pivots))
+            return search.found(self.pool.summed("below", search.group, search.last))
         return search.last
 
 
@@ -491,29 +491,29 @@ class PartitionedShard:
 # The driver, when training is done: measure, and save
 
 
-def partitioned_quality(crew: Crew, V: RealArray) -> Quality:
+def partitioned_quality(pool: Crew, V: RealArray) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
-    found: QualitySums = crew.summed("measure", V)
+    found: QualitySums = pool.summed("measure", V)
     tested = int(found.people.sum())
     few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
     return Quality(
-        auc=_auc(crew, None),
+        auc=_auc(pool, None),
         log_loss=found.losses / found.records if found.records else float("nan"),
         gauc=found.weighted / found.within if found.within else float("nan"),
-        auc_few=_auc(crew, few),
+        auc_few=_auc(pool, few),
         records=found.records,
     )
 
 
-def _auc(crew: Crew, most: int | None) -> float:
+def _auc(pool: Crew, most: int | None) -> float:
     """Every shard counts the wins of its own positives over the negatives of all shards."""
-    crew.each("begin_wins", most)
-    crew.among("negatives", "count_wins")
-    won: Wins = crew.summed("wins")
+    pool.each("begin_wins", most)
+    pool.among("negatives", "count_wins")
+    won: Wins = pool.summed("wins")
     return won.auc()
 
 
-def save_partitioned(path: Path, crew: Crew, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
+def save_partitioned(path: Path, pool: Crew, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
     """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
 
     Written beside, then moved into place. Every node must reach the folder that the run is in."""
@@ -521,9 +521,9 @@ def save_partitioned(path: Path, crew: Crew, city: PartitionedCity, course: Chec
     beside = room_beside(place)
     try:
         beside.mkdir(parents=True)
-        rows = _write_long_files(beside, crew, city)
+        rows = _write_long_files(beside, pool, city)
         hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        write_files(beside, _short_files(crew, city, course), source=source, rows=rows, there=hashes)
+        write_files(beside, _short_files(pool, city, course), source=source, rows=rows, there=hashes)
         move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
@@ -531,8 +531,8 @@ def save_partitioned(path: Path, crew: Crew, city: PartitionedCity, course: Chec
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short_files(crew: Crew, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
-    starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
+def _short_files(pool: Crew, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
+    starts = starts_from(pool.summed("inhabitants"), floor=city.settings.floor)
     return {
         "settings.toml": config.dump(city.settings).encode(),
         "encoding.json": city.encoding.to_json(),
@@ -545,31 +545,31 @@ def _short_files(crew: Crew, city: PartitionedCity, course: Checkpoint) -> dict[
     }
 
 
-def _write_long_files(folder: Path, crew: Crew, city: PartitionedCity) -> str:
+def _write_long_files(folder: Path, pool: Crew, city: PartitionedCity) -> str:
     """linear.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
     people, features = city.whole.people, city.whole.features
-    crew.each("begin_ranks")
-    crew.among("codes", "count_before")
+    pool.each("begin_ranks")
+    pool.among("codes", "count_before")
     _allocate(folder / "linear.npy", np.float64, (people, features + 1))
     _allocate(folder / "people.npy", np.uint64, (people,))
     for side in ("train", "test"):
         _allocate(folder / f"{side} counts.npy", np.int64, (people,))
-    crew.each("write", str(folder))
+    pool.each("write", str(folder))
     digest = blake2b(digest_size=16)
     _update(digest, folder / "people.npy")
     persons = city.encoding.width(city.encoding.person)
     digest.update(f"{(city.whole.places, city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
     for side in ("train", "test"):
-        _update_by_records(digest, folder, side, crew)
+        _update_by_records(digest, folder, side, pool)
     return str(digest.hexdigest())
 
 
-def _update_by_records(digest: Any, folder: Path, side: str, crew: Crew) -> None:
+def _update_by_records(digest: Any, folder: Path, side: str, pool: Crew) -> None:
     """All records of one side, in the order of rows, by way of files that are removed again."""
     records = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
     _allocate(folder / f"{side} place.npy", np.int32, (records,))
     _allocate(folder / f"{side} label.npy", np.int8, (records,))
-    crew.each("write_records", str(folder), side)
+    pool.each("write_records", str(folder), side)
     for name in ("offsets", "place", "label"):
         _update(digest, folder / f"{side} {name}.npy")
         (folder / f"{side} {name}.npy").unlink()
