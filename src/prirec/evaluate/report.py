@@ -1,4 +1,7 @@
-"""The parts of the report: pieces of HTML, plots, a map, tables."""
+"""The report: a comparison of models as one HTML file that needs nothing else. Sections are in the order of the page.
+
+It holds statistics of records, and where people live: for simulations only.
+"""
 
 import math
 import platform
@@ -22,59 +25,60 @@ from prirec.protocols.prediction import Reason
 from prirec.simulate.compare import Entry
 from prirec.util.files import replacing
 
-# The comparison as a table.
+__all__ = ["Advice", "AdviceLine", "write_report"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    value: Callable[[Entry], float]
-    better: Callable[[float, float], float]  # max or min
-    digits: int = 4
+class AdviceLine:
+    """A recommended place."""
+
+    place: str
+    about: str
+    distance_km: float | None
+    probability: float
+    reasons: tuple[Reason, ...]
 
 
-_COLUMNS = (
-    _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
-    _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
-    _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
-    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
-    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
-)
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Recommendations for one person, best first, and who that is in a few words."""
+
+    person_note: str
+    lines: tuple[AdviceLine, ...]
 
 
-def comparison_table(entries: Sequence[Entry]) -> str:
-    """One row a model; the best figure of each column carries a star."""
-    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
-    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
-    best = [_best(column, entries) for column in _COLUMNS]
-    body = "\n".join(_row(entry, best) for entry in entries)
-    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
+    """Write the report, whole or not at all."""
+    if not entries:
+        raise UsageError("a report needs at least one trained model")
+    _write(path, report(city, entries, advice))
 
 
-def _row(entry: Entry, best: Sequence[str]) -> str:
-    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
-    collects = text(entry.contender.collects or "–")
-    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
+def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
+    """The page. The same input gives the same bytes."""
+    scored = [Scored.of(entry) for entry in entries]
+    parts = [
+        opening(city),
+        who_holds_what(),
+        comparison(entries, scored),
+        learning(entries),
+        by_records(entries, scored),
+        map_of(entries),
+        "" if advice is None else advice_section(advice),
+        small_print(entries),
+    ]
+    return page(title_of(city), [part for part in parts if part])
 
 
-def _cell(shown: str, best: str) -> str:
-    if shown != best:
-        return f'<td class="figure">{shown}</td>'
-    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
+def _write(path: Path, html: str) -> None:
+    try:
+        with replacing(path) as file:
+            file.write(html.encode())
+    except OSError as error:
+        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
-def _best(column: _Column, entries: Sequence[Entry]) -> str:
-    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
-    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
-    if len(known) < 2:
-        return ""
-    best = known[0]
-    for value in known[1:]:
-        best = column.better(best, value)
-    return number(best, column.digits)
-
-
-# The parts of the report that are words: what this is, who holds what, and the small print.
+# Opening, who holds what, and the small print
 
 
 def title_of(city: Dataset) -> str:
@@ -167,7 +171,7 @@ def _unprotected(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-# The parts of the report that say which model is how good, and how it learnt.
+# How good each model is, and how it learnt
 
 
 def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
@@ -261,10 +265,62 @@ def _error_of_few(entry: Entry, scored: Scored) -> float:
     return math.nan if line is None else float(line.error[0])
 
 
-# The part of the report that says who gains: people with few records, or people with many.
+# The comparison as a table
 
 
-# The shapes of plots.marker, for a legend: 12 by 12, in the order of drawing.MARKERS.
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    value: Callable[[Entry], float]
+    better: Callable[[float, float], float]  # max or min
+    digits: int = 4
+
+
+_COLUMNS = (
+    _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
+    _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
+    _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
+    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
+    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
+)
+
+
+def comparison_table(entries: Sequence[Entry]) -> str:
+    """One row a model; the best figure of each column carries a star."""
+    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
+    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
+    best = [_best(column, entries) for column in _COLUMNS]
+    body = "\n".join(_row(entry, best) for entry in entries)
+    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _row(entry: Entry, best: Sequence[str]) -> str:
+    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
+    collects = text(entry.contender.collects or "–")
+    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
+
+
+def _cell(shown: str, best: str) -> str:
+    if shown != best:
+        return f'<td class="figure">{shown}</td>'
+    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
+
+
+def _best(column: _Column, entries: Sequence[Entry]) -> str:
+    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
+    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
+    if len(known) < 2:
+        return ""
+    best = known[0]
+    for value in known[1:]:
+        best = column.better(best, value)
+    return number(best, column.digits)
+
+
+# Who gains: people with few records, or people with many
+
+
+# The shapes of plots.marker as paths of 12 by 12, in the order of plots.MARKERS.
 _SHAPES = (
     "M6 2a4 4 0 1 0 .01 0z", "M2.5 2.5h7v7h-7z", "M6 2l4 8H2z", "M6 1l5 5-5 5-5-5z", "M6 10L2 2h8z",
     "M4.5 2h3v2.5h2.5v3H7.5V10h-3V7.5H2v-3h2.5z", "M2 4l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z",
@@ -320,7 +376,7 @@ def _legend(entries: Sequence[Entry]) -> str:
     return f'<ul class="legend">{keys}</ul>'
 
 
-# The part of the report that shows the city: places, and people by cohort.
+# The map: places, and people by cohort
 
 
 def map_of(entries: Sequence[Entry]) -> str:
@@ -374,29 +430,10 @@ def _about_cohorts(sizes: np.ndarray) -> str:
     )
 
 
-# Recommendations for one person, as the report shows them. In a deployment only the person sees this.
+# Recommendations for one person. In a deployment only that person sees them
 
 
 _HALF = 100  # half the width of a bar's drawing
-
-
-@dataclass(frozen=True, slots=True)
-class AdviceLine:
-    """A recommended place."""
-
-    place: str
-    about: str
-    distance_km: float | None
-    probability: float
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Recommendations for one person, best first, and who that is in a few words."""
-
-    person_note: str
-    lines: tuple[AdviceLine, ...]
 
 
 def advice_section(advice: Advice) -> str:
@@ -444,40 +481,3 @@ def _bar(pull: float, longest: float) -> str:
         f'<rect class="{kind}" x="{start:.1f}" y="1" width="{length:.1f}" height="10"/>'
         f'<path d="M{_HALF} 0v12"/></svg>'
     )
-
-
-# A comparison as one HTML file that needs nothing else: for people who look before they read.
-
-
-__all__ = ["Advice", "AdviceLine", "write_report"]
-
-
-def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
-    """The report at `path`, whole or not at all. It holds the records' statistics and homes: for simulations only."""
-    if not entries:
-        raise UsageError("a report needs at least one trained model")
-    _write(path, report(city, entries, advice))
-
-
-def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
-    """The page. The same input gives the same bytes."""
-    scored = [Scored.of(entry) for entry in entries]
-    parts = [
-        opening(city),
-        who_holds_what(),
-        comparison(entries, scored),
-        learning(entries),
-        by_records(entries, scored),
-        map_of(entries),
-        "" if advice is None else advice_section(advice),
-        small_print(entries),
-    ]
-    return page(title_of(city), [part for part in parts if part])
-
-
-def _write(path: Path, html: str) -> None:
-    try:
-        with replacing(path) as file:
-            file.write(html.encode())
-    except OSError as error:
-        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
