@@ -20,7 +20,7 @@ from prirec.config import Settings, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
-from prirec.metrics import RankQuality, asked, measure, positives, rank_quality
+from prirec.metrics import RankQuality, measure, positives, rank_quality, some_tested_people
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
@@ -105,7 +105,7 @@ def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
 
     return rank_quality(
         scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
-        people=asked(samples.test, ASKED, seed=setup.settings.seed),
+        people=some_tested_people(samples.test, ASKED, seed=setup.settings.seed),
     )  # fmt: skip
 
 

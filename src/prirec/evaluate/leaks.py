@@ -18,6 +18,7 @@ from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
 from prirec.data.prepare import Prepared, distinct_pairs
 from prirec.errors import PrirecError, UsageError
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
+from prirec.evaluate.spread import share_below
 from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity
 from prirec.features.samples import Records, Samples, assemble
@@ -218,17 +219,11 @@ def auc_by_people(test: Visits, scores: RealArray) -> tuple[float, float]:
     if not len(wins) or not len(losses) or tested < 2:
         return math.nan, math.nan
     shares = np.zeros(len(scores))
-    shares[positive], shares[~positive] = _below(wins, losses), 1 - _below(losses, wins)
+    shares[positive], shares[~positive] = share_below(wins, losses), 1 - share_below(losses, wins)
     auc = float(shares[positive].mean())
     weight = np.where(positive, 1 / len(wins), 1 / len(losses))
     moved = np.bincount(test.person, (shares - auc) * weight)
     return auc, math.sqrt(tested / (tested - 1) * float((moved**2).sum()))
-
-
-def _below(values: RealArray, others: RealArray) -> RealArray:
-    """The share of the others that lie below each value, a tie counting half."""
-    left, right = (np.searchsorted(np.sort(others), values, side=side) for side in ("left", "right"))
-    return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
 # Whether drawn training negatives knew the test visits.

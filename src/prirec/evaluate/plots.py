@@ -19,7 +19,7 @@ import numpy as np
 from prirec.engines.state import IterationReport
 from prirec.errors import UsageError
 from prirec.evaluate.html import number, packaged, text
-from prirec.evaluate.spread import SURE, Crowd, Line
+from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
@@ -154,7 +154,7 @@ def _paint_dots(figure: "Figure", *, rows: Sequence[Dot], limits: tuple[float, f
     axes = figure.add_subplot()
     for at, row in enumerate(rows):
         if math.isfinite(row.value):
-            whisker = SURE * row.error if math.isfinite(row.error) else 0.0
+            whisker = Z_95 * row.error if math.isfinite(row.error) else 0.0
             axes.errorbar(row.value, at, xerr=whisker, fmt=marker(at), color=series(at), ms=7, elinewidth=1.6)
         axes.annotate(
             number(row.value), (1.0, at), xycoords=("axes fraction", "data"), xytext=(6, 0),
@@ -176,7 +176,7 @@ def _wrapped(name: str) -> str:
 
 def limits_of(rows: Sequence[Dot]) -> tuple[float, float]:
     """From below the lowest whisker to above the highest."""
-    errors = [SURE * row.error if math.isfinite(row.error) else 0.0 for row in rows]
+    errors = [Z_95 * row.error if math.isfinite(row.error) else 0.0 for row in rows]
     known = [(r.value - e, r.value + e) for r, e in zip(rows, errors, strict=True) if math.isfinite(r.value)]
     low, high = min((k[0] for k in known), default=0.5), max((k[1] for k in known), default=1.0)
     margin = max(0.08 * (high - low), 0.002)
@@ -223,27 +223,27 @@ def unit_of(entry: Entry) -> str:
     return "rounds" if entry.contender.settings.schedule == "rounds" else "passes"
 
 
-def by_records(crowd: Crowd, lines: Sequence[Line | None]) -> str:
+def by_records(groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> str:
     """AUC of the people with so many training records, one line a model."""
     label = "AUC by the number of training records a person has"
-    return draw(partial(_paint_by_records, crowd=crowd, lines=lines), label=label, width=WIDE, height=300)
+    return draw(partial(_paint_by_records, groups=groups, lines=lines), label=label, width=WIDE, height=300)
 
 
-def _paint_by_records(figure: "Figure", *, crowd: Crowd, lines: Sequence[Line | None]) -> None:
+def _paint_by_records(figure: "Figure", *, groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> None:
     axes = figure.add_subplot()
     for at, line in enumerate(lines):
         if line is not None:
-            axes.plot(range(len(crowd)), line.auc, color=series(at), marker=marker(at))
-    _groups(axes, crowd, "AUC")
+            axes.plot(range(len(groups)), line.auc, color=series(at), marker=marker(at))
+    _groups(axes, groups, "AUC")
 
 
-def gains(crowd: Crowd, lines: Sequence[Line | None], *, reference: str) -> str:
+def gains(groups: RecordGroups, lines: Sequence[GroupAucs | None], *, reference: str) -> str:
     """By how much each model's AUC differs from the reference, with 95 % intervals."""
     label = f"difference of AUC from {reference} by the number of training records"
-    return draw(partial(_paint_gains, crowd=crowd, lines=lines), label=label, width=WIDE, height=300)
+    return draw(partial(_paint_gains, groups=groups, lines=lines), label=label, width=WIDE, height=300)
 
 
-def _paint_gains(figure: "Figure", *, crowd: Crowd, lines: Sequence[Line | None]) -> None:
+def _paint_gains(figure: "Figure", *, groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> None:
     axes = figure.add_subplot()
     shown = [at for at, line in enumerate(lines) if line is not None]
     for place, at in enumerate(shown):
@@ -251,16 +251,16 @@ def _paint_gains(figure: "Figure", *, crowd: Crowd, lines: Sequence[Line | None]
         if line is not None:
             shift = min(0.11, 0.8 / len(shown)) * (place - (len(shown) - 1) / 2)
             axes.errorbar(
-                np.arange(len(crowd)) + shift, line.auc, yerr=SURE * np.nan_to_num(line.error), fmt=marker(at),
+                np.arange(len(groups)) + shift, line.auc, yerr=Z_95 * np.nan_to_num(line.error), fmt=marker(at),
                 color=series(at), elinewidth=1.2,
             )  # fmt: skip
     axes.axhline(0.0, color=INK, linewidth=0.9)
-    _groups(axes, crowd, "difference of AUC")
+    _groups(axes, groups, "difference of AUC")
 
 
-def _groups(axes: "Axes", crowd: Crowd, measured: str) -> None:
-    axes.set_xticks(range(len(crowd)), crowd.names)
-    axes.set(xlim=(-0.5, len(crowd) - 0.5), xlabel="training records of the person", ylabel=measured)
+def _groups(axes: "Axes", groups: RecordGroups, measured: str) -> None:
+    axes.set_xticks(range(len(groups)), groups.names)
+    axes.set(xlim=(-0.5, len(groups) - 0.5), xlabel="training records of the person", ylabel=measured)
     axes.grid(visible=False, axis="x")
 
 

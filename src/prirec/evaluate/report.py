@@ -19,7 +19,16 @@ from prirec.errors import UsageError
 from prirec.evaluate import plots
 from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section, text
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
-from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
+from prirec.evaluate.spread import (
+    Z_95,
+    GroupAucs,
+    Scored,
+    auc_by_group,
+    auc_difference_by_group,
+    auc_with_error,
+    clearly_different,
+    group_by_records,
+)
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.prediction import Reason
 from prirec.simulate.compare import Entry
@@ -220,7 +229,7 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     if not central or not apart:
         return ""
     theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
-    chance = "" if sure_difference(scored[ours], scored[theirs]) else " The difference may be chance."
+    chance = "" if clearly_different(scored[ours], scored[theirs]) else " The difference may be chance."
     return paragraph(
         f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
         f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}"
@@ -260,8 +269,8 @@ def _dot(entry: Entry, value: float, error: float) -> plots.Dot:
 
 def _error_of_few(entry: Entry, scored: Scored) -> float:
     """The first of four groups is the quarter that auc_few is about."""
-    crowd = crowd_of(entry.outcome.setup.samples, groups=4)
-    line = line_of(crowd, scored) if len(crowd) else None
+    groups = group_by_records(entry.outcome.setup.samples, groups=4)
+    line = auc_by_group(groups, scored) if len(groups) else None
     return math.nan if line is None else float(line.error[0])
 
 
@@ -330,34 +339,34 @@ _SHAPES = (
 
 def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     """Who gains: the AUC of people with few and with many training records."""
-    crowd = crowd_of(entries[0].outcome.setup.samples)
-    if not len(crowd):
+    groups = group_by_records(entries[0].outcome.setup.samples)
+    if not len(groups):
         return ""
-    lines = [line_of(crowd, one) for one in scored]
-    drawn = [figure(plots.by_records(crowd, lines), "AUC by how many training records a person has")]
+    lines = [auc_by_group(groups, one) for one in scored]
+    drawn = [figure(plots.by_records(groups, lines), "AUC by how many training records a person has")]
     base = _reference(entries)
-    gains: list[Line | None] = [
-        None if at == base else gain_of(crowd, one, scored[base]) for at, one in enumerate(scored)
+    gains: list[GroupAucs | None] = [
+        None if at == base else auc_difference_by_group(groups, one, scored[base]) for at, one in enumerate(scored)
     ]
     if any(gain is not None for gain in gains):
         name = entries[base].contender.name
-        drawn.append(figure(plots.gains(crowd, gains, reference=name), f"Difference from {name}"))
+        drawn.append(figure(plots.gains(groups, gains, reference=name), f"Difference from {name}"))
     return section(
         "who-gains",
         "Who gains?",
         paragraph(
-            f"People in {len(crowd)} groups, from few training records to many, with {min(crowd.people):,} to "
-            f"{max(crowd.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
+            f"People in {len(groups)} groups, from few training records to many, with {min(groups.people):,} to "
+            f"{max(groups.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
         ),
         _legend(entries),
         grid(drawn, kind="two"),
     )
 
 
-def _how_sure(lines: Sequence[Line | None]) -> str:
+def _how_sure(lines: Sequence[GroupAucs | None]) -> str:
     errors = np.concatenate([np.empty(0), *(line.error for line in lines if line is not None)])
     errors = errors[np.isfinite(errors)]
-    return f"The AUC of a group is uncertain by about ±{SURE * float(np.median(errors)):.2f}. " if len(errors) else ""
+    return f"The AUC of a group is uncertain by about ±{Z_95 * float(np.median(errors)):.2f}. " if len(errors) else ""
 
 
 def _reference(entries: Sequence[Entry]) -> int:
