@@ -1,5 +1,8 @@
-"""Sums over the in-memory wire, with every byte counted: messages cross it as they would cross a network, and every box
-is opened again to count the ring elements in it."""
+"""Figure 7 and the complexity section: time against the size of the data, and bytes of a sum counted on a wire.
+
+Messages cross the in-memory wire as they would cross a network, and every sealed box is opened again to count the ring
+elements in it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +111,7 @@ def ring_element_bytes(
     return payload
 
 
-# Figure 7 and the complexity section: time against the size of the data, N, K and D, and bytes against N.
+# The figure: time against the size of the data, N, K and D, and bytes against N
 
 
 if TYPE_CHECKING:

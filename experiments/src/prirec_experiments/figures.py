@@ -1,4 +1,4 @@
-"""Figure 4: how near to home people click. The reason for learning with neighbours."""
+"""Figures 4 to 6 of the paper, and harder questions to the same models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

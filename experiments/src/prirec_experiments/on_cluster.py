@@ -15,7 +15,7 @@ from prirec_experiments.tuning import default_settings, validated
 
 
 class StoredCell(NamedTuple):
-    """What a store is to be told."""
+    """A result on its way to the store of the driver."""
 
     cell: Cell
     digest: str
@@ -24,7 +24,7 @@ class StoredCell(NamedTuple):
 
 
 class MemoryStore(ResultsStore):
-    """A store that keeps nothing on disk: what is put into it is taken on by another."""
+    """A results store without files: what a task puts into it is sent to the store of the driver."""
 
     def __init__(self) -> None:
         super().__init__(Path("nowhere"), "tray")
@@ -37,7 +37,7 @@ class MemoryStore(ResultsStore):
 def measure_on_cluster(
     name: str, left: Remaining, workspace: Workspace, store: ResultsStore, *, done: Callable[[Cell], None]
 ) -> None:
-    """What runner.work does, in tasks."""
+    """measure_cells of experiment.py, each cell in a task."""
     for city, cells in _by_city(left.cells):
         workspace.city(city)
         for cell, puts in zip(cells, map_tasks(_measured, (name, workspace), cells), strict=True):
@@ -47,7 +47,7 @@ def measure_on_cluster(
 
 
 def validate_ahead(cells: Iterable[Cell], workspace: Workspace, store: ResultsStore) -> None:
-    """What tuning.look will ask for, measured beforehand."""
+    """Measure beforehand what tuning.validate_cell will ask for."""
     for city, some in _by_city(cells):
         data = workspace.city(city)[2]
         digests = [

@@ -1,4 +1,7 @@
-"""A cell is one number of a table before it is averaged: a city, a model, and the settings that differ from its own."""
+"""Cells, and the files in which their results are stored.
+
+A cell is one number of a table before it is averaged: a city, a model, and the settings that differ from its own.
+"""
 
 import io
 import json
@@ -80,7 +83,7 @@ class CellScores:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:
-        """One of damage.NOT_ARRAYS for what is none."""
+        """Raises one of decode_errors.NOT_ARRAYS for anything else."""
         with np.load(io.BytesIO(body), allow_pickle=False) as held:
             return cls(held["label"], held["person"], held["scores"], int(held["people"]))
 

@@ -1,4 +1,4 @@
-"""Repeats of a cell as one figure: their mean and their spread."""
+"""Repeats of a cell as one figure with its spread, and intervals on differences between models."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the paper prints, to stand beside what is measured here."""
+"""Tables 2 to 5 of the paper: their cells, how these are measured, and how they are shown beside its figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
