@@ -20,10 +20,9 @@ from prirec.data.partition import partition_folder
 from prirec.data.partitioned import MANIFEST, ROW, Partition, read_partition
 from prirec.data.synthetic import CityPlan
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import Conductor
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
-from prirec.protocols.terms import codes_for
+from prirec.engines.shards import ShardDriver
+from prirec.engines.train import make_engine, start
+from prirec.rounds.definition import RoundRules
 from prirec.simulate.setup import set_up
 from processes import cpu_of, peak_of
 from scaling import fit
@@ -113,8 +112,8 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
     busy: dict[str, list[float]] = {name: [] for name in times}
     with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         people, places, features, _ = away.city.whole
-        codes = codes_for(away.city.settings, people=people, places=places, features=features)
-        conductor = Conductor(away.pool, away.city.settings, codes, split=bool(len(away.city.split)))
+        rules = RoundRules.sized(away.city.settings, people=people, places=places, features=features)
+        conductor = ShardDriver(away.pool, rules, split=bool(len(away.city.split)))
         moved = ClusterRun(away.pool, away.city.settings, away.city.whole, split=True)._start()
         clock = Processors(away.pool.each("process"))
         for _ in range(ROUNDS):

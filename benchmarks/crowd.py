@@ -25,12 +25,11 @@ from prirec.protocols.meeting import Task
 from prirec.protocols.member import ENTROPY, Member
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import Course, Progress
-from prirec.recommender.operator import begin
-from prirec.rehearsal.crew import Crew, Traffic
+from prirec.recommender.operator import begin_campaign
+from prirec.rehearsal.deployment import DeviceProcesses, RecommenderProcess, Traffic
 from prirec.rehearsal.plan import Plan
-from prirec.rehearsal.stage import stage
-from prirec.rehearsal.station import Station
-from prirec.rehearsal.town import people_of, settle
+from prirec.rehearsal.population import load_people, make_devices
+from prirec.rehearsal.processes import sandbox
 from prirec.sharing.keys import SigningKey
 from processes import cpu_of
 
@@ -56,14 +55,14 @@ class Spent:
 class Show:
     """A campaign of two rounds: the first has no sum of linear models, the second is a whole one."""
 
-    def __init__(self, plan: Plan, station: Station, crew: Crew) -> None:
+    def __init__(self, plan: Plan, station: RecommenderProcess, crew: DeviceProcesses) -> None:
         self.plan, self.station, self.crew = plan, station, crew
 
     def run(self) -> tuple[dict[tuple[str, int], Spent], list[tuple[Task, int]]]:
         """What each sum took, by phase and iteration; and the sums of the second round, with how many are in each."""
         while self.station.store.counts().people < self.plan.devices:
             self._check()
-        begin(self.station.store, self.plan.settings)
+        begin_campaign(self.station.store, self.plan.settings)
         began, sums = {}, []
         while (progress := self._progress()).phase not in ("over", "failed"):
             if (progress.phase, progress.iteration) not in began:
@@ -101,13 +100,13 @@ class Show:
 
 @contextmanager
 def shown(plan: Plan) -> Iterator[Show]:
-    with stage(plan) as on:
-        town = settle(people_of(plan), plan, on.devices)
-        station = Station(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
+    with sandbox(plan) as on:
+        town = make_devices(load_people(plan), plan, on.devices)
+        station = RecommenderProcess(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
         with closing(station.store):
             station.found(town, plan.settings)
             station.start()
-            crew = Crew(town.files, station, doomed=0, start=on.start)
+            crew = DeviceProcesses(town.files, station, doomed=0, start=on.start)
             crew.start()
             yield Show(plan, station, crew)
 

@@ -28,8 +28,8 @@ from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import Progress
-from prirec.recommender.operator import begin, found, publish
-from prirec.recommender.release import Source
+from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
+from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from processes import Server, resident_of, serving
@@ -79,7 +79,7 @@ async def campaigns(watch: Watch, agents: Sequence[Agent], *, rounds: int) -> No
         progress = watch.look()
         while len(watch.resident) < rounds:
             if progress is None or progress.phase == "over":
-                begin(watch.store, settings())
+                begin_campaign(watch.store, settings())
             elif progress.phase == "failed":
                 raise RuntimeError("a campaign failed")
             await asyncio.sleep(PAUSE)
@@ -97,8 +97,8 @@ def settle(store: Store) -> Sequence[str]:
     """A recommender with a few places, by their names."""
     rng = np.random.default_rng(0)
     city = make_city(CityPlan(people=DEVICES, places=PLACES, records=DEVICES * VISITS, districts=2, categories=4), rng)
-    found(store, title="a benchmark")
-    publish(store, Source(city.places, plan(city, Popularity(), settings().features)))
+    found_deployment(store, title="a benchmark")
+    publish_catalogue(store, CatalogueSource(city.places, plan(city, Popularity(), settings().features)))
     return city.places.ids
 
 

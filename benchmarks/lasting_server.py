@@ -14,7 +14,7 @@ import numpy as np
 import low_floor
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.server import Worker, serve
-from prirec.rehearsal import lifeline
+from prirec.rehearsal import processes
 from prirec.sharing.keys import AgreementKey
 from relay_server import OPEN
 
@@ -36,7 +36,7 @@ def main(store: str, certificate: str, key: str) -> None:
 
 
 if __name__ == "__main__":
-    lifeline.hold()
+    processes.die_with_parent()
     low_floor.lower()
     fill_caches()
     main(**json.loads(sys.argv[1]))

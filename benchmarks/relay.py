@@ -23,7 +23,7 @@ from lines import Line
 from prirec.protocols.codec import encode
 from prirec.recommender.campaign import Progress
 from prirec.recommender.store import Store
-from prirec.rehearsal.database import postgres
+from prirec.rehearsal.deployment import postgres
 from prirec.sharing.keys import SigningKey, verify
 from processes import Server, cpu_of, serving
 from relay_device import FOUNDING, Device

@@ -19,11 +19,11 @@ from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
 from prirec.recommender.campaign import Progress
-from prirec.recommender.conductor import BUSY, HEARING, Conductor, Pace, Wake, stopped
+from prirec.recommender.conductor import BUSY, COLLECTOR_THREADS, Conductor, Pace, WakePollers, wait_for_work
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, serve
 from prirec.recommender.store import OvertakenError, Store
-from prirec.rehearsal import lifeline
+from prirec.rehearsal import processes
 
 MANY = Rate(1e6, 1_000_000)  # a whole city comes from one address
 OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
@@ -58,26 +58,28 @@ class Relaying(Conductor):
         try:
             return super().tick()
         except OvertakenError:
-            over = list(self.gatherings)
+            over = list(self.sums)
             burnt = [Persist(of, Stage.BURNT, bytes(32)) for of in over]
             self.store.advance(progress=None, persists=burnt, over=over, holder=self.holder)
-            self.gatherings.clear()
+            self.sums.clear()
             return True
 
     def _on(self, progress: Progress) -> Any:
         return self.cohorts
 
 
-def relay(store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None], cohort: int) -> None:
+def relay(
+    store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None], cohort: int
+) -> None:
     """recommender.conducting.conduct, with a lease that nobody else wants."""
     holder = urandom(16)
     store.lease(holder, AGES)
-    with ThreadPoolExecutor(HEARING) as pool:
+    with ThreadPoolExecutor(COLLECTOR_THREADS) as pool:
         pace = Pace(coming=AGES, step=AGES)
-        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, side_by_side=pool.map)
+        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, parallel=pool.map)
         conductor.cohorts = Cohorts(conductor, size=cohort)
         moved = False
-        while not stopped(stop, came, 0.0 if moved else BUSY):
+        while not wait_for_work(stop, came, 0.0 if moved else BUSY):
             if moved := conductor.tick():
                 wake(())
 
@@ -88,5 +90,5 @@ def main(store: str, certificate: str, key: str, cohort: int) -> None:
 
 
 if __name__ == "__main__":
-    lifeline.hold()
+    processes.die_with_parent()
     main(**json.loads(sys.argv[1]))

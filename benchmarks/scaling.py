@@ -6,8 +6,7 @@ import numpy as np
 
 from cities import city, wide
 from prirec.data.synthetic import CityPlan
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.simulate.setup import set_up
 from speed import best
 

@@ -13,8 +13,7 @@ import numpy as np
 from baseline import NumpyPass
 from cities import koubei, wide
 from prirec.config import Settings
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.simulate.setup import Setup
 
 HERE = Path(__file__).parent

@@ -1,18 +1,26 @@
-"""One validated settings object. A preset fills it, a TOML file and flags change it, and a run saves it whole."""
+"""All settings of a run: sections with defaults and limits, presets, the rules that hold between settings, and TOML.
+
+A preset fills the settings, a TOML file and command-line flags change them, and a run saves all of them.
+To add a setting, add a field with its limit to a section: checks, TOML and docs/reference/settings.md follow.
+"""
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from math import inf
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import msgspec
 
-from prirec.errors import DataError, PolicyError, UsageError
+from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
 
+HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
 DIVERGES = (
     "S_if = 1 adds the neighbours' models up instead of averaging them: with N = 30 they grow thirtyfold a step, from "
     "0.01 past 10^11 in ten steps, and leave the ring (decisions/0001)"
@@ -20,20 +28,54 @@ DIVERGES = (
 PresetName = Literal["paper", "rounds", "private", "fm"]
 
 
+# Limits stand in the type of the setting they limit. msgspec passes over them; check() reads them.
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What the value of one setting may be. None, where a setting may be left out, is always within the limit."""
+
+    holds: Callable[[Any], bool]
+    words: str  # after "must be" in the error, and on the page of settings
+    symbol: str = ""  # what the paper calls the setting
+
+    def problem(self, name: str) -> str:
+        return f"{name}{self.symbol and f' ({self.symbol})'} must be {self.words}"
+
+
+def _between(low: int, high: int, *, words: str = "", symbol: str = "") -> Limit:
+    return Limit(lambda value: low <= value <= high, words or f"between {low} and {high}", symbol)
+
+
+def _thousandths(*, below: int, words: str) -> Limit:
+    """A share in whole thousandths: the terms of a sum, which every member signs, hold whole numbers only."""
+    whole = f"in whole thousandths, at least 0 and below {words}"
+    return Limit(lambda x: 0 <= 1000 * x < below and abs(1000 * x - round(1000 * x)) < 1e-9, whole)
+
+
+_FROM_ONE = Limit(lambda value: value >= 1, "at least 1")
+# Comparisons from both sides also refuse NaN, which TOML can write.
+Count: TypeAlias = Annotated[int, _FROM_ONE]
+OptionalCount: TypeAlias = Annotated[int | None, _FROM_ONE]
+Positive: TypeAlias = Annotated[float, Limit(lambda value: 0 < value < inf, "positive and finite")]
+NotNegative: TypeAlias = Annotated[float, Limit(lambda value: 0 <= value < inf, "finite and not negative")]
+InnerShare: TypeAlias = Annotated[float, Limit(lambda value: 0 < value < 1, "between 0 and 1")]  # neither 0 nor 1
+
+
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of all sections: immutable, and strict about its keys."""
 
 
 class Data(Section, frozen=True):
-    """Which records are learnt from, and which are kept for the test."""
+    """Which records are learnt from, and which are held out for the test."""
 
     keep: Literal["paper", "visitors", "records", "all"] = "paper"  # paper: visitors without labels, records with
-    at_least: int | None = None  # visitors a place (10), or records a person and a place (5)
+    at_least: OptionalCount = None  # visitors a place (10), or records a person and a place (5)
     split: Literal["record", "time", "moment"] = "record"  # moment: what was shown together stays together
-    train_share: float = 0.8
+    train_share: InnerShare = 0.8
     negatives: Literal["uniform", "nearby"] = "uniform"
-    ratio: int = 1  # negatives for each positive, where there are no labels
-    thin: int | None = None  # with labels: at most so many ignored for each click of a session
+    ratio: Annotated[int, _between(1, 1000)] = 1  # negatives for each positive, where there are no labels
+    thin: OptionalCount = None  # with labels: at most so many ignored for each click of a session
 
 
 class Features(Section, frozen=True):
@@ -44,17 +86,17 @@ class Features(Section, frozen=True):
     averages: tuple[str, ...] = ()  # numbers of visits, such as what was spent, that places have an average of
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
     own_visits: bool = False  # distance from the nearest other place that the person has visited
-    words: int = 30  # the most common words of a public column that get a feature each
-    buckets: int = 8  # hashed features for a private column of words that nobody declared
-    recent_days: int = 30
+    words: Annotated[int, _between(0, 65_536)] = 30  # the most common words of a public column that get a feature each
+    buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column of undeclared words
+    recent_days: Annotated[int, _between(1, 36_500)] = 30  # how far back the recent popularity of a place looks
 
 
 class Popularity(Section, frozen=True):
     """How the dynamic features leave devices."""
 
     mechanism: Literal["plain", "secure-sum", "randomized-response"] = "plain"  # plain: simulation only
-    cap: int | None = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
-    epsilon_per_bit: float = 1.0  # randomized-response: for each bit of a person; a place has 1, and 1 for each average
+    cap: OptionalCount = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
+    epsilon_per_bit: Positive = 1.0  # randomized-response: for each bit; a place has 1, and 1 for each average
     reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
 
 
@@ -83,10 +125,13 @@ def _mechanisms(**wanted: bool) -> str:
 class Privacy(Section, frozen=True):
     """One budget for all that is computed from a person, and its parts, which are parts of the sum of 1/sigma^2."""
 
-    epsilon_per_user: float | None = None  # none: nothing is promised and no noise is added, in simulation only
-    delta: float = 1e-6
-    period_days: int | None = None  # the budget holds for any so many days in a row; none: for life
-    popularity: float = 0.70
+    # none: nothing is promised and no noise is added, in simulation only
+    epsilon_per_user: Annotated[
+        float | None, Limit(lambda e: 0 < e <= 50, "above 0 and at most 50; beyond that nothing is promised")
+    ] = None
+    delta: InnerShare = 1e-6  # the probability with which the bound of epsilon may fail, for each person
+    period_days: OptionalCount = None  # the budget holds for any so many days in a row; none: for life
+    popularity: float = 0.70  # parts may have any sum: what counts is their ratio
     mixing: float = 0.15
     interaction: float = 0.15
     quality: float = 0.0
@@ -95,82 +140,90 @@ class Privacy(Section, frozen=True):
 class Model(Section, frozen=True):
     """The factorization machine of Eq. (1) and the objective of Eq. (2)."""
 
-    dimension: int = 5  # K
-    lambda_w: float = 1e-3
-    lambda_v: float = 1e-4
-    spread: float = 0.05  # V starts from N(0, spread^2), W from 0
+    dimension: Annotated[int, _between(1, 256, symbol="K")] = 5  # K
+    lambda_w: NotNegative = 1e-3
+    lambda_v: NotNegative = 1e-4
+    spread: Positive = 0.05  # V starts from N(0, spread^2), W from 0
 
 
 class Linear(Section, frozen=True):
     """How the linear models W are learnt."""
 
-    alpha: float = 0.02
+    alpha: Positive = 0.02  # the learning rate
     mixing: Literal["adaptive", "fixed"] = "adaptive"
-    kappa: float = 50.0  # adaptive: gamma_i = kappa / (kappa + n_i)
-    gamma: float = 1.0  # fixed: 1 is Eq. (8) as printed, 0 is local learning only
-    clip: float = 3.0  # rounds: the longest model that enters a sum
+    kappa: Positive = 50.0  # adaptive: gamma_i = kappa / (kappa + n_i)
+    gamma: Annotated[float, _between(0, 1)] = 1.0  # fixed: 1 is Eq. (8) as printed, 0 is local learning only
+    clip: Positive = 3.0  # rounds: the longest model that enters a sum
 
 
 class Interaction(Section, frozen=True):
     """How the feature interaction model V is learnt."""
 
-    alpha: float = 0.05
-    batch: int = 1  # samples: gradients in one secure aggregation
-    clip: float = 2.0  # rounds: the longest gradient that enters a sum
+    alpha: Positive = 0.05  # the learning rate
+    batch: Count = 1  # samples: gradients in one secure aggregation
+    clip: Positive = 2.0  # rounds: the longest gradient that enters a sum
 
 
 class Latent(Section, frozen=True):
     """A latent vector u_i on each device and public factors p_j of places: rounds without a budget, decisions/0016."""
 
-    dimension: int = 0  # K'; 0 is off
-    alpha: float = 0.05  # of u
-    lambda_u: float = 0.025  # for each record, as is lambda_p
-    lambda_p: float = 0.05
-    pace: float = 0.2  # Adam's, of the factors
-    spread: float = 0.2  # the factors start from N(0, spread^2), u from 0
-    weight: float = 0.1  # of the factors' gradient beside that of V, with which it is clipped
+    dimension: Annotated[int, _between(0, 256, words="between 0 and 256; 0 is off", symbol="K'")] = 0  # K'; 0 is off
+    alpha: Positive = 0.05  # the learning rate of u
+    lambda_u: NotNegative = 0.025  # for each record, as is lambda_p
+    lambda_p: NotNegative = 0.05
+    pace: Positive = 0.2  # Adam's learning rate, of the factors
+    spread: Positive = 0.2  # the factors start from N(0, spread^2), u from 0
+    weight: Positive = 0.1  # of the factors' gradient beside that of V, with which it is clipped
 
 
 class Neighbours(Section, frozen=True):
     """Who learns with whom."""
 
     kind: Literal["cohorts", "nearest", "alike", "random", "fixed"] = "cohorts"
-    count: int = 30  # N, for all but cohorts
+    # N, for all but cohorts
+    count: Annotated[int, _between(1, 2**31 - 1, words="at least 1 and below 2^31", symbol="N")] = 30
     alike: str | None = None  # alike: the column of places that says where, in words such as "Paris, France"
     among: int | None = None  # nearest: drawn at random from so many of the closest
     weights: Literal["uniform", "metropolis", "exponential", "gaussian", "inverse", "ones-diverges"] = "uniform"
-    scale_km: float = 2.0  # for weights by distance
-    size: int = 200  # the smallest cohort: twice the floor, since devices are lost; 0: as large as a budget's plan asks
-    resolution: int = 6  # h3 resolution of the coarse cell that a device names
+    scale_km: Positive = 2.0  # for weights by distance
+    # the smallest cohort: twice the floor, since devices are lost; 0: as large as a budget's plan asks
+    size: Annotated[
+        int, Limit(lambda n: n == 0 or 2 <= n < 2**31, "at least 2 and below 2^31, or 0 for what the plan asks")
+    ] = 200
+    resolution: Annotated[int, _between(0, 9)] = 6  # h3 resolution of the coarse cell that a device names
 
 
 class Participation(Section, frozen=True):
     """Which devices take part in an iteration."""
 
-    online: float = 1.0
-    dropout: float = 0.0  # rounds: share of those online that is lost on the way
+    online: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 1.0
+    # rounds: share of those online that is lost on the way
+    dropout: Annotated[float, Limit(lambda share: 0 <= share < 1, "at least 0 and below 1")] = 0.0
 
 
 class Sums(Section, frozen=True):
     """How sums over devices are protected, see docs/decisions/0011-mask-graph.md."""
 
-    lost: float = 0.2  # rounds: the share of a roster that may be lost before its sum is given up
-    corrupt: float = 0.05  # the share of devices that may work for the server
+    # rounds: the share of a roster that may be lost before its sum is given up
+    lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2
+    # the share of devices that may work for the server
+    corrupt: Annotated[float, _thousandths(below=334, words="1/3")] = 0.05
 
 
 class Ring(Section, frozen=True):
     """Fixed point, see sharing/fixed_point.py."""
 
-    bits: int = 64
-    fraction_bits: int = 24  # without a budget; with one, the plan says how finely a sum is written
-    bound: float = 1000.0  # samples: the largest entry that may be summed
+    bits: Annotated[int, Limit(lambda bits: bits in (32, 64), "32 or 64")] = 64
+    # without a budget; with one, the plan says how finely a sum is written
+    fraction_bits: Annotated[int, _between(1, 40)] = 24
+    bound: Positive = 1000.0  # samples: the largest entry that may be summed
 
 
 class Stopping(Section, frozen=True):
     """Early stopping, in simulation only: it looks at a part of everyone's training records."""
 
-    patience: int = 0  # iterations without a lower loss; 0 is off
-    share: float = 0.1
+    patience: Annotated[int, Limit(lambda n: n >= 0, "at least 0")] = 0  # iterations without a lower loss; 0 is off
+    share: InnerShare = 0.1  # of the training records, to measure that loss on
 
 
 class Settings(Section, frozen=True):
@@ -178,10 +231,10 @@ class Settings(Section, frozen=True):
 
     preset: PresetName = "rounds"
     schedule: Literal["rounds", "samples", "centralised"] = "rounds"
-    iterations: int = 60  # rounds, or the paper's T passes
+    iterations: Count = 60  # rounds, or the paper's T passes
     order: Literal["shuffled", "windows"] = "shuffled"  # samples: as in the paper, or neighbours together (faster)
-    seed: int = 0
-    floor: int = 100  # the fewest people that an opened sum may hold
+    seed: Annotated[int, _between(0, 2**63 - 1, words="between 0 and 2^63 - 1")] = 0
+    floor: Count = 100  # the fewest people that an opened sum may hold
     data: Data = Data()
     features: Features = Features()
     popularity: Popularity = Popularity()
@@ -227,132 +280,168 @@ FM = Settings(
 
 
 def preset(name: str) -> Settings:
-    """The settings behind a name."""
+    """The settings of one of the four presets."""
     known = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
     if name not in known:
         raise UsageError(f"no preset is called '{name}'; there are paper, rounds, private and fm")
     return known[name]
 
 
-# Limits on settings: each with the words for whoever oversteps it.
+# Checks: each setting against its own limit, then what must hold between settings.
 
 
-HARD_FLOOR = 50
+def check(settings: Settings) -> Settings:
+    """The settings themselves, if every limit and every rule between settings holds."""
+    for name, limit in limits().items():
+        value = attrgetter(name)(settings)
+        if value is not None and not limit.holds(value):
+            raise UsageError(limit.problem(name))
+    for holds, error, words in rules(settings):
+        if not holds:
+            raise error(words)
+    return settings
 
 
-def _per_mille(share: float, below: int) -> bool:
-    """Terms, which everyone in a sum signs, hold whole numbers only."""
-    return 0 <= 1000 * share < below and abs(1000 * share - round(1000 * share)) < 1e-9
+@cache
+def limits() -> dict[str, Limit]:
+    """The limit of every setting that has one, by the setting's name ("model.dimension")."""
+    return {name: limit for name, hint in type_hints().items() for limit in get_args(hint) if isinstance(limit, Limit)}
 
 
-def _limits(s: Settings) -> list[tuple[bool, str]]:
-    """Every limit on a single number, with the words for whoever oversteps it."""
+@cache
+def type_hints() -> dict[str, Any]:
+    """The annotated type of every setting, by the setting's name."""
+    hints = get_type_hints(Settings, include_extras=True)
+    inner = {name: get_type_hints(kind, include_extras=True) for name, kind in hints.items() if _is_section(kind)}
+    top = {name: kind for name, kind in hints.items() if name not in inner}
+    return top | {f"{section}.{name}": kind for section, fields in inner.items() for name, kind in fields.items()}
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
+    """What must hold between settings: whether it does, the error if not, and its words.
+
+    UsageError where no engine could run such settings; PolicyError where they would break a promise to people.
+    """
+    rounds, cohorts = s.schedule == "rounds", s.neighbours.kind == "cohorts"
+    promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
+    policy = POLICIES.get(mechanism, MechanismPolicy())
+    parts = (s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality)
+    needed = (s.privacy.popularity or not s.features.dynamic, s.privacy.mixing, s.privacy.interaction)
     return [
-        (s.iterations >= 1, "iterations must be at least 1"),
-        (0 <= s.seed < 2**63, "seed must be between 0 and 2^63 - 1"),
-        (s.data.at_least is None or s.data.at_least >= 1, "data.at_least must be at least 1"),
-        (0 < s.data.train_share < 1, "data.train_share must be between 0 and 1"),
-        (1 <= s.data.ratio <= 1000, "data.ratio must be between 1 and 1000"),
-        (s.data.thin is None or s.data.thin >= 1, "data.thin must be at least 1"),
-        (0 <= s.features.words <= 65_536, "features.words must be between 0 and 65536"),
-        (1 <= s.features.buckets <= 4096, "features.buckets must be between 1 and 4096"),
-        (1 <= s.features.recent_days <= 36_500, "features.recent_days must be between 1 and 36500"),
-        (s.popularity.cap is None or s.popularity.cap >= 1, "popularity.cap must be at least 1"),
-        (0 < s.popularity.epsilon_per_bit < inf, "popularity.epsilon_per_bit must be positive and finite"),
         (
-            s.privacy.epsilon_per_user is None or 0 < s.privacy.epsilon_per_user <= 50,
-            "privacy.epsilon_per_user must be above 0 and at most 50; beyond that nothing is promised",
-        ),
-        (0 < s.privacy.delta < 1, "privacy.delta must be between 0 and 1"),
-        (s.privacy.period_days is None or s.privacy.period_days >= 1, "privacy.period_days must be at least 1"),
-        (
-            all(0 <= part <= 1e6 for part in _parts(s)) and sum(_parts(s)) > 0,
+            all(0 <= part <= 1e6 for part in parts) and sum(parts) > 0,
+            UsageError,
             "the parts of the privacy budget must be between 0 and 1000000, and one of them above 0",
         ),
-        (1 <= s.model.dimension <= 256, "model.dimension (K) must be between 1 and 256"),
-        (0 <= s.model.lambda_w < inf, "model.lambda_w must be finite and not negative"),
-        (0 <= s.model.lambda_v < inf, "model.lambda_v must be finite and not negative"),
-        (0 < s.model.spread < inf, "model.spread must be positive and finite"),
-        (0 < s.linear.alpha < inf, "linear.alpha must be positive and finite"),
-        (0 < s.linear.kappa < inf, "linear.kappa must be positive and finite"),
-        (0 <= s.linear.gamma <= 1, "linear.gamma must be between 0 and 1"),
-        (0 < s.linear.clip < inf, "linear.clip must be positive and finite"),
-        (0 < s.interaction.alpha < inf, "interaction.alpha must be positive and finite"),
-        (s.interaction.batch >= 1, "interaction.batch must be at least 1"),
-        (0 < s.interaction.clip < inf, "interaction.clip must be positive and finite"),
-        (0 <= s.latent.dimension <= 256, "latent.dimension (K') must be between 0 and 256; 0 is off"),
-        (0 < s.latent.alpha < inf, "latent.alpha must be positive and finite"),
-        (0 <= s.latent.lambda_u < inf, "latent.lambda_u must be finite and not negative"),
-        (0 <= s.latent.lambda_p < inf, "latent.lambda_p must be finite and not negative"),
-        (0 < s.latent.pace < inf, "latent.pace must be positive and finite"),
-        (0 < s.latent.spread < inf, "latent.spread must be positive and finite"),
-        (0 < s.latent.weight < inf, "latent.weight must be positive and finite"),
-        (1 <= s.neighbours.count < 2**31, "neighbours.count (N) must be at least 1 and below 2^31"),
         (
-            s.neighbours.size == 0 or 2 <= s.neighbours.size < 2**31,
-            "neighbours.size must be at least 2 and below 2^31, or 0 for what the plan asks",
-        ),
-        (s.floor >= 1, "floor must be at least 1"),
-        (0 < s.neighbours.scale_km < inf, "neighbours.scale_km must be positive and finite"),
-        (0 <= s.neighbours.resolution <= 9, "neighbours.resolution must be between 0 and 9"),
-        (0 < s.participation.online <= 1, "participation.online must be above 0 and at most 1"),
-        (0 <= s.participation.dropout < 1, "participation.dropout must be at least 0 and below 1"),
-        (_per_mille(s.sums.lost, 500), "sums.lost must be in whole thousandths, at least 0 and below 1/2"),
-        (_per_mille(s.sums.corrupt, 334), "sums.corrupt must be in whole thousandths, at least 0 and below 1/3"),
-        (s.ring.bits in (32, 64), "ring.bits must be 32 or 64"),
-        (1 <= s.ring.fraction_bits <= 40, "ring.fraction_bits must be between 1 and 40"),
-        (0 < s.ring.bound < inf, "ring.bound must be positive and finite"),
-        (s.stopping.patience >= 0, "stopping.patience must not be negative"),
-        (0 < s.stopping.share < 1, "stopping.share must be between 0 and 1"),
-    ]
-
-
-def _fits(s: Settings) -> list[tuple[bool, str]]:
-    """What must go together."""
-    cohorts, rounds, one_place = s.neighbours.kind == "cohorts", s.schedule == "rounds", s.schedule == "centralised"
-    return [
-        (
-            rounds == cohorts or one_place,
+            rounds == cohorts or s.schedule == "centralised",
+            UsageError,
             "rounds mix within cohorts and samples with neighbours: set schedule and neighbours.kind to match",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",
+            UsageError,
             "neighbours.kind 'random' draws anew for each interaction and has uniform weights only",
         ),
         (
             (s.neighbours.kind == "alike") == (s.neighbours.alike is not None),
+            UsageError,
             "neighbours.kind 'alike' and neighbours.alike, a column of places, need each other",
         ),
         (
             s.neighbours.among is None or s.neighbours.among >= s.neighbours.count,
+            UsageError,
             "neighbours.among must be at least neighbours.count",
         ),
         (
             s.schedule != "samples" or s.linear.mixing == "fixed",
+            UsageError,
             "the paper's schedule has one linear.gamma for all: set linear.mixing to 'fixed'",
         ),
         (
             s.popularity.cap is None or not s.features.averages,
+            UsageError,
             "popularity.cap counts places alone: leave it out, or features.averages",
         ),
         (
             len(set(s.features.averages)) == len(s.features.averages),
+            UsageError,
             "features.averages names a column twice",
         ),
-        (s.sums.corrupt + 2 * s.sums.lost < 1, "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe"),
+        (
+            s.sums.corrupt + 2 * s.sums.lost < 1,
+            UsageError,
+            "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe",
+        ),
         (
             rounds or s.participation.dropout == 0,
+            UsageError,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",
         ),
         (
             rounds or s.latent.dimension == 0,
+            UsageError,
             "latent vectors are learnt in rounds only: set schedule to 'rounds', or latent.dimension to 0",
         ),
+        # What a promised epsilon needs, and what needs one.
+        (
+            promised or s.preset != "private",
+            PolicyError,
+            "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
+        ),
+        (
+            promised or not policy.budgeted,
+            PolicyError,
+            f"popularity.mechanism '{mechanism}' needs a budget: give privacy.epsilon_per_user, or use 'private'",
+        ),
+        (
+            not promised or rounds,
+            PolicyError,
+            "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
+        ),
+        (
+            not promised or policy.budgeted or not s.features.dynamic,
+            PolicyError,
+            f"with privacy.epsilon_per_user popularity comes by {_mechanisms(budgeted=True)}: '{mechanism}' is not "
+            "within that budget",
+        ),
+        (
+            not promised or s.stopping.patience == 0,
+            PolicyError,
+            "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
+        ),
+        (
+            not promised or s.latent.dimension == 0,
+            PolicyError,
+            "learnt factors of places drown in a budget's noise and do harm (decisions/0016): set latent.dimension to "
+            "0, or leave privacy.epsilon_per_user out, in simulation",
+        ),
+        (
+            not promised or all(needed),
+            PolicyError,
+            "popularity, mixing and interaction each need a part of the privacy budget",
+        ),
+        (
+            promised or s.neighbours.size > 0,
+            PolicyError,
+            "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size",
+        ),
+        # An opened sum over few people says something about each of them.
+        (
+            not rounds or s.floor >= HARD_FLOOR,
+            PolicyError,
+            f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart",
+        ),
+        (
+            not rounds or s.neighbours.size == 0 or s.neighbours.size >= s.floor,
+            PolicyError,
+            f"neighbours.size is below the floor of {s.floor} people for an opened sum; use larger cohorts",
+        ),
     ]
-
-
-def _parts(s: Settings) -> tuple[float, ...]:
-    return s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality
 
 
 def budget_parts(settings: Settings) -> dict[str, float]:
@@ -362,77 +451,14 @@ def budget_parts(settings: Settings) -> dict[str, float]:
     return {"popularity": popularity, "mixing": p.mixing, "interaction": p.interaction, "quality": p.quality}
 
 
-def _promises(s: Settings) -> list[tuple[bool, str]]:
-    """What a promised epsilon needs, and what needs one."""
-    promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
-    policy = POLICIES.get(mechanism, MechanismPolicy())
-    parts = {name: part for name, part in budget_parts(s).items() if name != "quality"}
-    if not s.features.dynamic:
-        del parts["popularity"]
-    return [
-        (
-            promised or s.preset != "private",
-            "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
-        ),
-        (
-            promised or not policy.budgeted,
-            f"popularity.mechanism '{mechanism}' needs a budget: give privacy.epsilon_per_user, or use 'private'",
-        ),
-        (
-            not promised or s.schedule == "rounds",
-            "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
-        ),
-        (
-            not promised or policy.budgeted or not s.features.dynamic,
-            f"with privacy.epsilon_per_user popularity comes by {_mechanisms(budgeted=True)}: '{mechanism}' is not "
-            "within that budget",
-        ),
-        (
-            not promised or s.stopping.patience == 0,
-            "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
-        ),
-        (
-            not promised or s.latent.dimension == 0,
-            "learnt factors of places drown in a budget's noise and do harm (decisions/0016): set latent.dimension to "
-            "0, or leave privacy.epsilon_per_user out, in simulation",
-        ),
-        (
-            not promised or all(parts.values()),
-            "popularity, mixing and interaction each need a part of the privacy budget",
-        ),
-        (
-            promised or s.neighbours.size > 0,
-            "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size",
-        ),
-    ]
-
-
-def check(settings: Settings) -> Settings:
-    """The settings themselves, if every limit, every promise and every floor holds."""
-    for holds, words in _limits(settings) + _fits(settings):
-        if not holds:
-            raise UsageError(words)
-    for holds, words in _promises(settings):
-        if not holds:
-            raise PolicyError(words)
-    if settings.schedule == "rounds" and settings.floor < HARD_FLOOR:
-        raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
-    if settings.schedule == "rounds" and 0 < settings.neighbours.size < settings.floor:
-        raise PolicyError(
-            f"neighbours.size is below the floor of {settings.floor} people for an opened sum; use larger cohorts"
-        )
-    return settings
-
-
 # Settings from and to TOML. Unknown keys are refused, with the nearest known name.
-#
-# Settings that earlier versions had are in files, saved runs and charters. At the value that they had by default they
-# change nothing and are ignored; any other value asks for something that this version cannot do, and is refused.
 
 
-_LONGEST = 65_536
-# settings of earlier versions, as section.name: the default, and what to do about any other value
-GONE: dict[str, tuple[Any, str]] = {
+_LONGEST = 65_536  # characters: settings arrive over the network too, inside a campaign's charter
+# Settings of earlier versions, which files, saved runs and charters still hold: the default, and what to do about any
+# other value. At its default such a setting changed nothing and is ignored; any other value asks for something that
+# this version cannot do, and is refused.
+REMOVED: dict[str, tuple[Any, str]] = {
     "privacy.local": (
         0.0,
         "devices give no local answers any more; remove the setting, and noisy sums have all of "
@@ -450,7 +476,7 @@ def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, 
 
 
 def loads(text: str) -> Settings:
-    """Settings from the text that `dump` wrote."""
+    """Settings from the text that `dump` wrote: a saved run's or a charter's."""
     if len(text) > _LONGEST:
         raise UsageError(f"settings are at most {_LONGEST} characters of text")
     try:
@@ -461,8 +487,8 @@ def loads(text: str) -> Settings:
 
 
 def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
-    """Settings changed by a nested table."""
-    table = _without_gone(table)
+    """Settings changed by a nested table; UsageError for a key or a type that does not fit. Limits are not checked."""
+    table = _without_removed(table)
     _refuse_unknown(table, settings, "")
     _refuse_huge(table)
     merged = _merge(msgspec.to_builtins(settings), table)
@@ -472,10 +498,10 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
         raise UsageError(_in_words(str(error))) from None
 
 
-def _without_gone(table: Mapping[str, Any]) -> dict[str, Any]:
+def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table without settings of earlier versions; UsageError where one of them is not at its default."""
     left = {name: dict(value) if isinstance(value, Mapping) else value for name, value in table.items()}
-    for name, (default, advice) in GONE.items():
+    for name, (default, advice) in REMOVED.items():
         section, _, key = name.partition(".")
         inner = left.get(section)
         if isinstance(inner, dict) and key in inner and inner.pop(key) != default:
@@ -487,10 +513,7 @@ def _in_words(error: str) -> str:
     """msgspec's complaint, with the setting's own name and, where there are only a few, what it may be."""
     problem, _, place = error.partition(" - at ")
     name = place.strip("`").removeprefix("$.")
-    hint: Any = Settings
-    for step in name.split("."):
-        hint = get_type_hints(hint).get(step) if isinstance(hint, type) else None
-    allowed = [str(word) for word in get_args(hint) if isinstance(word, str)]
+    allowed = [word for word in get_args(type_hints().get(name)) if isinstance(word, str)]
     why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem and "ones-diverges" in allowed else ""
     return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
 
@@ -501,8 +524,8 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """What is written down of settings. An option that came later and was left alone is not: settings that say nothing
-    of it are those from before it, with the same text and the same hash."""
+    """The table that is saved and hashed. A section that came later is left out while it is at its defaults, so that
+    settings from before it keep their text and their hash."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
     if settings.latent == Latent():
         del table["latent"]
@@ -510,10 +533,10 @@ def written(settings: Settings) -> dict[str, Any]:
 
 
 def changed(settings: Settings, *, since: Settings | None = None) -> dict[str, Any]:
-    """By name, those that are not what they were, or what every setting is by default: a setting that is added later,
-    and stands at its default, is not among them."""
-    usual = dict(_flat(msgspec.to_builtins(Settings() if since is None else since)))
-    return {name: value for name, value in _flat(msgspec.to_builtins(settings)) if value != usual[name]}
+    """Settings that differ from `since` (None: from the defaults), by name. A setting that a later version adds is not
+    among them while it has its default value."""
+    before = dict(_flat(msgspec.to_builtins(Settings() if since is None else since)))
+    return {name: value for name, value in _flat(msgspec.to_builtins(settings)) if value != before[name]}
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -565,7 +588,7 @@ def _refuse_unknown(table: Mapping[str, Any], section: Section, prefix: str) -> 
 
 
 def _refuse_huge(table: Mapping[str, Any]) -> None:
-    """A whole number beyond 64 bits means nothing here, and overflows where it meets a float."""
+    """TOML has whole numbers of any size: one beyond 64 bits would overflow where it is compared with a float."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             _refuse_huge(value)

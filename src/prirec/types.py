@@ -1,4 +1,4 @@
-"""Names for the arrays that travel between rooms. Shapes stand beside symbols where they are used."""
+"""Names for the arrays that packages hand to one another. Shapes are written beside the symbols that use them."""
 
 from typing import TypeAlias
 

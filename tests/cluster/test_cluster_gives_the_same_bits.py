@@ -14,7 +14,7 @@ from prirec.cluster.pool import LOOPBACK, import_ray
 from prirec.cluster.train import train
 from prirec.cluster.worker import GivenPeople
 from prirec.engines import train as training
-from prirec.engines.shards import Cut
+from prirec.engines.shards import ShardSplit
 from prirec.engines.train import Keeping
 from prirec.errors import StateError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
@@ -54,7 +54,7 @@ VARIANTS = {
 def three_actors(nodes):
     """Started once, and given other people by each test."""
     samples = samples_of(city(), SMALL_ROUNDS)
-    pieces = Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=3)
+    pieces = ShardSplit.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=3)
     made = in_actors([pieces.share(at) for at in range(3)], SMALL_ROUNDS)
     yield made
     made.dismiss()
@@ -219,7 +219,7 @@ def test_nodes_with_another_program_are_refused():
 @pytest.mark.long
 def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatch):
     samples = samples_of(city(), SMALL_ROUNDS)
-    made = in_actors([Cut.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
+    made = in_actors([ShardSplit.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
     try:
         import_ray().kill(made.actors[0])
         here = pool.versions()

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from prirec.engines import local
-from prirec.engines.participation import simulated_noise
 from prirec.engines.train import train
+from prirec.rounds import definition
+from prirec.rounds.participation import simulated_noise
 from support.cities import (
     SMALL_PRIVATE,
     after,
@@ -88,7 +88,7 @@ MISTAKES = [
 def test_a_mistake_with_noise_in_one_engine_is_noticed(mistake, monkeypatch):
     settings = change(SMALL_PRIVATE, participation={"dropout": 0.1})
     samples = samples_of(city(), settings)
-    monkeypatch.setattr(local, "simulated_noise", mistake)
+    monkeypatch.setattr(definition, "simulated_noise", mistake)
     with pytest.raises(AssertionError):
         assert_equal_runs(samples, settings, threads=2)
 
@@ -96,11 +96,7 @@ def test_a_mistake_with_noise_in_one_engine_is_noticed(mistake, monkeypatch):
 def test_a_centre_that_one_engine_forgets_is_noticed(monkeypatch):
     samples = samples_of(city(), SMALL_PRIVATE)
 
-    def forgotten(state, cohorts, *, public):
-        state.means = state.means if len(state.means) else np.zeros((cohorts, state.linear.shape[1]))
-        return np.zeros_like(state.means)
-
-    monkeypatch.setattr(local, "centres", forgotten)
+    monkeypatch.setattr(definition.RoundRules, "centres", lambda rules, means: np.zeros_like(means))
     with pytest.raises(AssertionError):
         assert_equal_runs(samples, SMALL_PRIVATE, threads=2)
 

@@ -12,12 +12,11 @@ import pytest
 
 from prirec.config import Settings
 from prirec.engines import protocol
-from prirec.engines.participation import participation
-from prirec.engines.protocol import Carried
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.protocol import ProtocolEngine
+from prirec.engines.train import make_engine, start
 from prirec.protocols import member, noise
 from prirec.protocols.terms import model_hash
+from prirec.rounds.participation import participation
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
 from support.floors import low_floor
 
@@ -43,7 +42,10 @@ def assert_equal_runs(
     second round on, since in the first one nobody mixes."""
     samples = samples_of(small_city(people=people, places=5, records=4 * people), settings)
     states = [replace(start(samples, settings), iteration=first) for _ in range(3)]
-    carried, others = Carried(samples, settings), [make_engine(name, samples, settings) for name in ("plain", "local")]
+    carried, others = (
+        ProtocolEngine(samples, settings),
+        [make_engine(name, samples, settings) for name in ("plain", "local")],
+    )
     seen = set()
     for _ in range(iterations):
         there = participation(samples.keys, states[0].iteration, settings)
@@ -99,7 +101,7 @@ def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(mo
 
     monkeypatch.setattr(noise, "drawn", watched)
     samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
-    carried = Carried(samples, FEW)
+    carried = ProtocolEngine(samples, FEW)
     carried.advance(replace(start(samples, FEW), iteration=1))
     wanted = {code.noise for code in carried.sums.codes}
     assert {(noise_of, size) for noise_of, size, _ in seen} == {(one, FLOOR) for one in wanted}
@@ -117,7 +119,7 @@ def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themsel
 
     monkeypatch.setattr(protocol, "Member", watched)
     samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
-    carried, state = Carried(samples, FEW), replace(start(samples, FEW), iteration=1)
+    carried, state = ProtocolEngine(samples, FEW), replace(start(samples, FEW), iteration=1)
     state.means = np.ones((1, samples.features + 1))
     V, centre = state.interaction.copy(), state.means.copy()
     carried.advance(state)

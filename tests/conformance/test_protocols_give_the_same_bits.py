@@ -6,9 +6,8 @@ import pytest
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.engines.protocol import Carried
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.protocol import ProtocolEngine
+from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
 from prirec.protocols.terms import model_hash
@@ -47,7 +46,7 @@ def tiny_city() -> Dataset:
     return with_idle_people(small_city(people=24, places=8, records=70), every=6)
 
 
-def assert_equal_runs(samples: Samples, settings: Settings, carried: Carried, *, iterations: int) -> None:
+def assert_equal_runs(samples: Samples, settings: Settings, carried: ProtocolEngine, *, iterations: int) -> None:
     states = [start(samples, settings) for _ in range(3)]
     others = [make_engine(name, samples, settings) for name in ("plain", "local")]
     for _ in range(iterations):
@@ -63,7 +62,7 @@ def assert_equal_runs(samples: Samples, settings: Settings, carried: Carried, *,
 def test_rounds(changes):
     settings = change(SMALL_ROUNDS, **{"floor": 4, "neighbours": {"size": 8}, **changes})
     samples = samples_of(tiny_city(), settings)
-    assert_equal_runs(samples, settings, Carried(samples, settings), iterations=2)
+    assert_equal_runs(samples, settings, ProtocolEngine(samples, settings), iterations=2)
 
 
 @pytest.mark.parametrize("method", ["shares", "pads"])
@@ -71,7 +70,7 @@ def test_rounds(changes):
 def test_samples(changes, method):
     settings = change(SMALL_PAPER, **{"neighbours": {"count": 3}, **changes})
     samples = samples_of(tiny_city(), settings)
-    assert_equal_runs(samples, settings, Carried(samples, settings, method=method), iterations=1)
+    assert_equal_runs(samples, settings, ProtocolEngine(samples, settings, method=method), iterations=1)
 
 
 def test_the_rounds_of_this_suite_open_some_sums_and_close_others():
@@ -91,7 +90,7 @@ def test_the_rounds_of_this_suite_open_some_sums_and_close_others():
 def test_a_longer_run_on_a_sparse_mask_graph():
     settings = change(SMALL_ROUNDS, floor=10, participation={"dropout": 0.2}, neighbours={"size": 20})
     samples = samples_of(small_city(people=150, places=20, records=400), settings)
-    assert_equal_runs(samples, settings, Carried(samples, settings), iterations=3)
+    assert_equal_runs(samples, settings, ProtocolEngine(samples, settings), iterations=3)
 
 
 def test_a_single_neighbour_is_refused():

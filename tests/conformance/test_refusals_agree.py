@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.errors import PolicyError, UsageError
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, without_coordinates
 

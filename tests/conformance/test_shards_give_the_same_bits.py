@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from prirec.engines import shards
-from prirec.engines.participation import simulated_noise
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.rounds import definition
+from prirec.rounds.participation import simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.shards import assert_shards_equal_the_oracle, cut
 from support.twins import UNUSUAL_CITIES, city, different_models
@@ -103,7 +104,7 @@ def test_noise_that_the_conductor_forgets_is_noticed(kind, monkeypatch):
     def forgetful(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
         return simulated_noise(0 if where[0] == kind else wanted, count, where=where, **rest)
 
-    monkeypatch.setattr(shards, "simulated_noise", forgetful)
+    monkeypatch.setattr(definition, "simulated_noise", forgetful)
     run = partial(assert_shards_equal_the_oracle, samples, SMALL_PRIVATE)
     with pytest.raises(AssertionError, match=r"say|differ"):
         run([np.flatnonzero(where == side) for side in (0, 1)])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.model.sample_pass import narrow, table
 from prirec.sharing.fixed_point import FixedPoint

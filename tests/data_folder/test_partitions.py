@@ -11,7 +11,7 @@ from prirec.data.dataset import Category, Numbers, Tags
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
 from prirec.data.partitioned import read_partition, read_parts
-from prirec.data.prepare import Recipe, each
+from prirec.data.prepare import Recipe, train_and_test
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, UsageError
@@ -65,8 +65,8 @@ def test_reading_all_parts_gives_the_data_set_back(made, kind, tmp_path):
     partition_folder(tmp_path / "city", tmp_path / "parts", parts=5)
     whole, back = read_folder(tmp_path / "city").dataset, read_folder(tmp_path / "parts").dataset
     assert_same(back, whole)
-    assert back.apart
-    assert not whole.apart
+    assert back.partitioned
+    assert not whole.partitioned
 
 
 def test_visits_alone_without_any_other_table_are_partitioned_too(tmp_path):
@@ -92,7 +92,7 @@ def test_everyone_is_in_one_part_with_all_of_their_records_and_parts_are_even(tm
     assert np.median(spread) < 0.5 * np.ptp(city.people.location, axis=0).prod()  # regions
 
 
-# Prepared apart as together
+# Parts are prepared as the whole is
 
 RECIPES = {
     "by record": Recipe(),
@@ -117,7 +117,7 @@ def test_parts_are_split_and_given_negatives_as_the_whole_is(recipe, labelled, t
     key = partial(run_key, 7)
     whole = read_folder(tmp_path / "parts").dataset
     parts = [read_parts(tmp_path / "parts", [part]).loaded.dataset for part in range(3)]
-    wanted, found = each(whole, recipe, key), [each(part, recipe, key) for part in parts]
+    wanted, found = train_and_test(whole, recipe, key), [train_and_test(part, recipe, key) for part in parts]
     for side in ("train", "test"):
         apart = [row for made, part in zip(found, parts, strict=True)
                  for row in records(getattr(made, side), part.people.ids)]  # fmt: skip
@@ -129,15 +129,15 @@ def test_thinning_is_each_persons_own(tmp_path):
     write_folder(small_city(), tmp_path / "city")
     partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
     recipe, key = Recipe(thin=1), partial(run_key, 0)
-    whole = each(read_folder(tmp_path / "parts").dataset, recipe, key)
-    parts = [each(read_parts(tmp_path / "parts", [part]).loaded.dataset, recipe, key) for part in range(2)]
+    whole = train_and_test(read_folder(tmp_path / "parts").dataset, recipe, key)
+    parts = [train_and_test(read_parts(tmp_path / "parts", [part]).loaded.dataset, recipe, key) for part in range(2)]
     assert sum(len(part.train) for part in parts) == len(whole.train) < 0.8 * len(small_city().visits)
 
 
 @pytest.mark.statistical  # false alarm 1e-9 (six standard deviations of a binomial); must notice a share off by 0.02
 def test_a_record_is_for_training_with_the_stated_chance():
     city = make_city(CityPlan(people=5000, places=300, records=100_000), np.random.default_rng(0))
-    made = each(replace(city, apart=True), Recipe(train_share=0.8), partial(run_key, 3))
+    made = train_and_test(replace(city, partitioned=True), Recipe(train_share=0.8), partial(run_key, 3))
     deviation = 6 * np.sqrt(0.8 * 0.2 / 100_000)
     share = len(made.train) / 100_000
     assert abs(share - 0.8) < deviation < 0.02
@@ -146,7 +146,7 @@ def test_a_record_is_for_training_with_the_stated_chance():
 def test_training_negatives_avoid_what_is_trained_on_and_know_nothing_of_the_test():
     city = unlabelled(small_city(people=60, places=30, records=900))
     recipe, key = Recipe(), partial(run_key, 1)
-    made = each(replace(city, apart=True), recipe, key)
+    made = train_and_test(replace(city, partitioned=True), recipe, key)
     known = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y > 0}
     drawn = {(p, j) for p, j, y in zip(made.train.person, made.train.place, made.train.label, strict=True) if y < 0}
     tested = {(p, j) for p, j, y in zip(made.test.person, made.test.place, made.test.label, strict=True) if y > 0}

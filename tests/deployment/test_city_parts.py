@@ -15,14 +15,12 @@ from prirec.device.recommend import Suggestion
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.protocols.prediction import Reason
 from prirec.recommender.campaign import Past, Progress
-from prirec.rehearsal.caretaker import remove
-from prirec.rehearsal.chaos import Chaos, doomed
-from prirec.rehearsal.city import Asked, Outcome
-from prirec.rehearsal.crew import NONE, Traffic, processes
+from prirec.rehearsal.city import Answered, CampaignMonitor, Outcome, SumRow, rounds_opened
+from prirec.rehearsal.cleanup_process import remove
+from prirec.rehearsal.deployment import NO_TRAFFIC, FaultInjector, Traffic, devices_to_kill, process_count
 from prirec.rehearsal.plan import Plan
-from prirec.rehearsal.stage import stage
-from prirec.rehearsal.town import people_of, settle
-from prirec.rehearsal.watching import Row, Watch, rounds_opened
+from prirec.rehearsal.population import load_people, make_devices
+from prirec.rehearsal.processes import sandbox
 from prirec.wire.campaign import deployable
 from support.shell import call, write_city
 
@@ -57,15 +55,15 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
 
 
 def test_an_error_inside_leaves_no_file(folder, monkeypatch):
-    monkeypatch.setattr("prirec.rehearsal.stage.MEMORY", folder)
-    with pytest.raises(StateError), stage(Plan()) as on:
-        settle(people_of(SMALL), SMALL, on.folder / "there is no such folder")
+    monkeypatch.setattr("prirec.rehearsal.processes.MEMORY", folder)
+    with pytest.raises(StateError), sandbox(Plan()) as on:
+        make_devices(load_people(SMALL), SMALL, on.folder / "there is no such folder")
     assert list(folder.iterdir()) == []
 
 
 def test_people_of_a_folder_are_drawn_by_the_seed_and_all_its_places_stay(tmp_path):
     data = write_city(tmp_path / "data")
-    first, again, other = (people_of(Plan(devices=70, data=data, seed=seed)).dataset for seed in (1, 1, 2))
+    first, again, other = (load_people(Plan(devices=70, data=data, seed=seed)).dataset for seed in (1, 1, 2))
     assert len(first.people) == 70
     assert first.people.ids == again.people.ids != other.people.ids
     assert first.places.ids == other.places.ids
@@ -74,11 +72,11 @@ def test_people_of_a_folder_are_drawn_by_the_seed_and_all_its_places_stay(tmp_pa
 
 def test_a_folder_with_too_few_people_says_how_many_there_are(tmp_path):
     with pytest.raises(UsageError, match="give --devices"):
-        people_of(Plan(devices=2000, data=write_city(tmp_path / "data")))
+        load_people(Plan(devices=2000, data=write_city(tmp_path / "data")))
 
 
 def test_every_training_record_is_on_its_persons_device_and_no_test_record_is_on_any(folder):
-    town = settle(people_of(SMALL), SMALL, folder)
+    town = make_devices(load_people(SMALL), SMALL, folder)
     places, train = town.dataset.places.ids, town.prepared.train
     for row, file in enumerate(town.files):
         mine = train.take(train.person == row)
@@ -90,9 +88,9 @@ def test_every_training_record_is_on_its_persons_device_and_no_test_record_is_on
 
 
 def test_a_device_of_a_city_that_knows_only_visits_draws_negatives_by_itself(folder):
-    city = people_of(SMALL).dataset
+    city = load_people(SMALL).dataset
     only = replace(city.with_visits(city.visits.take(city.visits.label > 0)), labelled=False)
-    town = settle(Loaded(only), SMALL, folder)
+    town = make_devices(Loaded(only), SMALL, folder)
     assert (town.prepared.train.label < 0).any()
     for file in town.files:
         with Device.open(file) as device:
@@ -108,7 +106,7 @@ def test_without_the_wheel_postgres_is_refused_with_what_to_install(monkeypatch)
 
 
 def test_every_line_of_the_account_is_a_row_and_a_sum_with_nobody_in_it_was_burnt():
-    watch, charter = Watch(0.0), bytes(32)
+    watch, charter = CampaignMonitor(0.0), bytes(32)
     first, second, third = (
         Past("visits", 0, 1, 1, 58, 60), Past("learning", 0, 0, 1, 0, 0), Past("mixing", 1, 0, 1, 0, 60)
     )  # fmt: skip
@@ -126,7 +124,7 @@ def test_every_line_of_the_account_is_a_row_and_a_sum_with_nobody_in_it_was_burn
     ]  # fmt: skip
     assert (watch.rows[0].lost, watch.rows[1].seconds, watch.rows[1].traffic.sent) == (2, 2.0, 20)
     assert rounds_opened(watch.rows) == 0
-    assert watch.under_way(NONE, now=9.0).opened is None
+    assert watch.under_way(NO_TRAFFIC, now=9.0).opened is None
 
 
 class _Spy:
@@ -144,7 +142,7 @@ class _Spy:
 def test_chaos_kills_devices_in_every_sum_and_the_server_never_in_the_sum_of_visits():
     for seed in range(30):
         spy = _Spy()
-        chaos = Chaos(Plan(devices=60, rounds=3, chaos=0.2, seed=seed), spy, spy)  # type: ignore[arg-type]
+        chaos = FaultInjector(Plan(devices=60, rounds=3, chaos=0.2, seed=seed), spy, spy)  # type: ignore[arg-type]
         for number in range(6):
             chaos.sum_begins(number, now=0.0, usual=1.0)
             chaos.act(now=0.0)  # not yet
@@ -157,18 +155,18 @@ def test_chaos_kills_devices_in_every_sum_and_the_server_never_in_the_sum_of_vis
 
 def test_without_chaos_nobody_is_doomed():
     spy = _Spy()
-    chaos = Chaos(Plan(), SimpleNamespace(doomed=None), spy)  # type: ignore[arg-type]
+    chaos = FaultInjector(Plan(), SimpleNamespace(doomed=None), spy)  # type: ignore[arg-type]
     for number in range(10):
         chaos.sum_begins(number, now=0.0)
         chaos.act(now=1e9)
     assert spy.done == []
-    assert (doomed(Plan()), doomed(Plan(chaos=0.1))) == (0, 20)
+    assert (devices_to_kill(Plan()), devices_to_kill(Plan(chaos=0.1))) == (0, 20)
 
 
 def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
     place = Suggestion("p17", "bakery", 0.5, 1.0, (Reason("category", 0.2),))
-    row = Row("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
-    outcome = Outcome(Plan(), False, True, "over", (row,), 9.0, NONE, 0, 0, asked=(Asked(4, (place,), 0.9),))
+    row = SumRow("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
+    outcome = Outcome(Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(Answered(4, (place,), 0.9),))
     assert "p17" not in str(as_dict(outcome, personal=False))
     assert as_dict(outcome, personal=False)["asked"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
     assert as_dict(outcome, personal=True)["asked"][0]["places"][0]["place"] == "p17"
@@ -178,7 +176,7 @@ def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
 
 def test_there_is_a_process_for_each_core_at_most(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    assert [processes(devices) for devices in (10, 60, 200, 5000)] == [1, 2, 4, 4]
+    assert [process_count(devices) for devices in (10, 60, 200, 5000)] == [1, 2, 4, 4]
 
 
 def test_a_caretaker_removes_what_is_there_and_nothing_else(tmp_path: Path):

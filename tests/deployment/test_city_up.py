@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
-from prirec.rehearsal import stage
+from prirec.rehearsal import processes
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan
 from support.city import MODULE, census, descendants, ended_by, lines_of, started, still_there, until, using
@@ -24,7 +24,7 @@ def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where cities of this test have their files."""
     made = folder / "memory"
     made.mkdir()
-    monkeypatch.setattr(stage, "MEMORY", made)
+    monkeypatch.setattr(processes, "MEMORY", made)
     return made
 
 
@@ -44,7 +44,7 @@ def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
     assert all(0.9 < one["epsilon_per_user"] <= 1.0 for one in outcome["asked"])
 
     assert {words.split(MODULE)[1].split()[0] for words in seen.values()} == {
-        "server_child", "devices_child", "caretaker"
+        "server_process", "device_process", "cleanup_process"
     }  # fmt: skip
     assert still_there(seen) == []
     assert list(memory.iterdir()) == []
@@ -104,7 +104,7 @@ def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, f
 @pytest.mark.long
 def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder):
     with started(folder, "--devices", "60", "--postgres") as process:
-        assert until(lambda: _children(process.pid, "devices_child"))
+        assert until(lambda: _children(process.pid, "device_process"))
         city = next(folder.iterdir())
         seen = descendants(process.pid)
         assert using(city / "postgres")
@@ -117,7 +117,7 @@ def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
     with started(folder, "--devices", "60") as process:
-        assert until(lambda: _children(process.pid, "devices_child"))
+        assert until(lambda: _children(process.pid, "device_process"))
         seen = descendants(process.pid)
         returned, complaint = ended_by(process, number)
         assert returned == code

@@ -23,9 +23,9 @@ from prirec.protocols.moves import State
 from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender import conductor as conducting
-from prirec.recommender.conductor import Lease, Pace, Told, conduct
-from prirec.recommender.operator import publish
-from prirec.recommender.release import Source
+from prirec.recommender.conductor import ConductorEvent, Lease, Pace, conduct
+from prirec.recommender.operator import publish_catalogue
+from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from support.chaos import Chaos, Plan, few_people, until
 from support.cities import small_city
@@ -46,7 +46,7 @@ def progress_of(chaos: Chaos) -> rules.Progress:
 
 def states(chaos: Chaos) -> set[State]:
     held = chaos.conductor
-    return set() if held is None else {one.collector.state for one in held.gatherings.values()}
+    return set() if held is None else {one.collector.state for one in held.sums.values()}
 
 
 async def begun(chaos: Chaos) -> None:
@@ -67,7 +67,7 @@ def test_all_that_came_in_time_is_heard_before_anybody_is_late(town, monkeypatch
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
         chaos.now += 1000
         chaos.conductor.tick()
-        assert [one.rostered for one in chaos.conductor.gatherings.values()] == [9]
+        assert [one.rostered for one in chaos.conductor.sums.values()] == [9]
 
     asyncio.run(late())
 
@@ -79,7 +79,7 @@ def test_a_step_has_its_time_from_when_the_letters_are_out(town):
     async def slow() -> None:
         await begun(chaos)
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
-        (gathering,) = chaos.conductor.gatherings.values()
+        (gathering,) = chaos.conductor.sums.values()
         convene = gathering.collector.convene
 
         def slowly():
@@ -96,13 +96,13 @@ def test_a_step_has_its_time_from_when_the_letters_are_out(town):
 
 def test_an_operator_may_publish_at_any_moment_of_a_campaign(town, monkeypatch):
     chaos, advance, other = town(2), Store.advance, small_city(people=20, places=15, records=60)
-    source = Source(other.places, plan(other, Popularity(), Features()))
+    source = CatalogueSource(other.places, plan(other, Popularity(), Features()))
 
     def overtaken(self, **parts):
         if parts.get("persists"):
             with monkeypatch.context() as quiet:
                 quiet.setattr(Store, "advance", advance)
-                publish(chaos.store, source)
+                publish_catalogue(chaos.store, source)
         advance(self, **parts)
 
     monkeypatch.setattr(Store, "advance", overtaken)
@@ -175,8 +175,8 @@ def conducted(chaos: Chaos, store: Store, *, pace: float, **given: Any) -> Itera
 
 def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeypatch):
     monkeypatch.setattr(conducting, "IDLE", 0.01)
-    monkeypatch.setattr(conducting, "LONGEST", 0.02)
-    chaos, told, failed = town(2), list[Told](), list[int]()
+    monkeypatch.setattr(conducting, "LONGEST_PAUSE", 0.02)
+    chaos, told, failed = town(2), list[ConductorEvent](), list[int]()
     chaos.mortal.luck = Luck(np.random.default_rng(7), Weather(server_full=0.15))
     with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
         asyncio.run(in_real_time(chaos, came, seconds=60))

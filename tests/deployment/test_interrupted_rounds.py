@@ -44,7 +44,7 @@ def dying(when: Callable[[Conductor], bool]) -> type[Mortal]:
 
 
 def states(conductor: Conductor) -> set[State]:
-    return {one.collector.state for one in conductor.gatherings.values()}
+    return {one.collector.state for one in conductor.sums.values()}
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_sum_of_visits_whose_survivors_were_settled_is_not_tried_again(town):
 
 def test_a_conductor_that_dies_when_a_round_is_burnt_does_not_stop_the_campaign(town):
     def dies(one: Conductor) -> bool:
-        if progress_of(chaos).phase == "mixing" and one.gatherings:
+        if progress_of(chaos).phase == "mixing" and one.sums:
             chaos.luck.weather = ALL_ASLEEP
         return states(one) == {State.BURNT}
 
@@ -135,11 +135,11 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
         await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
         chaos.begin()
         await until(
-            chaos, lambda: chaos.under_way and progress_of(chaos).phase == "mixing" and bool(chaos.conductor.gatherings)
+            chaos, lambda: chaos.under_way and progress_of(chaos).phase == "mixing" and bool(chaos.conductor.sums)
         )
         suspended, chaos.luck.weather = chaos.conductor, ALL_ASLEEP
         chaos.conductor = None
-        await until(chaos, lambda: progress_of(chaos).phase == "learning" and bool(chaos.conductor.gatherings))
+        await until(chaos, lambda: progress_of(chaos).phase == "learning" and bool(chaos.conductor.sums))
         before = progress_of(chaos)
         assert chaos.store.lease(suspended.holder, 0.0)
         chaos.now += 100  # the time for all that it waits for is over

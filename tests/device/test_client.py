@@ -64,7 +64,7 @@ async def listening(watcher: Watcher, folder: Path) -> AsyncIterator[tuple[str, 
     authority = tls.new_authority("a town", now=now)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     tls.server_certificate(authority, hosts=["localhost"], now=now).write(certificate, key)
-    server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.context(certificate, key))
+    server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.server_context(certificate, key))
     async with server:
         yield f"https://localhost:{server.sockets[0].getsockname()[1]}", trusting(authority.certificate)
 

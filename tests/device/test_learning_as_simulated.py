@@ -13,7 +13,7 @@ from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
 from prirec.device.records import Records, records_of
 from prirec.device.rounds import Learnt, learn, mixing_vector, start, visited_places, visits_vector
 from prirec.device.store import Kept, save_given, save_model
-from prirec.engines import state as states
+from prirec.engines import plain
 from prirec.engines.plain import InTheClear, Rounds
 from prirec.types import RealArray, RingArray
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_idle_people, without_coordinates
@@ -177,12 +177,12 @@ def test_rounds_on_devices_give_the_bits_of_the_engine(devices: Devices) -> None
     """Contributions to both sums, and W_i on disk after each round; in round 2 a cohort opens nothing."""
     settings, campaign = devices.here.setup.settings, devices.here.campaign
     sums = Overheard(devices.samples, settings)
-    engine, state = Rounds(devices.samples, settings, sums), states.start(devices.samples, settings)
+    engine, state = Rounds(devices.samples, settings, sums), plain.start(devices.samples, settings)
     for iteration in range(ROUNDS):
         sums.begin()
         V, centres = state.interaction, np.array(state.means)
         engine.advance(state)
-        assert bool(sums.mixing) is campaign.mixes(iteration)
+        assert bool(sums.mixing) is campaign.rounds.mixes(iteration)
         for i in range(len(devices.people)):
             cohort, mean = int(engine.cohort[i]), None
             if sums.mixing:

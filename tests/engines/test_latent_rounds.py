@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.participation import participation
-from prirec.engines.state import State, fits, start
-from prirec.engines.train import make_engine, train
+from prirec.engines.state import State, fits
+from prirec.engines.train import make_engine, start, train
 from prirec.features.samples import Samples
 from prirec.metrics import auc
 from prirec.model import adam, as_printed
 from prirec.model.latent import Latent
 from prirec.model.scoring import Models, scores
+from prirec.rounds.participation import participation
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)

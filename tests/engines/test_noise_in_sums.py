@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prirec.engines.participation import simulated_noise
 from prirec.engines.plain import InTheClear
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import crowd
 from prirec.protocols.noise import drawn
+from prirec.rounds.participation import simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.exact import chi_square_p, skellam_law
 from support.rounds import terms_of

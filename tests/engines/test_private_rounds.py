@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.engines import local, plain
-from prirec.engines import plain as sums
-from prirec.engines.participation import opens, participation, simulated_noise
-from prirec.engines.state import State, centres, start
-from prirec.engines.train import make_engine
+from prirec.engines import plain
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.errors import StateError
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.terms import codes
+from prirec.rounds import definition
+from prirec.rounds.definition import RoundRules, last_means
+from prirec.rounds.participation import opens, participation, simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
 
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
@@ -26,6 +27,7 @@ SETTINGS = change(SMALL_PRIVATE, **STILL)
 SAMPLES = samples_of(CITY, SETTINGS)
 COHORT = cohort_numbers(SAMPLES, SETTINGS)
 CODE = codes(SAMPLES, SETTINGS).linear
+SIZE = {"size": 50}  # cohorts as SETTINGS has them, without a budget
 LONG = 50 / np.sqrt(SAMPLES.features + 1)  # of each entry: a mean that is 50 times as long as the clip
 
 
@@ -117,7 +119,7 @@ def shared(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarr
     return simulated_noise(wanted, count, where=where[:2], **rest)
 
 
-HOMES = {"plain": (sums, plain), "local": (local, local)}  # where each engine takes its noise and its centres from
+HOMES = {"plain": (plain, plain.Rounds), "local": (definition, RoundRules)}  # of each engine's noise and centres
 MISTAKES = {"no noise": silent, "the noise of an earlier round": stale, "the noise of another cohort": shared}
 
 
@@ -131,10 +133,8 @@ def test_noise_that_is_missing_or_not_fresh_would_be_noticed(engine, mistake, mo
 
 @BOTH
 def test_a_centre_that_is_forgotten_would_be_noticed(engine, monkeypatch):
-    def forgotten(state, cohorts, *, public):
-        return np.zeros_like(centres(state, cohorts, public=public))
-
-    monkeypatch.setattr(HOMES[engine][1], "centres", forgotten)
+    right = HOMES[engine][1].centres
+    monkeypatch.setattr(HOMES[engine][1], "centres", lambda rules, state: np.zeros_like(right(rules, state)))
     with pytest.raises(AssertionError):
         assert_as_defined(engine, begun(means=LONG))
 
@@ -192,7 +192,7 @@ def test_whoever_stands_on_the_centre_adds_nothing_to_the_noise(engine):
 
 @BOTH
 def test_without_noise_the_centre_is_zero_whatever_was_opened_before(engine):
-    settings = change(SMALL_ROUNDS, neighbours={"size": 50})
+    settings = change(SMALL_ROUNDS, neighbours=SIZE)
     state = begun()
     other = replace(state, means=state.means + 3.0)
     moved, again = advanced(engine, state, settings), advanced(engine, other, settings)
@@ -202,18 +202,28 @@ def test_without_noise_the_centre_is_zero_whatever_was_opened_before(engine):
         np.testing.assert_allclose(moved.means[cohort], state.linear[cohort == COHORT].mean(axis=0), atol=1e-6)
 
 
-def test_centres_begin_at_zero_and_are_refused_if_they_are_of_other_cohorts():
-    state = start(SAMPLES, SETTINGS)
+def centres_of(engine: str, state: State, settings=SETTINGS) -> np.ndarray:
+    if engine == "plain":
+        return make_engine("plain", SAMPLES, settings).centres(state)
+    state.means = last_means(state.means, cohorts=int(COHORT.max()) + 1, features=SAMPLES.features)
+    return RoundRules.of(SAMPLES, settings).centres(state.means)
+
+
+@BOTH
+def test_centres_begin_at_zero_and_are_refused_if_they_are_of_other_cohorts(engine):
+    state, cohorts, quiet = start(SAMPLES, SETTINGS), int(COHORT.max()) + 1, change(SMALL_ROUNDS, neighbours=SIZE)
     assert state.means.shape == (0, SAMPLES.features + 1)
-    assert not centres(state, 3, public=True).any()
-    assert state.means.shape == (3, SAMPLES.features + 1)
+    assert not centres_of(engine, state).any()
+    assert state.means.shape == (cohorts, SAMPLES.features + 1)
     state.means[:] = 7.0
-    assert (centres(state, 3, public=True) == 7.0).all()
-    assert not centres(state, 3, public=False).any()
+    assert (centres_of(engine, state) == 7.0).all()
+    assert not centres_of(engine, state, quiet).any()
     assert (state.means == 7.0).all()
-    for wrong in (np.ones((2, SAMPLES.features + 1)), np.ones((3, SAMPLES.features))):
+    for wrong in (np.ones((cohorts + 1, SAMPLES.features + 1)), np.ones((cohorts, SAMPLES.features))):
         with pytest.raises(StateError, match="not as many or as long"):
-            centres(replace(state, means=wrong), 3, public=True)
+            centres_of(engine, replace(state, means=wrong))
+        with pytest.raises(StateError, match="not as many or as long"):
+            advanced(engine, replace(state, means=wrong))
 
 
 # V

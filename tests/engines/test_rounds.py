@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.participation import participation
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
-from prirec.graph.neighbourhoods import cohort_numbers, shares_of_mean
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.rounds.definition import mixing_weights
+from prirec.rounds.participation import participation
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
@@ -144,9 +145,9 @@ def test_with_gamma_1_everyone_of_a_cohort_starts_from_the_same_model(engine):
 def test_the_share_of_the_mean_falls_with_records():
     counts = np.array([0, 1, 20, 60])
     adaptive = change(SMALL_ROUNDS, linear={"mixing": "adaptive", "kappa": 20.0, "gamma": 0.3})
-    assert shares_of_mean(counts, adaptive).tolist() == [1.0, 20 / 21, 0.5, 0.25]
+    assert mixing_weights(counts, adaptive).tolist() == [1.0, 20 / 21, 0.5, 0.25]
     fixed = change(SMALL_ROUNDS, linear={"mixing": "fixed", "kappa": 20.0, "gamma": 0.3})
-    assert shares_of_mean(counts, fixed).tolist() == [0.3] * 4
+    assert mixing_weights(counts, fixed).tolist() == [0.3] * 4
 
 
 def test_cohorts_hold_at_least_the_size_and_follow_the_seed():

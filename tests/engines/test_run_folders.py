@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Dataset, take
-from prirec.engines.newcomers import Starts
 from prirec.errors import StateError, UsageError
+from prirec.rounds.newcomers import Starts
 from prirec.simulate.saved_runs import (
     FILES,
     Run,

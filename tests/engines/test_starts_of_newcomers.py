@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.engines.newcomers import MOST, Starts, starts, starts_of
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.graph.cohorts import NO_CELL
 from prirec.graph.neighbourhoods import cells_of, cohort_numbers
+from prirec.rounds.newcomers import MOST, Starts, starts, starts_of
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -45,7 +45,8 @@ def opened(samples, settings=SMALL_PRIVATE):
 
 def test_a_start_for_each_cell_where_enough_people_live_and_one_for_everywhere_else():
     """The list is public: nothing on it may tell where few live."""
-    found = starts(SAMPLES, SMALL_PRIVATE, opened(SAMPLES))
+    state = opened(SAMPLES)
+    found = starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means)
     assert found.cells[0] == NO_CELL
     assert (np.diff(found.cells) > 0).all()
     assert found.models.shape == (len(found.cells), SAMPLES.features + 1)
@@ -56,7 +57,7 @@ def test_a_start_for_each_cell_where_enough_people_live_and_one_for_everywhere_e
 
 def test_whoever_is_new_starts_at_the_mean_of_the_cohorts_around():
     state, cohort = opened(SAMPLES), cohort_numbers(SAMPLES, SMALL_PRIVATE)
-    found = starts(SAMPLES, SMALL_PRIVATE, state)
+    found = starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means)
     used = set()
     for cell in np.unique(CELLS):
         outward = (h3.cell_to_parent(int(cell), resolution) for resolution in range(6, -1, -1))
@@ -70,7 +71,7 @@ def test_whoever_is_new_starts_at_the_mean_of_the_cohorts_around():
 def test_where_nobody_was_one_starts_at_the_mean_of_everyones():
     state, cohort = opened(SAMPLES), cohort_numbers(SAMPLES, SMALL_PRIVATE)
     assert len({*np.bincount(cohort).tolist()}) > 1  # so that a mean over cohorts is another one than over people
-    found = starts(SAMPLES, SMALL_PRIVATE, state).for_cells(NOWHERE)
+    found = starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means).for_cells(NOWHERE)
     assert len(np.unique(found, axis=0)) == 1
     np.testing.assert_allclose(found[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
@@ -80,7 +81,7 @@ def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
     state, cohort = opened(crowded), cohort_numbers(crowded, SMALL_PRIVATE)
     counts = np.bincount(cohort)
     assert len(counts) == 2
-    found = starts(crowded, SMALL_PRIVATE, state)
+    found = starts(crowded, SMALL_PRIVATE, linear=state.linear, means=state.means)
     assert len(found.cells) == 8  # itself, and the six coarser ones around it
     np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=1e-12)
 
@@ -89,7 +90,7 @@ def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
     some = np.arange(PEOPLE) % 4 == 0
     lost = replace(SAMPLES, home=np.where(some[:, None], np.nan, SAMPLES.home))
     state, cohort = opened(lost), cohort_numbers(lost, SMALL_PRIVATE)
-    found = starts(lost, SMALL_PRIVATE, state)
+    found = starts(lost, SMALL_PRIVATE, linear=state.linear, means=state.means)
     assert (found.cells == NO_CELL).sum() == 1
     np.testing.assert_allclose(found.for_cells(NOWHERE[:1])[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
@@ -97,21 +98,21 @@ def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
 def test_without_coordinates_there_is_one_start_for_all():
     bare = samples_of(without_coordinates(CITY), SMALL_PRIVATE)
     state, cohort = opened(bare), cohort_numbers(bare, SMALL_PRIVATE)
-    found = starts(bare, SMALL_PRIVATE, state)
+    found = starts(bare, SMALL_PRIVATE, linear=state.linear, means=state.means)
     assert found.cells.tolist() == [0]
     np.testing.assert_allclose(found.models[0], state.means[cohort].mean(axis=0), rtol=1e-12)
 
 
 def test_where_no_cohort_ever_opened_one_starts_from_nothing():
     state = after("local", SAMPLES, change(SMALL_PRIVATE, participation={"dropout": 0.9}))
-    assert not starts(SAMPLES, SMALL_PRIVATE, state).models.any()
+    assert not starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means).models.any()
 
 
 @pytest.mark.parametrize("settings", [SMALL_PAPER, SMALL_FM], ids=["paper", "fm"])
 def test_without_cohorts_one_starts_from_the_mean_of_the_models(settings):
     samples = samples_of(CITY, settings)
     state = after("local", samples, settings)
-    found = starts(samples, settings, state)
+    found = starts(samples, settings, linear=state.linear, means=state.means)
     assert same_bits(found.models, state.linear.mean(axis=0, keepdims=True))
     assert same_bits(found.for_cells(CELLS), np.repeat(found.models, PEOPLE, axis=0))
 
@@ -120,7 +121,10 @@ def test_starts_say_nothing_but_means_that_were_opened():
     """Models on devices do not matter: another person's, or everyone's, changes no start."""
     state = opened(SAMPLES)
     other = replace(state, linear=state.linear + 5.0)
-    assert same_bits(starts(SAMPLES, SMALL_PRIVATE, state).models, starts(SAMPLES, SMALL_PRIVATE, other).models)
+    assert same_bits(
+        starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means).models,
+        starts(SAMPLES, SMALL_PRIVATE, linear=other.linear, means=other.means).models,
+    )
 
 
 def test_starts_are_found_by_cell_whatever_the_order_of_asking():
@@ -135,7 +139,8 @@ def test_starts_are_found_by_cell_whatever_the_order_of_asking():
 
 
 def test_starts_do_not_print():
-    assert "array" not in repr(starts(SAMPLES, SMALL_PRIVATE, opened(SAMPLES)))
+    state = opened(SAMPLES)
+    assert "array" not in repr(starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means))
 
 
 def test_means_are_counted_in_small_parts_and_none_is_beyond_what_is_learnt():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from prirec.engines.checkpoint import Checkpoint, identity, save
-from prirec.engines.state import IterationReport, start
-from prirec.engines.train import Keeping, Trained, hold_out, make_engine, train
+from prirec.engines.state import IterationReport
+from prirec.engines.train import Keeping, Trained, hold_out, make_engine, start, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
 from prirec.model.scoring import Models, mean_loss, scores

@@ -7,12 +7,11 @@ import pytest
 
 from prirec.data.folder import read_folder
 from prirec.engines.checkpoint import Checkpoint
-from prirec.engines.shards import Conductor, Together
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.shards import InProcess, ShardDriver
+from prirec.engines.train import make_engine, start
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.terms import codes
+from prirec.rounds.definition import RoundRules
 from prirec.simulate.partitioned import (
     PartitionedSetup,
     PartitionedShard,
@@ -122,8 +121,8 @@ def assert_same_records(found, whole, rows) -> None:
 def assert_same_rounds(shards, city, wanted) -> None:
     samples, settings = wanted.samples, wanted.settings
     oracle, state = start(samples, settings), start(samples, settings)
-    plain, crew = make_engine("plain", samples, settings), Together([shard.shard for shard in shards])
-    conductor = Conductor(crew, settings, codes(samples, settings), split=bool(len(city.split)))
+    plain, crew = make_engine("plain", samples, settings), InProcess([shard.shard for shard in shards])
+    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(city.split)))
     for _ in range(2):
         assert conductor.advance(state) == plain.advance(oracle)
     assert same_bits(state.interaction, oracle.interaction)
@@ -135,15 +134,15 @@ def assert_same_rounds(shards, city, wanted) -> None:
 def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
     folder = partitioned(passed_through(), tmp_path)
     shards = [PartitionedShard(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
-    crew = Together(shards)
+    crew = InProcess(shards)
     city, wanted = (
         PartitionedSetup(crew, folder, NOBODY_SOMEWHERE).city(),
         set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE),
     )
     assert 0 in [len(shard.samples.ids) for shard in shards]
     state, oracle = (start(wanted.samples, wanted.settings) for _ in range(2))
-    moving = Together([shard.shard for shard in shards])
-    conductor = Conductor(moving, city.settings, codes(wanted.samples, wanted.settings), split=bool(len(city.split)))
+    moving = InProcess([shard.shard for shard in shards])
+    conductor = ShardDriver(moving, RoundRules.of(wanted.samples, wanted.settings), split=bool(len(city.split)))
     local = make_engine("local", wanted.samples, wanted.settings)
     for _ in range(2):
         assert conductor.advance(state) == local.advance(oracle)

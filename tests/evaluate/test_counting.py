@@ -9,7 +9,6 @@ import pytest
 from prirec.config import Settings
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.prepare import Prepared
-from prirec.engines.participation import simulated_noise
 from prirec.errors import PolicyError
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
 from prirec.privacy.norm import clipped
@@ -17,6 +16,7 @@ from prirec.privacy.plan import Kind, Release, crowd, planned
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
+from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity as counting
 from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up

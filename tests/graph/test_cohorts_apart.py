@@ -7,20 +7,30 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.graph import cohorts as cohorts_apart
-from prirec.graph.cohorts import HALVINGS, NO_CELL, Cells, Roster, Search, coarse_cells, cohorts, groups, in_order
+from prirec.graph.cohorts import (
+    HALVINGS,
+    NO_CELL,
+    CellPopulation,
+    CutSearch,
+    PartialRoster,
+    coarse_cells,
+    cohort_groups,
+    cohorts,
+    ordered_by_hash,
+)
 
 BEACON = 12345
 
 
 def found_apart(cells, keys, parts, *, size):
     """What the parts of a roster come to, told only counts and strays of each other."""
-    known = groups(sum_of([Cells.of(cells[part]) for part in parts]), size=size)
-    rosters = [Roster(cells[part], keys[part], known, beacon=BEACON) for part in parts]
-    search = Search(known)
+    known = cohort_groups(sum_of([CellPopulation.of(cells[part]) for part in parts]), size=size)
+    rosters = [PartialRoster(cells[part], keys[part], known, beacon=BEACON) for part in parts]
+    search = CutSearch(known)
     for _ in range(HALVINGS):
-        search.told(sum_of([roster.below(search.group, search.pivots) for roster in rosters]))
+        search.narrow(sum_of([roster.below(search.group, search.pivots) for roster in rosters]))
     cuts = search.found(sum_of([roster.below(search.group, search.last) for roster in rosters]))
-    strays = in_order(sum_of([roster.strays() for roster in rosters]).keys, beacon=BEACON)
+    strays = ordered_by_hash(sum_of([roster.strays() for roster in rosters]).keys, beacon=BEACON)
     answer = np.empty(len(keys), dtype=np.int32)
     for part, roster in zip(parts, rosters, strict=True):
         answer[part] = roster.cohorts(cuts, strays)
@@ -65,7 +75,7 @@ def test_some_people_without_a_cell_are_spread_over_all_cohorts():
 
 
 def test_two_devices_with_one_hash_where_a_group_is_cut_are_refused(monkeypatch):
-    monkeypatch.setattr(cohorts_apart, "hashed", lambda keys, *, beacon: np.full(len(keys), np.uint64(7)))
+    monkeypatch.setattr(cohorts_apart, "key_hashes", lambda keys, *, beacon: np.full(len(keys), np.uint64(7)))
     cells, keys = np.full(40, NO_CELL), np.arange(40, dtype=np.uint64)
     with pytest.raises(UsageError, match="two devices have the same hash"):
         found_apart(cells, keys, [np.arange(40)], size=10)

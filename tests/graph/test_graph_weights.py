@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.graph.neighbours import (
     Neighbours,
-    by_distance,
-    metropolis_hastings,
+    distance_weights,
+    metropolis_weights,
     nearest,
-    ones,
+    ones_weights,
     random_neighbours,
-    uniform,
+    uniform_weights,
 )
 
 
@@ -40,11 +40,11 @@ def everywhere(people: int) -> np.ndarray:
 
 
 EVERY = {
-    "uniform": uniform,
-    "metropolis_hastings": metropolis_hastings,
-    "exponential": lambda n: by_distance(n, everywhere(len(n)), kind="exponential", scale_km=1.0),
-    "gaussian": lambda n: by_distance(n, everywhere(len(n)), kind="gaussian", scale_km=1.0),
-    "inverse": lambda n: by_distance(n, everywhere(len(n)), kind="inverse", scale_km=1.0),
+    "uniform": uniform_weights,
+    "metropolis_hastings": metropolis_weights,
+    "exponential": lambda n: distance_weights(n, everywhere(len(n)), kind="exponential", scale_km=1.0),
+    "gaussian": lambda n: distance_weights(n, everywhere(len(n)), kind="gaussian", scale_km=1.0),
+    "inverse": lambda n: distance_weights(n, everywhere(len(n)), kind="inverse", scale_km=1.0),
 }
 
 
@@ -60,20 +60,20 @@ def test_every_row_sums_to_one_and_nothing_is_negative(name, neighbours):
 
 
 def test_uniform_is_one_over_the_number_of_neighbours():
-    weights, own = uniform(graph([1, 2], [0], []))
+    weights, own = uniform_weights(graph([1, 2], [0], []))
     assert weights.tolist() == [0.5, 0.5, 1.0]
     assert own.tolist() == [0, 0, 1]
 
 
 @given(graphs())
 def test_metropolis_hastings_keeps_everyones_average_on_any_directed_graph(neighbours):
-    S = matrix(neighbours, *metropolis_hastings(neighbours))
+    S = matrix(neighbours, *metropolis_weights(neighbours))
     assert (S == S.T).all()
     assert S.sum(axis=0) == pytest.approx(1)
 
 
 def test_metropolis_hastings_counts_only_edges_that_are_returned():
-    weights, own = metropolis_hastings(graph([1, 2], [0], [1]))  # 0 and 1 name each other
+    weights, own = metropolis_weights(graph([1, 2], [0], [1]))  # 0 and 1 name each other
     assert weights.tolist() == [0.5, 0.0, 0.5, 0.0]
     assert own.tolist() == [0.5, 0.5, 1.0]
 
@@ -85,13 +85,13 @@ def test_metropolis_hastings_counts_only_edges_that_are_returned():
 def test_twice_the_scale_weighs_less_than_once_by_the_stated_function(kind, ratio):
     degree_km = 111.19508
     location = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
-    (near, far, *_), _ = by_distance(graph([1, 2], [], []), location, kind=kind, scale_km=degree_km)
+    (near, far, *_), _ = distance_weights(graph([1, 2], [], []), location, kind=kind, scale_km=degree_km)
     assert far / near == pytest.approx(ratio, rel=1e-5)
 
 
 def test_weights_survive_when_everyone_is_ten_thousand_scales_away():
     location = np.array([[0.0, 0.0], [0.0, 90.0], [0.0, 90.0]])
-    weights, _ = by_distance(graph([1, 2], [], []), location, kind="gaussian", scale_km=1.0)
+    weights, _ = distance_weights(graph([1, 2], [], []), location, kind="gaussian", scale_km=1.0)
     assert weights.tolist() == [0.5, 0.5]
 
 
@@ -99,35 +99,35 @@ def test_weights_by_distance_need_locations_a_scale_and_a_known_function():
     neighbours = graph([1], [0])
     location = np.zeros((2, 2))
     with pytest.raises(UsageError, match="a location for everyone"):
-        by_distance(neighbours, np.array([[0.0, 0.0], [np.nan, 0.0]]), kind="inverse", scale_km=1.0)
+        distance_weights(neighbours, np.array([[0.0, 0.0], [np.nan, 0.0]]), kind="inverse", scale_km=1.0)
     with pytest.raises(UsageError, match="a location for everyone"):
-        by_distance(neighbours, location[:1], kind="inverse", scale_km=1.0)
+        distance_weights(neighbours, location[:1], kind="inverse", scale_km=1.0)
     for scale in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(UsageError, match="above 0"):
-            by_distance(neighbours, location, kind="inverse", scale_km=scale)
+            distance_weights(neighbours, location, kind="inverse", scale_km=scale)
     with pytest.raises(UsageError, match="'exponential', 'gaussian' or 'inverse'"):
-        by_distance(neighbours, location, kind="linear", scale_km=1.0)  # type: ignore[arg-type]
+        distance_weights(neighbours, location, kind="linear", scale_km=1.0)  # type: ignore[arg-type]
 
 
 def test_people_nobody_is_near_may_lack_a_location():
     location = np.array([[0.0, 0.0], [0.0, 1.0], [np.nan, np.nan]])
     neighbours = nearest(location, count=1)
-    weights, own = by_distance(neighbours, location, kind="exponential", scale_km=5.0)
+    weights, own = distance_weights(neighbours, location, kind="exponential", scale_km=5.0)
     assert weights.tolist() == [1, 1]
     assert own.tolist() == [0, 0, 1]
 
 
 def test_unit_weights_are_refused_until_asked_for_by_name():
     with pytest.raises(UsageError, match="Use uniform"):
-        ones(graph([1], [0]))
+        ones_weights(graph([1], [0]))
     with pytest.raises(UsageError, match="thirtyfold"):
-        ones(graph([1], [0]), knowing="yes")
+        ones_weights(graph([1], [0]), knowing="yes")
 
 
 def test_unit_weights_diverge_as_the_refusal_says_and_uniform_does_not():
     neighbours = random_neighbours(200, count=30, rng=np.random.default_rng(2))
-    grows = matrix(neighbours, *ones(neighbours, knowing="it diverges"))
-    stays = matrix(neighbours, *uniform(neighbours))
+    grows = matrix(neighbours, *ones_weights(neighbours, knowing="it diverges"))
+    stays = matrix(neighbours, *uniform_weights(neighbours))
     start = np.full(200, 0.01)
     assert (np.linalg.matrix_power(grows, 10) @ start > 1e11).all()
     assert np.linalg.matrix_power(stays, 10) @ start == pytest.approx(0.01)

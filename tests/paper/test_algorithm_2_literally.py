@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.participation import participation
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.model import as_printed
+from prirec.rounds.participation import participation
 from prirec.util.keyed_random import iteration_key, mix, shuffle
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city, with_idle_people
 

@@ -16,8 +16,7 @@ from numba.core.errors import TypingError
 
 from prirec.engines import local
 from prirec.engines import local as local_samples
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.model import lanes, local_step, public_half, simd
 from prirec.model.equations import add_loss, add_pull, loss, odds
 from prirec.model.lanes import dot
@@ -134,8 +133,7 @@ def test_every_primitive_has_vector_instructions_and_is_tried():
 
 ENGINE = """
 from hashlib import sha256
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from support.cities import SMALL_ROUNDS, samples_of, small_city
 samples = samples_of(small_city(), SMALL_ROUNDS)
 state, engine = start(samples, SMALL_ROUNDS), make_engine("local", samples, SMALL_ROUNDS, threads=1)

@@ -20,15 +20,15 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
-from prirec.engines.participation import simulated_noise
 from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.features.encoding import plan
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, Paid, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import Kind, Plan, crowd, planned
+from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
 from support.audit import lowest

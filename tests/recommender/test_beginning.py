@@ -11,43 +11,52 @@ from prirec.features.popularity import Popularity
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
-from prirec.recommender.operator import begin, campaign, end, found, publish, refuse_second, rotate_sessions, standing
-from prirec.recommender.release import Source
+from prirec.recommender.operator import (
+    begin_campaign,
+    campaign_status,
+    deployment_status,
+    end_campaign,
+    found_deployment,
+    publish_catalogue,
+    refuse_second_deployment,
+    rotate_sessions,
+)
+from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import OvertakenError, Store
 from support.cities import SMALL_PRIVATE, small_city
 from support.stores import name
 
 
-def source() -> Source:
+def source() -> CatalogueSource:
     town = small_city(people=20, places=15, records=60)
-    return Source(town.places, plan(town, Popularity(), Features()))
+    return CatalogueSource(town.places, plan(town, Popularity(), Features()))
 
 
 def ready(store: Store, *, people: int) -> None:
     """For a campaign."""
     with suppress(StateError):
-        found(store, title="Our town")
-    publish(store, source())
+        found_deployment(store, title="Our town")
+    publish_catalogue(store, source())
     for at in range(1, people + 1):
         store.enrol(name(at), 0, day=0)
 
 
 def test_a_deployment_is_founded_once(store):
-    refuse_second(store)
-    founding = found(store, title="Our town")
+    refuse_second_deployment(store)
+    founding = found_deployment(store, title="Our town")
     with pytest.raises(StateError, match="founded in this store before"):
-        refuse_second(store)
+        refuse_second_deployment(store)
     with pytest.raises(StateError):
-        found(store, title="another")
+        found_deployment(store, title="another")
     with pytest.raises(UsageError):
-        found(store, title="")
+        found_deployment(store, title="")
     assert store.founding() == founding
 
 
 def test_the_key_of_sessions_changes_and_who_the_recommender_is_stays(store):
     with pytest.raises(StateError, match="no deployment was founded"):
         rotate_sessions(store)
-    founding = found(store, title="Our town")
+    founding = found_deployment(store, title="Our town")
     rotate_sessions(store, entropy=lambda many: b"\3" * many)
     after = store.founding()
     assert after.token_key == b"\3" * 32
@@ -55,7 +64,7 @@ def test_the_key_of_sessions_changes_and_who_the_recommender_is_stays(store):
 
 
 def test_publishing_does_not_set_back_a_campaign_that_moves_on_meanwhile(store, monkeypatch):
-    found(store, title="Our town")
+    found_deployment(store, title="Our town")
     store.advance(progress=b"before")
     advance = Store.advance
 
@@ -64,22 +73,22 @@ def test_publishing_does_not_set_back_a_campaign_that_moves_on_meanwhile(store, 
         advance(self, **parts)
 
     monkeypatch.setattr(Store, "advance", moving)
-    publish(store, source())
+    publish_catalogue(store, source())
     assert store.progress() == b"after"
 
 
 def test_what_was_published_meanwhile_stands_before_what_is_published_then(store, monkeypatch):
-    found(store, title="Our town")
+    found_deployment(store, title="Our town")
     advance, once = Store.advance, [1]
 
     def overtaken(self, **parts):
         if once:
             once.clear()
-            publish(store, source())
+            publish_catalogue(store, source())
         advance(self, **parts)
 
     monkeypatch.setattr(Store, "advance", overtaken)
-    publish(store, source())
+    publish_catalogue(store, source())
     assert [one.entry.subject for one in store.entries(0)] == ["catalogue", "catalogue"]
 
 
@@ -90,54 +99,54 @@ def test_of_two_who_begin_a_campaign_at_once_one_does(store, monkeypatch):
     def overtaken(self, **parts):
         if once:
             once.clear()
-            begin(store, SMALL_PRIVATE)
+            begin_campaign(store, SMALL_PRIVATE)
         advance(self, **parts)
 
     monkeypatch.setattr(Store, "advance", overtaken)
     with pytest.raises(OvertakenError):
-        begin(store, SMALL_PRIVATE)
+        begin_campaign(store, SMALL_PRIVATE)
     assert [one.entry.subject for one in store.entries(0)] == ["catalogue", "charter"]
 
 
 def test_a_campaign_in_which_nobody_may_be_lost_is_not_begun(store):
     ready(store, people=50)
     with pytest.raises(PolicyError, match=r"from 63 devices on 20% of them may be"):
-        begin(store, SMALL_PRIVATE)
+        begin_campaign(store, SMALL_PRIVATE)
     store.enrol(name(51), 0, day=0)
-    begin(store, SMALL_PRIVATE)
+    begin_campaign(store, SMALL_PRIVATE)
 
 
 def test_a_campaign_is_ended_with_all_that_is_open_and_another_may_begin(store):
-    found(store, title="Our town")
+    found_deployment(store, title="Our town")
     with pytest.raises(PolicyError, match="nothing to end"):
-        end(store)
+        end_campaign(store)
     ready(store, people=60)
-    begin(store, SMALL_PRIVATE)
+    begin_campaign(store, SMALL_PRIVATE)
     conductor = Conductor(store)
     conductor.tick()
     assert len(store.open_rounds()) == 1
-    assert end(store).phase == "visits"
-    assert (campaign(store).phase, store.open_rounds(), store.counts().letters) == ("failed", [], 0)
+    assert end_campaign(store).phase == "visits"
+    assert (campaign_status(store).phase, store.open_rounds(), store.counts().letters) == ("failed", [], 0)
     with pytest.raises(OvertakenError):
         conductor.tick()
     with pytest.raises(PolicyError, match="nothing to end"):
-        end(store)
-    assert begin(store, SMALL_PRIVATE).campaign == 1
+        end_campaign(store)
+    assert begin_campaign(store, SMALL_PRIVATE).campaign == 1
 
 
 def test_rounds_of_a_campaign_that_was_ended_when_they_began_are_burnt(store):
     ready(store, people=60)
-    begin(store, SMALL_PRIVATE)
+    begin_campaign(store, SMALL_PRIVATE)
     before = store.progress()
     Conductor(store).tick()
     store.advance(progress=encode(rules.failed(rules.read_progress(before))))
     Conductor(store).take_over()
-    assert (store.open_rounds(), campaign(store).phase) == ([], "failed")
+    assert (store.open_rounds(), campaign_status(store).phase) == ([], "failed")
 
 
 def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
     ready(store, people=60)
-    begin(store, SMALL_PRIVATE)
+    begin_campaign(store, SMALL_PRIVATE)
     whole = store.progress()
     for damaged in (whole[:-1], whole.replace(b"visits", b"visit\xe9"), 100_000 * b"\x91"):
         with pytest.raises(StateError, match="restore the store from a backup"):
@@ -145,27 +154,27 @@ def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
 
 
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
-    found(store, title="Our town")
+    found_deployment(store, title="Our town")
     with pytest.raises(StateError, match="no catalogue"):
-        begin(store, SMALL_PRIVATE)
-    publish(store, source())
+        begin_campaign(store, SMALL_PRIVATE)
+    publish_catalogue(store, source())
     for at in range(1, 50):
         store.enrol(name(at), 0, day=0)
     with pytest.raises(PolicyError, match="49 devices have enrolled"):
-        begin(store, SMALL_PRIVATE)
+        begin_campaign(store, SMALL_PRIVATE)
     store.enrol(name(50), 0, day=0)
     with pytest.raises(PolicyError, match="fewer than 100"):
-        begin(store, PRIVATE)
-    assert (campaign(store), store.head().length) == (None, 1)
+        begin_campaign(store, PRIVATE)
+    assert (campaign_status(store), store.head().length) == (None, 1)
 
 
 def test_standing_tells_how_far_a_campaign_is(store):
     ready(store, people=60)
-    charter = begin(store, SMALL_PRIVATE)
-    found_now = standing(store)
+    charter = begin_campaign(store, SMALL_PRIVATE)
+    found_now = deployment_status(store)
     assert (found_now.places, found_now.counts.people, found_now.counts.entries) == (15, 60, 2)
     now = found_now.campaign
     assert (now.number, now.people, now.phase, now.round, now.rounds) == (charter.campaign, 60, "visits", 0, 3)
     assert now.past == ()
     with pytest.raises(PolicyError, match="under way"):
-        begin(store, SMALL_PRIVATE)
+        begin_campaign(store, SMALL_PRIVATE)

@@ -11,7 +11,7 @@ from prirec.data.dataset import Category, Dataset, Numbers
 from prirec.errors import DataError, PeerError, StateError, UsageError
 from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
-from prirec.recommender.release import Catalogue, page, regions
+from prirec.recommender.release import Catalogue, document_page, pack_regions
 from prirec.wire.documents import LIMIT, Manifest, Places, address, read
 from prirec.wire.regions import Known, read_regions, refuse_other_places, wanted
 from support.campaigns import staged
@@ -22,7 +22,7 @@ BOTH = staged(CITY)
 
 
 def packed(city: Dataset, resolution: int = 5) -> Catalogue:
-    return regions(city.places, plan(city, Popularity(), Features()), resolution=resolution)
+    return pack_regions(city.places, plan(city, Popularity(), Features()), resolution=resolution)
 
 
 def pages(catalogue: Catalogue) -> list[Places]:
@@ -99,7 +99,7 @@ def test_a_catalogue_that_was_kept_is_packed_on_to_the_same_bytes():
 
 def test_a_kept_catalogue_without_all_its_places_is_refused():
     manifest = Manifest(5, BOTH.static.manifest.regions[1:])
-    name, body = page(manifest)
+    name, body = document_page(manifest)
     with pytest.raises(StateError, match="not the places"):
         Catalogue.read(name, {**BOTH.bodies, name: body}.__getitem__, campaign=BOTH.campaign_without_edition)
 
@@ -150,7 +150,7 @@ PRICED = replace(CITY, places=replace(CITY.places, columns={"price": PRICES}))
 def test_places_that_devices_would_refuse_are_not_published(change, problem):
     encoding = plan(PRICED, Popularity(), Features())
     with pytest.raises(DataError, match=problem), np.errstate(over="ignore"):
-        regions(replace(PRICED.places, **change), encoding)
+        pack_regions(replace(PRICED.places, **change), encoding)
 
 
 @pytest.mark.parametrize("resolution", [-1, 7])
@@ -161,7 +161,7 @@ def test_regions_have_a_resolution_that_a_manifest_can_say(resolution):
 
 def test_a_region_too_large_for_a_document_is_refused():
     with pytest.raises(UsageError, match="finer resolution"):
-        page(Places(0, (), (), b"", b"", bytes(LIMIT)))
+        document_page(Places(0, (), (), b"", b"", bytes(LIMIT)))
 
 
 def test_catalogues_do_not_print_their_places():

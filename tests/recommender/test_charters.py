@@ -11,7 +11,7 @@ from prirec.errors import DataError, PolicyError, UsageError
 from prirec.features.encoding import Encoding, plan
 from prirec.features.popularity import Popularity
 from prirec.privacy.plan import Kind, crowd
-from prirec.recommender.release import charter, edition, noisy, regions
+from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Line, People, read, written
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
@@ -25,8 +25,8 @@ LINES = tuple(Line(bytes([n]) * 32, 0) for n in range(60))
 def chartered(
     settings: Settings = SMALL_PRIVATE, lines: tuple[Line, ...] = LINES, encoding: Encoding = ENCODING
 ):  # fmt: skip
-    return charter(
-        regions(CITY.places, ENCODING), lines, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
+    return make_charter(
+        pack_regions(CITY.places, ENCODING), lines, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
         settings=settings, encoding=encoding,
     )  # fmt: skip
 
@@ -97,22 +97,22 @@ def test_noise_is_told_as_the_terms_size_it_for_the_roster_that_met():
     release = campaign.visits
     assert release.of.kind is Kind.POPULARITY
     opened = np.arange(50, dtype=np.uint64)
-    usual = noisy(campaign, opened, survivors=60, rostered=60)
+    usual = noisy_sums(campaign, opened, survivors=60, rostered=60)
     assert usual.sigma == release.sd_of_sum(60)
     assert usual.sums.tolist() == (np.arange(50) * 2.0**-release.norm.fraction_bits).tolist()
     assert not len(usual.own.pairs)
-    fewer = noisy(campaign, opened, survivors=55, rostered=55)
+    fewer = noisy_sums(campaign, opened, survivors=55, rostered=55)
     shares = release.noise(crowd(SMALL_PRIVATE, 55))
     assert fewer.sigma == np.sqrt(float(shares.total_variance(55))) * 2.0**-release.norm.fraction_bits
     assert fewer.sigma != release.sd_of_sum(55)
-    lost = noisy(campaign, opened, survivors=55, rostered=60)
+    lost = noisy_sums(campaign, opened, survivors=55, rostered=60)
     assert lost.sigma == release.sd_of_sum(55)
 
 
 def test_sums_below_zero_are_read_as_such():
     campaign = Campaign.of(chartered().document)
     opened = np.full(50, -3, dtype=np.int64).view(np.uint64)
-    found = noisy(campaign, opened, survivors=60, rostered=60)
+    found = noisy_sums(campaign, opened, survivors=60, rostered=60)
     assert found.sums.tolist() == [-3 * 2.0**-campaign.visits.norm.fraction_bits] * 50
 
 
@@ -120,13 +120,15 @@ def test_sums_below_zero_are_read_as_such():
 def test_a_sum_of_another_size_makes_no_edition(opened):
     issued = chartered()
     with pytest.raises(UsageError, match="one entry of the ring"):
-        edition(Campaign.of(issued.document), issued.catalogue, LINES, opened=opened, survivors=60, rostered=60)
+        popularity_release(
+            Campaign.of(issued.document), issued.catalogue, LINES, opened=opened, survivors=60, rostered=60
+        )
 
 
 def test_a_sum_that_should_not_have_been_opened_makes_no_edition():
     issued = chartered()
     with pytest.raises(UsageError, match="not opened"):
-        edition(
+        popularity_release(
             Campaign.of(issued.document), issued.catalogue, LINES, opened=np.zeros(50, np.uint64), survivors=49,
             rostered=60,
         )  # fmt: skip

@@ -59,7 +59,7 @@ def test_the_progress_comes_with_the_number_of_its_change(store: Store) -> None:
 
 def test_a_store_of_before_tells_of_the_progress_that_it_has(url: str) -> None:
     with Store.open(url, migrations=MIGRATIONS[:1]) as store, store._database.transaction() as rows:
-        rows.change("INSERT INTO progress (one, body) VALUES (1, ?)", b"of before")
+        rows.execute("INSERT INTO progress (one, body) VALUES (1, ?)", b"of before")
     with Store.open(url) as store:
         assert store.progress_since(0) == (1, b"of before")
         enter(store, of())

@@ -11,7 +11,7 @@ from prirec.features.encoding import encode_popularity, from_json
 from prirec.features.popularity import OwnCounts
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
-from prirec.recommender.release import edition
+from prirec.recommender.release import popularity_release
 from prirec.wire.campaign import Campaign
 from support.campaigns import Staged, staged
 from support.cities import (
@@ -125,11 +125,11 @@ def test_the_seed_follows_from_every_bit_of_the_sum_and_from_the_charter():
     opened = np.rint(both.release.sums * 2.0**both.campaign.visits.norm.fraction_bits).astype(np.int64).view(np.uint64)
     told = {"survivors": 60, "rostered": 60}
     campaign, static = Campaign.of(both.chartered.document), both.static
-    again = edition(campaign, static, both.lines, opened=opened, **told)
+    again = popularity_release(campaign, static, both.lines, opened=opened, **told)
     assert again.documents == both.edited.documents
     other = opened.copy()
     other[7] ^= np.uint64(1)
-    moved = edition(campaign, static, both.lines, opened=other, **told)
+    moved = popularity_release(campaign, static, both.lines, opened=other, **told)
     assert moved.document.seed != again.document.seed
 
 

@@ -12,7 +12,7 @@ from prirec.protocols import noise
 from prirec.protocols.actions import Persist, Send, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Delivery, Invitation, Terms
-from prirec.recommender.conductor import Gathering, Outbox, Pace
+from prirec.recommender.conductor import OpenSum, Outbox, Pace
 from prirec.recommender.store import Store
 from support.floors import low_floor
 from support.rounds import gather, terms_of
@@ -21,10 +21,10 @@ from support.stores import ONE, enter, name, of, said
 BOUND = 100
 
 
-def opened_by(terms: Terms, values: np.ndarray) -> Gathering:
+def opened_by(terms: Terms, values: np.ndarray) -> OpenSum:
     """The sum over these vectors, when everybody has come and nobody was lost."""
     round_ = gather(len(values), terms, values=values)
-    gathering = Gathering(round_.collector, pace=Pace(inf, inf))  # type: ignore[arg-type]
+    gathering = OpenSum(round_.collector, pace=Pace(inf, inf))  # type: ignore[arg-type]
     members = {one.name: one for one in round_.members}
     gathering.begin(round_.names)
     while not gathering.over:
@@ -105,7 +105,7 @@ def delivery(at: int) -> Send:
 
 
 def test_letters_are_written_in_portions_after_what_goes_before_them(portions: Portions) -> None:
-    outbox = Outbox(portions, holder=None, portion=2 * len(encode(invitation(1).message)))
+    outbox = Outbox(portions, holder=None, batch=2 * len(encode(invitation(1).message)))
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(at) for at in range(5)])
     outbox.empty()
     assert portions.written[0][:2] == (2, 1)

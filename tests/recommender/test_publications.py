@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from prirec.engines.newcomers import starts
-from prirec.engines.state import start
+from prirec.engines.train import start
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.prediction import PlacePart
 from prirec.recommender.release import Catalogue, publication
+from prirec.rounds.newcomers import starts
 from prirec.wire.documents import Publication, Start, octets, written
 from prirec.wire.regions import read_publication, read_regions, refuse_other_places
 from support.campaigns import Staged, staged
@@ -56,7 +56,7 @@ def test_starts_are_those_of_a_simulation_with_the_same_cohorts(both):
     issued, (V, means) = published(both), models(both)
     found = read_publication(issued.document, campaign=both.campaign)
     state = replace(start(both.setup.samples, both.campaign.settings), means=means)
-    expected = starts(both.setup.samples, both.campaign.settings, state)
+    expected = starts(both.setup.samples, both.campaign.settings, linear=state.linear, means=state.means)
     assert same_bits(found.starts.cells, expected.cells)
     assert same_bits(found.starts.models, expected.models)
     assert same_bits(found.interaction, V)

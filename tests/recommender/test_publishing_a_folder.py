@@ -14,7 +14,7 @@ from prirec.errors import DataError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
 from prirec.features.encoding import PRIVATE_SCALE, plan, plan_declared
 from prirec.features.popularity import Popularity
-from prirec.recommender.release import from_folder, regions
+from prirec.recommender.release import from_folder, pack_regions
 from support.cities import same_bits, small_city
 
 POIS = "poi,lat,lon,price,kind\na,35.1,139.2,10,bar\nb,35.2,139.3,30,café\n"
@@ -34,7 +34,7 @@ def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path)
     assert public.ids == whole.ids
     assert same_bits(public.location, whole.location)
     encoding = plan(read_folder(tmp_path / "city").dataset, Popularity(), Features())
-    assert regions(public, encoding).documents == regions(whole, encoding).documents
+    assert pack_regions(public, encoding).documents == pack_regions(whole, encoding).documents
 
 
 def test_the_encoding_is_the_one_of_a_simulation_where_every_private_column_is_declared(tmp_path):
@@ -65,7 +65,7 @@ def test_a_folder_of_places_alone_can_be_published(tmp_path):
         Distance(column="distance from home", shift=float(np.log1p(5.0)), scale=2.0),
         Clock(column="time"),
     )
-    assert len(regions(source.places, source.encoding).known) == 2
+    assert len(pack_regions(source.places, source.encoding).known) == 2
 
 
 SCHEMA = """

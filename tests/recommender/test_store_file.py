@@ -62,7 +62,7 @@ def test_a_commit_waits_for_the_disk_and_readers_wait_for_nobody(store: Store) -
     pragmas = ("journal_mode", "synchronous", "fullfsync", "secure_delete", "trusted_schema")
     with store._database.transaction() as writing:
         assert [(writing.one(f"PRAGMA {name}") or ())[0] for name in pragmas] == ["wal", 2, 1, 1, 0]
-        writing.change("INSERT INTO progress VALUES (1, ?)", b"unseen")
+        writing.execute("INSERT INTO progress VALUES (1, ?)", b"unseen")
         assert store.progress() is None
     assert store.progress() == b"unseen"
 
@@ -98,7 +98,7 @@ def test_boxes_and_shares_leave_no_trace_on_the_disk(
     long = b"a sealed box, " * 1000
     store.hand_in([said(at, long + bytes([at])) for at in range(50)])
     store.deliver([(name(at), of(), long) for at in range(50)])
-    store._database.tidy()
+    store._database.erase_deleted()
     store.hand_in([said(99, b"a sealed box, short")])
     assert files_with(b"a sealed box, ", path.parent) == {"store", "store-wal"}
     close(store)
@@ -229,13 +229,13 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
     prepare(store)
     before = everything(store)
     with store._database.reading() as rows:  # the one connection that there is
-        rows.change("PRAGMA max_page_count=1")  # the least possible: as many as there are
+        rows.execute("PRAGMA max_page_count=1")  # the least possible: as many as there are
     with pytest.raises(StateError, match="Make room") as caught:
         store.hand_in([said(5, b"a secret" * 9000)])
     assert "secret" not in str(caught.value)
     assert everything(store) == before
     with store._database.reading() as rows:
-        rows.change("PRAGMA max_page_count=100000")
+        rows.execute("PRAGMA max_page_count=100000")
     assert store.hand_in([said(5, b"a secret" * 9000)]) == [True]
 
 

@@ -32,8 +32,8 @@ def doomed(point):
                 die()
             return result
         return call
-    for kind in (database.SqliteRows, postgres.PostgresRows):
-        for method in ("begin", "one", "all", "change", "change_each", "commit"):
+    for kind in (database.SqliteConnection, postgres.PostgresConnection):
+        for method in ("begin", "one", "all", "execute", "execute_many", "commit"):
             setattr(kind, method, counted(getattr(kind, method), method != "commit"))
 
 with Store.open(url) as store:

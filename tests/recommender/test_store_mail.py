@@ -6,7 +6,7 @@ from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from prirec.recommender import store as store_mail
-from prirec.recommender.store import MOST_SAID, Incoming, Store
+from prirec.recommender.store import MOST_MESSAGES, Incoming, Store
 from prirec.wire.http import Letter
 from support.stores import ONE, enter, invite, name, of, said
 
@@ -101,7 +101,7 @@ def test_nobody_can_fill_the_store_with_different_messages(store: Store) -> None
     store.hand_in([said(1, bytes([at])) for at in range(10)])
     store.hand_in([said(1, bytes([at])) for at in range(10, 100)])
     store.hand_in([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
-    assert bodies(store) == [*(bytes([at]) for at in range(MOST_SAID)), b"somebody else", b"elsewhere"]
+    assert bodies(store) == [*(bytes([at]) for at in range(MOST_MESSAGES)), b"somebody else", b"elsewhere"]
 
 
 def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +150,10 @@ def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
 def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
-    store.throw_away(name(0), 3)
+    store.hand_in([], arrived=[(name(0), 3)])
     assert [one.number for one in store.letters(name(0), 0, 9)] == [5]
     assert [one.number for one in store.letters(name(1), 0, 9)] == [2, 4, 6]
-    store.throw_away(name(0), 3)
+    store.hand_in([], arrived=[(name(0), 3)])
     assert store.counts().letters == 4
 
 
@@ -209,7 +209,7 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     enter(store, of())
     store.deliver([(name(1), of(), b"a")] * 3)
     store.hand_in([said(1, b"a"), said(2, b"a")])
-    store.throw_away(name(1), 3)
+    store.hand_in([], arrived=[(name(1), 3)])
     store.advance(progress=None, over=[of()])
     store.close()
     with Store.open(url) as again:

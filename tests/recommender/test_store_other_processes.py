@@ -5,7 +5,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from prirec.protocols.actions import Persist, Stage
-from prirec.recommender.store import MOST_SAID, Store
+from prirec.recommender.store import MOST_MESSAGES, Store
 from support.processes import finish, start
 from support.stores import ONE, enter, name, of, said
 
@@ -108,15 +108,15 @@ def test_threads_share_a_store_and_none_waits_for_ever(store: Store) -> None:
     enter(store, of())
 
     def work(at: int) -> int:
-        for number in range(MOST_SAID):
+        for number in range(MOST_MESSAGES):
             store.hand_in([said(at, bytes([number]))])
             store.deliver([(name(at), of(), bytes([number]))])
             store.head()
         return len(store.letters(name(at), 0, 100))
 
     with ThreadPoolExecutor(20) as pool:  # more than there are connections
-        assert list(pool.map(work, range(20))) == [MOST_SAID] * 20
-    assert len(store.incoming(0, 1000)) == 20 * MOST_SAID
+        assert list(pool.map(work, range(20))) == [MOST_MESSAGES] * 20
+    assert len(store.incoming(0, 1000)) == 20 * MOST_MESSAGES
     store.write(Persist(of(), Stage.BURNT, ONE))
     assert store.incoming(0, 1000) == []
 

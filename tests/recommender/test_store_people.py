@@ -43,9 +43,9 @@ def test_secrets_do_not_print(store: Store) -> None:
 
 def test_the_key_of_sessions_changes_and_nothing_else_of_the_deployment(store: Store) -> None:
     with pytest.raises(StateError, match="run prirec recommender init first"):
-        store.seal_anew(bytes(32))
+        store.set_token_key(bytes(32))
     store.found(FOUNDING)
-    store.seal_anew(bytes(32))
+    store.set_token_key(bytes(32))
     assert store.founding() == replace(FOUNDING, token_key=bytes(32))
 
 

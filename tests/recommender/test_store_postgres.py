@@ -126,11 +126,11 @@ def test_a_process_with_thousands_of_open_files_uses_it_as_before(url: str) -> N
 def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_written_stays(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(self: postgres.PostgresRows) -> bool:
+    def unknown(self: postgres.PostgresConnection) -> bool:
         raise OSError
 
     with Store.open(url) as store:
-        monkeypatch.setattr(postgres, "_heard", unknown)
+        monkeypatch.setattr(postgres, "_has_input", unknown)
         store._database.close()
         store._database._closed = False
         assert store.lease(b"holder", 60)
@@ -142,9 +142,9 @@ def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_writte
 def test_a_connection_that_is_lost_in_a_write_undoes_it_and_the_next_one_works(url: str) -> None:
     def write(store: Store) -> None:
         with store._database.transaction() as rows:
-            rows.change("INSERT INTO progress VALUES (1, ?)", b"lost")
+            rows.execute("INSERT INTO progress VALUES (1, ?)", b"lost")
             cut_off(url)
-            rows.change("INSERT INTO lease VALUES (1, ?, 1.0)", b"lost")
+            rows.execute("INSERT INTO lease VALUES (1, ?, 1.0)", b"lost")
 
     with Store.open(url) as store:
         with pytest.raises(StateError, match=r"was lost|shutting down"):
@@ -168,7 +168,7 @@ def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
 def test_a_writer_that_hangs_is_cut_off_and_the_others_go_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(hanging: Store, other: Store) -> None:
         with hanging._database.transaction() as rows:
-            rows.change("INSERT INTO progress VALUES (1, ?)", b"from long ago")
+            rows.execute("INSERT INTO progress VALUES (1, ?)", b"from long ago")
             enter(other, of())  # waits until the server has had enough
 
     with Store.open(url) as other:

@@ -25,15 +25,14 @@ if __name__ == "__main__":
 
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings, dump
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import Conductor as ShardConductor
-from prirec.engines.shards import Cut
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.shards import ShardDriver, ShardSplit
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.terms import codes
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import found
+from prirec.recommender.operator import found_deployment
+from prirec.rounds.definition import RoundRules
 from prirec.simulate.saved_runs import save_run, to_run
 from prirec.simulate.setup import run, set_up
 from support import deployment as deployments
@@ -128,9 +127,9 @@ def sharded(name: str) -> dict[str, str]:
     settings = SIMULATED[name]
     samples = samples_of(small_city(), settings)
     rows = cut(samples, settings, 3)
-    pieces = Cut.at(samples, cohort_numbers(samples, settings), list(rows))
+    pieces = ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows))
     crew = in_one_process([pieces.share(at) for at in range(len(rows))], settings)
-    conductor = ShardConductor(crew, settings, codes(samples, settings), split=bool(len(pieces.split)))
+    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(pieces.split)))
     state = _trained(conductor, start(samples, settings), settings)
     return of_state(gathered(crew, rows, state))
 
@@ -171,7 +170,7 @@ def deployment(*, https: bool) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         low_floor(patch, floor)
-        patch.setattr(deployments, "found", partial(found, entropy=Entropy(b"founding")))
+        patch.setattr(deployments, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding")))
         made = deployed(small_city(people=people, places=12, records=5 * people), settings, folder)
         if https:
             with served(made, folder, pace=Pace(60.0, 60.0)) as at:

@@ -10,9 +10,9 @@ import pytest
 
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender import endpoints
-from prirec.recommender.answers import RefusedError
-from prirec.recommender.endpoints import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Doorkeeper
+from prirec.recommender import authentication
+from prirec.recommender.authentication import CHALLENGE_SECONDS, SESSION_SECONDS, SKEW, Authenticator
+from prirec.recommender.responses import RefusedError
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Claim, Enrolment, Session, SignedClaim, SignedEnrolment
 
@@ -45,8 +45,8 @@ def clock() -> Time:
 
 
 @pytest.fixture
-def door(clock: Time) -> Doorkeeper:
-    return Doorkeeper(DEPLOYMENT, KEY, clock=clock, entropy=Entropy())
+def door(clock: Time) -> Authenticator:
+    return Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy())
 
 
 def claim(challenge: bytes, *, name: bytes = ME.public, deployment: bytes = DEPLOYMENT) -> SignedClaim:
@@ -54,7 +54,7 @@ def claim(challenge: bytes, *, name: bytes = ME.public, deployment: bytes = DEPL
     return SignedClaim(wanted, ME.sign(encode(wanted)))
 
 
-def claimed(door: Doorkeeper, signed: SignedClaim) -> Session:
+def claimed(door: Authenticator, signed: SignedClaim) -> Session:
     """As the service does it for somebody who is enrolled."""
     return door.admitted(door.claiming(signed))
 
@@ -75,19 +75,19 @@ def refused(call: Callable[[Any], object], argument: object) -> bool:
     return error.value.fault is Fault.AUTH
 
 
-def test_a_signed_challenge_gives_a_session_that_any_worker_knows(door: Doorkeeper, clock: Time) -> None:
+def test_a_signed_challenge_gives_a_session_that_any_worker_knows(door: Authenticator, clock: Time) -> None:
     session = claimed(door, claim(door.challenge()))
-    worker = Doorkeeper(DEPLOYMENT, KEY, clock=clock, entropy=Entropy())
+    worker = Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy())
     assert worker.name(shown(session.token)) == ME.public
     assert session.seconds == SESSION_SECONDS
 
 
-def test_no_two_challenges_are_the_same(door: Doorkeeper) -> None:
+def test_no_two_challenges_are_the_same(door: Authenticator) -> None:
     assert len({door.challenge() for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize("age", [CHALLENGE_SECONDS + 1, -SKEW - 1])
-def test_a_challenge_is_answered_in_its_minute_or_not_at_all(door: Doorkeeper, clock: Time, age: float) -> None:
+def test_a_challenge_is_answered_in_its_minute_or_not_at_all(door: Authenticator, clock: Time, age: float) -> None:
     challenge = door.challenge()
     clock.now += age
     assert refused(partial(claimed, door), claim(challenge))
@@ -95,14 +95,14 @@ def test_a_challenge_is_answered_in_its_minute_or_not_at_all(door: Doorkeeper, c
 
 @pytest.mark.parametrize("age", [0, CHALLENGE_SECONDS, -SKEW])
 def test_in_its_minute_it_is_answered_by_a_worker_whose_clock_differs(
-    door: Doorkeeper, clock: Time, age: float
+    door: Authenticator, clock: Time, age: float
 ) -> None:
     challenge = door.challenge()
     clock.now += age
     assert claimed(door, claim(challenge)).token
 
 
-def test_a_challenge_is_answered_once(door: Doorkeeper, clock: Time) -> None:
+def test_a_challenge_is_answered_once(door: Authenticator, clock: Time) -> None:
     challenge = door.challenge()
     claimed(door, claim(challenge))
     for _ in range(CHALLENGE_SECONDS + SKEW + 1):
@@ -110,19 +110,19 @@ def test_a_challenge_is_answered_once(door: Doorkeeper, clock: Time) -> None:
         clock.now += 1
 
 
-def test_a_claim_that_is_shown_to_another_worker_gives_no_newer_token(door: Doorkeeper, clock: Time) -> None:
+def test_a_claim_that_is_shown_to_another_worker_gives_no_newer_token(door: Authenticator, clock: Time) -> None:
     challenge = door.challenge()
     first = claimed(door, claim(challenge))
     clock.now += 30
-    again = claimed(Doorkeeper(DEPLOYMENT, KEY, clock=clock, entropy=Entropy()), claim(challenge))
+    again = claimed(Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy()), claim(challenge))
     assert again.token == first.token
     assert again.seconds == SESSION_SECONDS - 30
 
 
 def test_answered_challenges_are_forgotten_when_they_could_not_be_answered_any_more(
-    door: Doorkeeper, clock: Time, monkeypatch: pytest.MonkeyPatch
+    door: Authenticator, clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "MOST_ANSWERED", 3)
+    monkeypatch.setattr(authentication, "MOST_CHALLENGES", 3)
     challenges = [door.challenge() for _ in range(4)]
     for challenge in challenges[:3]:
         claimed(door, claim(challenge))
@@ -133,10 +133,10 @@ def test_answered_challenges_are_forgotten_when_they_could_not_be_answered_any_m
         assert claimed(door, claim(challenge))
 
 
-def test_everything_that_can_be_wrong_with_a_claim_is_refused(door: Doorkeeper) -> None:
+def test_everything_that_can_be_wrong_with_a_claim_is_refused(door: Authenticator) -> None:
     challenge = door.challenge()
     good = claim(challenge)
-    elsewhere = Doorkeeper(DEPLOYMENT, b"\6" * 32, clock=Time(), entropy=Entropy())
+    elsewhere = Authenticator(DEPLOYMENT, b"\6" * 32, clock=Time(), entropy=Entropy())
     wrong = [
         claim(challenge, deployment=bytes(16)),
         claim(challenge, name=OTHER.public),  # signed by somebody else
@@ -154,14 +154,14 @@ def test_everything_that_can_be_wrong_with_a_claim_is_refused(door: Doorkeeper) 
     assert claimed(door, good)  # none of them has used the challenge up
 
 
-def test_a_token_with_any_bit_changed_is_none(door: Doorkeeper) -> None:
+def test_a_token_with_any_bit_changed_is_none(door: Authenticator) -> None:
     token = b64decode(claimed(door, claim(door.challenge())).token)
     for at in range(len(token)):
         changed = token[:at] + bytes([token[at] ^ 1 << at % 8]) + token[at + 1 :]
         assert refused(door.name, shown(b64encode(changed).decode()))
 
 
-def test_what_is_no_token_is_refused(door: Doorkeeper) -> None:
+def test_what_is_no_token_is_refused(door: Authenticator) -> None:
     token = claimed(door, claim(door.challenge())).token
     challenge = door.challenge()
     wrong = [
@@ -173,7 +173,7 @@ def test_what_is_no_token_is_refused(door: Doorkeeper) -> None:
     assert door.name(shown(token)) == ME.public
 
 
-def test_a_token_ends_when_it_says_also_where_it_was_checked_before(door: Doorkeeper, clock: Time) -> None:
+def test_a_token_ends_when_it_says_also_where_it_was_checked_before(door: Authenticator, clock: Time) -> None:
     token = shown(claimed(door, claim(door.challenge())).token)
     clock.now += SESSION_SECONDS - 1
     assert door.name(token) == ME.public
@@ -181,27 +181,27 @@ def test_a_token_ends_when_it_says_also_where_it_was_checked_before(door: Doorke
     assert refused(door.name, token)
 
 
-def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Doorkeeper, clock: Time) -> None:
-    twin = Doorkeeper(bytes(16), KEY, clock=clock, entropy=Entropy())
+def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Authenticator, clock: Time) -> None:
+    twin = Authenticator(bytes(16), KEY, clock=clock, entropy=Entropy())
     assert refused(door.name, shown(twin.session(ME.public, made=int(clock())).token))
 
 
-def test_checked_tokens_do_not_pile_up(door: Doorkeeper, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST_CHECKED", 10)
+def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "MOST_SESSIONS", 10)
     tokens = [shown(door.session(bytes([at]) * 32, made=int(clock())).token) for at in range(100)]
     for at, token in enumerate(tokens):
         assert door.name(token) == bytes([at]) * 32
         assert len(door._sessions) <= 10
 
 
-def test_whoever_enrols_holds_the_key_and_means_this_deployment(door: Doorkeeper) -> None:
+def test_whoever_enrols_holds_the_key_and_means_this_deployment(door: Authenticator) -> None:
     door.enrolling(enrolment())
     wrong = [enrolment(deployment=bytes(16)), enrolment(by=OTHER), SignedEnrolment(enrolment().enrolment, bytes(64))]
     assert all(refused(door.enrolling, one) for one in wrong)
 
 
 def test_where_there_is_a_code_it_is_asked_for(clock: Time) -> None:
-    door = Doorkeeper(DEPLOYMENT, KEY, clock=clock, entropy=Entropy(), code="märz 17")
+    door = Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy(), code="märz 17")
     door.enrolling(enrolment(code="märz 17"))
     for code in ("", "märz 18", "märz 17 "):
         assert refused(door.enrolling, enrolment(code=code))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from prirec.errors import StateError
 from prirec.recommender import mailbox as desks
-from prirec.recommender.answers import RefusedError
-from prirec.recommender.mailbox import MOST_AT_ONCE, MOST_PARCELS, Mailbox
+from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
+from prirec.recommender.responses import RefusedError
 from prirec.recommender.store import Store
 from prirec.wire.http import Letter
 from support.desks import Watched, opened
@@ -55,12 +55,12 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
-            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_AT_ONCE + 10)]
+            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_BATCHED + 10)]
             store.gate.set()
             await asyncio.gather(first, *rest)
 
     asyncio.run(run())
-    assert store.commits == [1, MOST_AT_ONCE, 10]
+    assert store.commits == [1, MOST_BATCHED, 10]
 
 
 def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
@@ -105,7 +105,7 @@ def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watc
 
 
 def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 0.005)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
         async with opened(store) as desk:
@@ -149,11 +149,11 @@ def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: l
 
 
 def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
@@ -168,11 +168,11 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
 def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 store.deliver([(name(1), of(), b"hello")])
                 await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
@@ -185,12 +185,12 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
 def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 desk.release()
                 assert (await asyncio.wait_for(waiting, 10)).letters == ()
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert poll.released
 
     asyncio.run(run())
@@ -244,13 +244,13 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be found in the store before the news of it comes here."""
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as desk:
             await asyncio.to_thread(store.deliver, [(name(2), of(), b"another's")])
             first = await asyncio.to_thread(store.deliver, [(name(1), of(), b"mine")])
-            with desk.waiting(name(1), after=first, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=first, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=first)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
@@ -276,12 +276,12 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
             raise StateError("away")
         return head()
 
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
     monkeypatch.setattr(store, "head", failing)
 
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
@@ -296,18 +296,18 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
 
 
 def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run(mend: Callable[[], None]) -> None:
         async with opened(store) as desk:
-            for _ in range(MOST_PARCELS + 1):
+            for _ in range(MOST_SENT_IN_MEMORY + 1):
                 desk.wake([(name(1), Letter(1, b"x"))])
                 with pytest.raises(RefusedError):
                     await desk.ask(name(2), [said(2, b"x")], after=0)
             mend()
             await desk.ask(name(2), [], after=0)
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 desk.wake([(name(1), Letter(number, b"hello"))])
                 found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
             assert [letter.body for letter in found.letters] == [b"hello"]

@@ -13,7 +13,7 @@ from h3.api import basic_int as h3
 from prirec.errors import StateError
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Invitation, Keys, Round, Terms
-from prirec.recommender.endpoints import Doorkeeper
+from prirec.recommender.authentication import Authenticator
 from prirec.recommender.store import Store
 from prirec.wire.http import FINEST_CELL, MOST_MESSAGES, SMALL, Mail, SignedClaim
 from support.services import OPEN, Phone, Served, Site, handed_in, refusal, served, token_of
@@ -33,8 +33,8 @@ def wrong_claims(service: Served) -> dict[str, SignedClaim]:
     phone, stranger, mallory = service.phone(1), service.phone(2, enrolled=False), service.phone(3)
     used = phone.claim(phone.challenge())
     assert phone.line.post("/v1/sessions", content=encode(used)).status_code == 200
-    late = Doorkeeper(DEPLOYMENT, FOUNDING.token_key, clock=lambda: time() - 70, entropy=bytes).challenge()
-    foreign = Doorkeeper(DEPLOYMENT, b"\1" * 32, clock=time, entropy=bytes).challenge()
+    late = Authenticator(DEPLOYMENT, FOUNDING.token_key, clock=lambda: time() - 70, entropy=bytes).challenge()
+    foreign = Authenticator(DEPLOYMENT, b"\1" * 32, clock=time, entropy=bytes).challenge()
     good = phone.claim(phone.challenge())
     return {
         "an identity that is not enrolled": stranger.claim(phone.challenge()),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.recommender import mailbox as desks
-from prirec.recommender.conductor import Wake
-from prirec.recommender.mailbox import MOST_PARCELS, Bundle, Mailbox, Parcel, Poll
+from prirec.recommender.conductor import WakePollers
+from prirec.recommender.mailbox import MOST_SENT_IN_MEMORY, LongPoll, Mailbox, NewMail, nothing_missing
 from prirec.recommender.store import Store
 from prirec.wire.http import MOST_LETTERS, Letter
 from support.desks import Watched, opened
@@ -23,13 +23,13 @@ from support.stores import enter, name, of
 
 @pytest.fixture
 def store(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(desks, "LOOK_EVERY", 1000.0)
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
     with Watched.open(site.url) as opened_:
         yield opened_
 
 
 def send(
-    store: Store, *letters: tuple[int, bytes], wake: Wake = lambda letters: None
+    store: Store, *letters: tuple[int, bytes], wake: WakePollers = lambda letters: None
 ) -> list[tuple[bytes, Letter]]:  # fmt: skip
     """As a conductor does: on disk first."""
     first = store.deliver([(name(who), of(), body) for who, body in letters])
@@ -43,7 +43,7 @@ async def waited(desk: Mailbox, who: int, *, after: int = 0) -> "asyncio.Task[li
     begun = asyncio.Event()
 
     async def wait() -> list[bytes]:
-        with desk.waiting(name(who), after=after, seconds=1000) as poll:
+        with desk.long_poll(name(who), after=after, seconds=1000) as poll:
             found = await desk.ask(name(who), [], after=after)
             begun.set()
             if not found.letters:
@@ -70,7 +70,7 @@ def test_they_are_not_read_from_the_store(store: Watched) -> None:
 def test_whoever_has_older_letters_gets_them_too(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
-            with desk.waiting(name(1), after=0, seconds=1000) as poll:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 await desk.ask(name(1), [], after=0)
                 send(store, (1, b"older"))
                 send(store, (2, b"between"), wake=desk.wake)
@@ -111,21 +111,21 @@ def test_a_conductor_that_is_far_ahead_does_not_fill_the_memory(store: Watched) 
             store.gate.clear()
             store.inside.clear()
             held = desk.ask(name(0), [], after=5)
-            desk._errands.put(desks._Look(thoroughly=True))
+            desk._queue.put(desks._Check(delete=True))
             await asyncio.to_thread(store.inside.wait, 30)
-            for at in range(MOST_PARCELS + 3):
+            for at in range(MOST_SENT_IN_MEMORY + 3):
                 send(store, (99, b"%d" % at), wake=desk.wake)
-            assert not desk._parcels.acquire(blocking=False)
+            assert not desk._sent_in_memory.acquire(blocking=False)
             store.gate.set()
             await held
-            assert await asyncio.wait_for(task, 10) == [b"%d" % at for at in range(MOST_PARCELS + 3)]
+            assert await asyncio.wait_for(task, 10) == [b"%d" % at for at in range(MOST_SENT_IN_MEMORY + 3)]
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize(("after", "brought"), [(6, False), (7, True), (8, True)])
 def test_a_bundle_is_for_whoever_has_all_earlier_letters(after: int, brought: bool) -> None:
-    found = Bundle((Letter(9, b"new"),), since=7).found(Poll(after, 1000.0), entries=3)
+    found = NewMail((Letter(9, b"new"),), since=7).found(LongPoll(after, 1000.0), entries=3)
     assert (found is not None) is brought
 
 
@@ -133,15 +133,16 @@ def test_a_bundle_is_for_whoever_has_all_earlier_letters(after: int, brought: bo
     ("numbers", "follows"), [([], False), ([5], True), ([6], False), ([4, 5], False), ([5, 6], True), ([5, 7], False)]
 )
 def test_a_parcel_follows_only_if_nothing_is_missing(numbers: list[int], follows: bool) -> None:
-    assert Parcel([(name(1), Letter(number, b"x")) for number in numbers]).follows(4) is follows
+    sent = [(name(1), Letter(number, b"x")) for number in numbers]
+    assert nothing_missing(sent, after=4) is follows
 
 
 def test_a_device_woken_again_before_it_ran_asks_for_all() -> None:
     async def run() -> None:
-        poll = Poll(0, asyncio.get_running_loop().time() + 1000)
+        poll = LongPoll(0, asyncio.get_running_loop().time() + 1000)
         for number, since in ((1, 0), (2, 1)):
-            poll.wake(Bundle((Letter(number, b"x"),), since=since).found(poll, entries=0))
-        await poll.rest()
+            poll.wake(NewMail((Letter(number, b"x"),), since=since).found(poll, entries=0))
+        await poll.wait()
         assert poll.found is None
 
     asyncio.run(run())
@@ -165,7 +166,7 @@ def test_everyone_gets_every_letter_once_and_in_order(script: list[tuple[str, li
 
     async def follow(desk: Mailbox, who: int) -> None:
         after = got[who][-1].number if got[who] else 0
-        with desk.waiting(name(who), after=after, seconds=0.02) as poll:
+        with desk.long_poll(name(who), after=after, seconds=0.02) as poll:
             found = await desk.ask(name(who), [], after=after)
             if not found.letters:
                 found = await desk.letters(name(who), entries=found.entries, poll=poll)

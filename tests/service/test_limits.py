@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.recommender.answers import RefusedError
-from prirec.recommender.endpoints import Kept
-from prirec.recommender.limits import Buckets, Hold, Rate, Room, Turns, neighbourhood
+from prirec.recommender.endpoints import DocumentCache
+from prirec.recommender.limits import BodyMemory, BodyReservation, DownloadSlots, Rate, RateLimiter, client_network
+from prirec.recommender.responses import RefusedError
 from support.patience import PATIENT
 
 
-def goes(buckets: Buckets[str], key: str = "a", *, now: float, many: int = 1) -> bool:
+def goes(buckets: RateLimiter[str], key: str = "a", *, now: float, many: int = 1) -> bool:
     try:
         buckets.take(key, now=now, many=many)
     except RefusedError:
@@ -22,14 +22,14 @@ def goes(buckets: Buckets[str], key: str = "a", *, now: float, many: int = 1) ->
 
 
 def test_a_burst_goes_through_and_then_so_many_in_a_second() -> None:
-    buckets = Buckets[str](Rate(2.0, 5), most=10)
+    buckets = RateLimiter[str](Rate(2.0, 5), most=10)
     assert [goes(buckets, now=100.0) for _ in range(7)] == [True] * 5 + [False] * 2
     assert [goes(buckets, now=101.0) for _ in range(3)] == [True, True, False]
     assert [goes(buckets, now=200.0) for _ in range(7)] == [True] * 5 + [False] * 2
 
 
 def test_a_refusal_says_how_long_to_wait_and_that_is_long_enough() -> None:
-    buckets = Buckets[str](Rate(0.1, 1), most=10)
+    buckets = RateLimiter[str](Rate(0.1, 1), most=10)
     buckets.take("a", now=0.0)
     with pytest.raises(RefusedError) as refusal:
         buckets.take("a", now=2.5)
@@ -40,7 +40,7 @@ def test_a_refusal_says_how_long_to_wait_and_that_is_long_enough() -> None:
 
 
 def test_a_refused_request_costs_nothing() -> None:
-    buckets = Buckets[str](Rate(1.0, 1), most=10)
+    buckets = RateLimiter[str](Rate(1.0, 1), most=10)
     assert goes(buckets, now=0.0)
     assert not any(goes(buckets, now=0.5) for _ in range(100))
     assert goes(buckets, now=1.0)
@@ -50,7 +50,7 @@ def test_a_refused_request_costs_nothing() -> None:
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, 4)), max_size=60))
 def test_no_window_ever_holds_more_than_the_burst_and_the_rate(steps: list[tuple[float, int]]) -> None:
     rate, now, taken = Rate(2.0, 6), 50.0, list[tuple[float, int]]()
-    buckets = Buckets[str](rate, most=10)
+    buckets = RateLimiter[str](rate, most=10)
     for pause, many in steps:
         now += pause
         if goes(buckets, now=now, many=many):
@@ -63,14 +63,14 @@ def test_no_window_ever_holds_more_than_the_burst_and_the_rate(steps: list[tuple
 
 
 def test_one_device_does_not_use_up_what_another_may_ask_for() -> None:
-    buckets = Buckets[str](Rate(1.0, 1), most=10)
+    buckets = RateLimiter[str](Rate(1.0, 1), most=10)
     assert goes(buckets, "a", now=0.0)
     assert not goes(buckets, "a", now=0.0)
     assert goes(buckets, "b", now=0.0)
 
 
 def test_memory_is_bounded_and_nobody_is_pushed_out_by_a_crowd() -> None:
-    buckets = Buckets[str](Rate(0.01, 2), most=100)
+    buckets = RateLimiter[str](Rate(0.01, 2), most=100)
     assert goes(buckets, "a", now=0.0)
     assert goes(buckets, "a", now=0.0)
     let_through = sum(goes(buckets, f"crowd {at}", now=0.5) for at in range(10_000))
@@ -80,7 +80,7 @@ def test_memory_is_bounded_and_nobody_is_pushed_out_by_a_crowd() -> None:
 
 
 def test_whoever_has_nothing_to_make_up_for_is_forgotten_for_room() -> None:
-    buckets = Buckets[str](Rate(1.0, 1), most=100)
+    buckets = RateLimiter[str](Rate(1.0, 1), most=100)
     for at in range(100):
         assert goes(buckets, f"early {at}", now=0.0)
     assert all(goes(buckets, f"late {at}", now=10.0) for at in range(100))
@@ -94,8 +94,8 @@ def test_a_rate_that_lets_nothing_through_is_none(per_second: float, burst: int)
 
 
 def test_bodies_share_one_room_and_give_it_back() -> None:
-    room = Room(100)
-    one, other = Hold(room, b"one"), Hold(room, b"other")
+    room = BodyMemory(100)
+    one, other = BodyReservation(room, b"one"), BodyReservation(room, b"other")
     one.take(60)
     one.take(20)
     with pytest.raises(RefusedError, match="TOO_MANY"):
@@ -109,22 +109,22 @@ def test_bodies_share_one_room_and_give_it_back() -> None:
 
 
 def test_a_device_holds_room_for_one_body_and_what_is_refused_takes_nobodys_place() -> None:
-    room = Room(100)
-    one, again = Hold(room, b"eve"), Hold(room, b"eve")
+    room = BodyMemory(100)
+    one, again = BodyReservation(room, b"eve"), BodyReservation(room, b"eve")
     one.take(1)
     with pytest.raises(RefusedError, match="TOO_MANY"):
         again.take(1)
     again.give_back()
     one.take(1)
     with pytest.raises(RefusedError, match="TOO_MANY"):
-        Hold(room, b"eve").take(1)
+        BodyReservation(room, b"eve").take(1)
     one.give_back()
     again.take(1)
 
 
 def test_so_many_of_an_address_have_their_turn_and_the_next_one_follows() -> None:
     async def run() -> None:
-        turns = Turns(2)
+        turns = DownloadSlots(2)
         first, second = await turns.take("a"), await turns.take("a")
         third, gone = asyncio.create_task(turns.take("a")), asyncio.create_task(turns.take("a"))
         other = await turns.take("b")
@@ -152,11 +152,11 @@ def test_so_many_of_an_address_have_their_turn_and_the_next_one_follows() -> Non
     ],
 )
 def test_a_network_of_the_sixth_version_counts_as_one_address(host: str, counted: str) -> None:
-    assert neighbourhood(host) == counted
+    assert client_network(host) == counted
 
 
 def test_documents_at_hand_are_those_asked_for_last_and_no_more_than_fit() -> None:
-    kept = Kept(100)
+    kept = DocumentCache(100)
     for name in "abcd":
         kept.put(name, bytes(25))
     assert kept.get("a") == bytes(25)

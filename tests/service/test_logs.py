@@ -18,7 +18,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Any:
     caplog.set_level(logging.DEBUG)
 
     def written() -> list[dict[str, Any]]:
-        return [json.loads(observability.Lines().format(record)) for record in caplog.records]
+        return [json.loads(observability.JsonLines().format(record)) for record in caplog.records]
 
     return written
 
@@ -34,7 +34,7 @@ def test_of_what_a_library_says_only_the_place_is_told(lines: Any) -> None:
     try:
         raise ValueError(CANARY)
     except ValueError as error:
-        logging.getLogger("uvicorn.error").exception("%s broke on %s", CANARY, error, extra={"told": {"x": CANARY}})
+        logging.getLogger("uvicorn.error").exception("%s broke on %s", CANARY, error, extra={"fields": {"x": CANARY}})
     (line,) = lines()
     assert line["source"].startswith("uvicorn.error test_logs:")
     assert line["error"] == "ValueError"
@@ -65,7 +65,7 @@ def test_what_a_conductor_tells_is_told_without_what_is_empty(lines: Any) -> Non
         refused: int = 0
         problem: str = ""
 
-    observability.told(Told("ended", survivors=99))
+    observability.log_event(Told("ended", survivors=99))
     (line,) = lines()
     assert {name: line[name] for name in line.keys() - {"time", "level"}} == {"event": "ended", "survivors": 99}
 

@@ -9,7 +9,7 @@ import pytest
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender.store import MOST_SAID
+from prirec.recommender.store import MOST_MESSAGES
 from prirec.wire.documents import Line, Mean, written
 from prirec.wire.http import MOST_LETTERS, Done, Mail, Post
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
@@ -190,10 +190,12 @@ def test_what_is_wrong_with_one_message_does_not_keep_the_others_out(service: Se
 def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None:
     phones = [service.phone(at) for at in range(16)]
     with ThreadPoolExecutor(16) as pool:
-        posts = list(pool.map(lambda phone: phone.mail(*(phone.says(mark=mark) for mark in range(MOST_SAID))), phones))
+        posts = list(
+            pool.map(lambda phone: phone.mail(*(phone.says(mark=mark) for mark in range(MOST_MESSAGES))), phones)
+        )
     assert all(post.refused == () for post in posts)
     assert sorted(handed_in(service.store)) == sorted(
-        phone.says(mark=mark) for phone in phones for mark in range(MOST_SAID)
+        phone.says(mark=mark) for phone in phones for mark in range(MOST_MESSAGES)
     )
 
 

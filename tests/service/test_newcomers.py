@@ -8,9 +8,9 @@ import pytest
 
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.answers import RefusedError
-from prirec.recommender.endpoints import Doorkeeper, Newcomers
+from prirec.recommender.authentication import Authenticator, EnrolmentGate
 from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.responses import RefusedError
 from support.services import OPEN, Phone, Served, Site, refusal, served
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY
 
@@ -51,7 +51,7 @@ def test_where_no_code_is_asked_for_there_is_nothing_to_guess(site: Site) -> Non
         assert tried(service, phone, "") == 200
 
 
-def outcome(newcomers: Newcomers, code: str, *, address: str, now: float) -> str:
+def outcome(newcomers: EnrolmentGate, code: str, *, address: str, now: float) -> str:
     phone = Phone(LINE, IDENTITY)
     try:
         newcomers.let_in(phone.enrolment(code=code), address=address, now=now)
@@ -63,12 +63,12 @@ def outcome(newcomers: Newcomers, code: str, *, address: str, now: float) -> str
 
 
 @pytest.fixture
-def newcomers() -> Newcomers:
-    door = Doorkeeper(DEPLOYMENT, FOUNDING.token_key, clock=lambda: 0.0, entropy=bytes, code=CODE)
-    return Newcomers(door, limits=LIMITS)
+def newcomers() -> EnrolmentGate:
+    door = Authenticator(DEPLOYMENT, FOUNDING.token_key, clock=lambda: 0.0, entropy=bytes, code=CODE)
+    return EnrolmentGate(door, limits=LIMITS)
 
 
-def test_a_guesser_keeps_nobody_out_but_those_behind_its_own_address(newcomers: Newcomers) -> None:
+def test_a_guesser_keeps_nobody_out_but_those_behind_its_own_address(newcomers: EnrolmentGate) -> None:
     heard = [outcome(newcomers, "wrong", address="eve's", now=at / 1000) for at in range(10_000)]
     assert heard.count("wrong") == 10
     assert outcome(newcomers, CODE, address="bob's", now=10.0) == "in"
@@ -76,14 +76,14 @@ def test_a_guesser_keeps_nobody_out_but_those_behind_its_own_address(newcomers: 
     assert outcome(newcomers, CODE, address="eve's", now=100.0) == "in"
 
 
-def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_have(newcomers: Newcomers) -> None:
+def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_have(newcomers: EnrolmentGate) -> None:
     heard = [outcome(newcomers, "wrong", address=f"{at}", now=at / 1000) for at in range(4000)]
     assert heard.count("wrong") == 500 + 1  # and one for every two seconds
     assert outcome(newcomers, CODE, address="bob's", now=3.999) == "wait 1"
     assert outcome(newcomers, CODE, address="bob's", now=4.0) == "in"
 
 
-def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: Newcomers) -> None:
+def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: EnrolmentGate) -> None:
     signed = Phone(LINE, IDENTITY).enrolment(code=CODE)
     with pytest.raises(PeerError, match="does not hold"):
         newcomers.let_in(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

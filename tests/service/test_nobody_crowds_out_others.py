@@ -16,10 +16,10 @@ import pytest
 
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender import connections, endpoints
-from prirec.recommender.answers import PIECE, Packed
-from prirec.recommender.endpoints import Sorted, Sorter
-from prirec.recommender.limits import LARGE, Rate
+from prirec.recommender import authentication, connections
+from prirec.recommender.endpoints import FilteredMessages, MessageFilter
+from prirec.recommender.limits import LARGE_BODY, Rate
+from prirec.recommender.responses import CHUNK, MessagePackResponse
 from prirec.recommender.store import Store
 from prirec.wire.documents import address
 from prirec.wire.http import Mail
@@ -47,7 +47,7 @@ def until(found: Callable[[], object], *, seconds: float = 15.0) -> None:
         sleep(0.02)
 
 
-def vector(phone: Phone, size: int = 2 * LARGE) -> bytes:
+def vector(phone: Phone, size: int = 2 * LARGE_BODY) -> bytes:
     """A large message."""
     return encode(Masked(VERSION, of(), phone.name, IDENTITY.public, bytes(size), bytes(64)))
 
@@ -69,7 +69,7 @@ def test_a_device_has_one_large_body_under_way_and_gives_its_place_back(service:
     eve, bob = service.phone(1), service.phone(2)
 
     def crowded() -> bool:
-        with uploading(service, eve, declared=8 * LARGE, sent=4 * LARGE):
+        with uploading(service, eve, declared=8 * LARGE_BODY, sent=4 * LARGE_BODY):
             sleep(0.3)  # until it has its place: nobody sees that from outside
             if answered(eve, vector(eve)) != 429:
                 return False  # the vector was there first, and the upload was sent away
@@ -82,29 +82,29 @@ def test_a_device_has_one_large_body_under_way_and_gives_its_place_back(service:
 
 
 def test_small_bodies_pass_when_there_is_no_room_for_large_ones(site: Site) -> None:
-    with served(site, limits=replace(OPEN, under_way=5 * LARGE)) as service:
+    with served(site, limits=replace(OPEN, under_way=5 * LARGE_BODY)) as service:
         eve, bob = service.phone(1), service.phone(2)
-        with uploading(service, eve, declared=8 * LARGE, sent=5 * LARGE - 1000):
-            until(lambda: answered(bob, vector(bob, LARGE)) == 429)
+        with uploading(service, eve, declared=8 * LARGE_BODY, sent=5 * LARGE_BODY - 1000):
+            until(lambda: answered(bob, vector(bob, LARGE_BODY)) == 429)
             sleep(0.3)  # until all of it is there: nobody sees that from outside
             assert bob.mail(bob.says()).refused == ()
-            assert answered(bob, vector(bob, LARGE // 2)) == 200
+            assert answered(bob, vector(bob, LARGE_BODY // 2)) == 200
 
 
 def test_a_large_body_is_charged_for_as_it_comes(site: Site) -> None:
-    with served(site, limits=replace(OPEN, device_bytes=Rate(1.0, 4 * LARGE))) as service:
+    with served(site, limits=replace(OPEN, device_bytes=Rate(1.0, 4 * LARGE_BODY))) as service:
         eve = service.phone()
-        with uploading(service, eve, declared=8 * LARGE, sent=5 * LARGE) as slow:
+        with uploading(service, eve, declared=8 * LARGE_BODY, sent=5 * LARGE_BODY) as slow:
             assert slow.recv(1000).startswith(b"HTTP/1.1 429 ")
         assert eve.mail().letters == ()
 
 
 def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "SLOWEST", LARGE)
+    monkeypatch.setattr(connections, "SLOWEST", LARGE_BODY)
     phone = service.phone()
     phone.log_in()
-    for many, least in ((1, 0.5), (2 * LARGE, 2.5)):
+    for many, least in ((1, 0.5), (2 * LARGE_BODY, 2.5)):
         with connected(service) as slow:
             begun = monotonic()
             slow.sendall(HEAD.format(phone.token, many).encode())
@@ -114,13 +114,13 @@ def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest
 
 
 def test_large_bodies_are_read_beside_the_event_loop(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, real = list[str](), Sorter.sorted
+    threads, real = list[str](), MessageFilter.apply
 
-    def watched(self: Sorter, messages: Sequence[bytes], *, sender: bytes) -> Sorted:
+    def watched(self: MessageFilter, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         threads.append(threading.current_thread().name)
         return real(self, messages, sender=sender)
 
-    monkeypatch.setattr(Sorter, "sorted", watched)
+    monkeypatch.setattr(MessageFilter, "apply", watched)
     phone = service.phone()
     assert phone.mail(phone.says(), vector(phone)).refused == ()
     assert phone.mail(phone.says(mark=1)).refused == ()
@@ -129,7 +129,7 @@ def test_large_bodies_are_read_beside_the_event_loop(service: Served, monkeypatc
 
 
 def test_a_large_answer_waits_for_its_reader_piece_by_piece() -> None:
-    given, body, ended = list[bytes](), os.urandom(3 * PIECE + 1), list[bool]()
+    given, body, ended = list[bytes](), os.urandom(3 * CHUNK + 1), list[bool]()
 
     async def run(enough: int) -> None:
         async def send(message: Any) -> None:
@@ -137,22 +137,22 @@ def test_a_large_answer_waits_for_its_reader_piece_by_piece() -> None:
                 await asyncio.Event().wait()
             given.append(message.get("body", b""))
 
-        answer = Packed(body, sent=lambda: ended.append(True))
+        answer = MessagePackResponse(body, sent=lambda: ended.append(True))
         async with asyncio.timeout(0.2):
             await answer({"type": "http"}, None, send)  # type: ignore[arg-type]
 
     with pytest.raises(TimeoutError):
         asyncio.run(run(3))
-    assert given == [b"", body[:PIECE], body[PIECE : 2 * PIECE]]
+    assert given == [b"", body[:CHUNK], body[CHUNK : 2 * CHUNK]]
     assert ended == [True]
     given.clear()
     asyncio.run(run(100))
     assert b"".join(given) == body
-    assert all(len(piece) <= PIECE for piece in given)
+    assert all(len(piece) <= CHUNK for piece in given)
     assert ended == [True, True]
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE])
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK])
 def test_answers_of_every_size_arrive_whole(lasting: Served, size: int) -> None:
     body = os.urandom(size)
     lasting.store.put([(address(body), body)])
@@ -203,7 +203,7 @@ def test_readers_do_not_wait_behind_those_who_enrol(service: Served) -> None:
 
 
 def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST_ANSWERED", 2)
+    monkeypatch.setattr(authentication, "MOST_CHALLENGES", 2)
     stranger, bob = service.phone(1, enrolled=False), service.phone(2)
     for _ in range(5):
         claim = encode(stranger.claim(stranger.challenge()))

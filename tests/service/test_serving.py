@@ -24,7 +24,7 @@ from support.stores import of
 def test_a_conductor_beside_the_service_answers_and_wakes(
     site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailbox, "LOOK_EVERY", 1000.0)  # only a conductor's own word wakes
+    monkeypatch.setattr(mailbox, "CHECK_EVERY", 1000.0)  # only a conductor's own word wakes
     with served(site, conduct=partial(echo, folder=folder)) as service:
         phone, begun = service.phone(), monotonic()
         post = phone.mail(phone.says(), wait=20)
@@ -37,7 +37,7 @@ def test_a_conductor_beside_the_service_answers_and_wakes(
 def test_a_conductor_that_fails_begins_again_and_the_service_goes_on(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(server, "PAUSE", 0.01)
+    monkeypatch.setattr(server, "RETRY_SECONDS", 0.01)
     with served(site, conduct=failing) as service:
         until = monotonic() + 10
         while "prirec_conductor_failures_total 0.0" in service.line.get("/metrics").text and monotonic() < until:

@@ -100,7 +100,7 @@ def test_keys_are_their_owners_alone_do_not_print_and_are_not_overwritten(tmp_pa
 
 
 def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
-    authority = tls.Pair((site.folder / "authority.pem").read_bytes(), b"nothing")
+    authority = tls.CertificatePair((site.folder / "authority.pem").read_bytes(), b"nothing")
     with pytest.raises(StateError):
         tls.server_certificate(authority, hosts=["a.example"], now=NOW)
     for certificate, key in (
@@ -109,6 +109,6 @@ def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
         ("server.key", "server.key"),
     ):
         with pytest.raises(StateError, match=certificate):
-            tls.context(site.folder / certificate, site.folder / key)
+            tls.server_context(site.folder / certificate, site.folder / key)
     with pytest.raises(StateError), served(site, key=site.folder / "authority.key"):
         pass

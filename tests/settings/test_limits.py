@@ -122,8 +122,9 @@ def test_without_dynamic_features_the_part_of_popularity_is_no_part():
 
 
 def test_no_limit_is_left_untested():
-    limited = {words if words == NO_PARTS else words.split(" ")[0] for _, words in config._limits(ROUNDS)}
-    assert limited == {*BEYOND, NO_PARTS}
+    assert set(config.limits()) == set(BEYOND)
+    numbers = {name for name, hint in config.type_hints().items() if "int" in str(hint) or "float" in str(hint)}
+    assert numbers == {*BEYOND, *PARTS, "neighbours.among"}  # a number that has no limit of its own is within a rule
 
 
 @pytest.mark.parametrize(

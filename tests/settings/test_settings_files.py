@@ -108,7 +108,7 @@ def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_t
         config.loads(f'preset = "private"\n[privacy]\nlocal = {value}\n')
 
 
-@pytest.mark.parametrize("name", config.GONE)
+@pytest.mark.parametrize("name", config.REMOVED)
 def test_settings_of_earlier_versions_are_none_of_today_and_stand_in_a_section_of_today(name):
     section, _, key = name.partition(".")
     assert key not in msgspec.to_builtins(Settings())[section]

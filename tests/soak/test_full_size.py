@@ -10,8 +10,8 @@ import pytest
 
 from prirec import config
 from prirec.data.synthetic import CityPlan, koubei_size, make_city
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.simulate.setup import Setup, set_up
 
 pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("full size")]

@@ -7,7 +7,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import Together
+from prirec.engines.shards import InProcess
 from prirec.simulate.partitioned import PartitionedCity, PartitionedSetup, PartitionedShard
 
 
@@ -21,4 +21,4 @@ def made_ready(
     folder: Path, settings: Settings, which: Sequence[Sequence[int]]
 ) -> tuple[list[PartitionedShard], PartitionedCity]:
     shards = [PartitionedShard(folder, some, settings) for some in which]
-    return shards, PartitionedSetup(Together(shards), folder, settings).city()
+    return shards, PartitionedSetup(InProcess(shards), folder, settings).city()

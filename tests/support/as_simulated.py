@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.participation import NoiseKey
-from prirec.engines.state import State, start
+from prirec.engines.state import State
+from prirec.engines.train import start
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
@@ -15,6 +15,8 @@ from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import member, noise
 from prirec.recommender import campaign as rules
 from prirec.recommender.release import Catalogue
+from prirec.rounds import definition
+from prirec.rounds.participation import NoiseKey
 from prirec.simulate.popularity import noisy_sums
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Charter, Edition, read
@@ -67,7 +69,7 @@ def simulated(
             )
         return total
 
-    monkeypatch.setattr(local, "simulated_noise", shares)
+    monkeypatch.setattr(definition, "simulated_noise", shares)
     state, engine = start(samples, settings), local.engine(samples, settings)
     for _ in range(settings.iterations):
         engine.advance(state)

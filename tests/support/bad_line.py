@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prirec.device.client import AwayError
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.endpoints import Sorter
+from prirec.recommender.endpoints import MessageFilter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
@@ -35,7 +35,7 @@ class BadLine:
     ) -> None:  # fmt: skip
         founding = store.founding()
         self._store, self._name, self._luck, self._air, self._tap = store, name, luck, air, tap
-        self._sorter = Sorter(founding.deployment, SigningKey(founding.identity).public)
+        self._filter = MessageFilter(founding.deployment, SigningKey(founding.identity).public)
         self._kept_back, self._gone = list[bytes](), set[int]()
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
@@ -61,7 +61,7 @@ class BadLine:
             self._tap(self._name, body)
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
-        self._store.throw_away(self._name, after)
+        self._store.hand_in([], arrived=[(self._name, after)])
         letters, entries = self._store.letters(self._name, after, http.MOST_LETTERS), self._store.head().length
         self._answer()
         return _read(http.Post(tuple(self._carried(letters, after=after)), entries, refused))
@@ -70,7 +70,7 @@ class BadLine:
         """As the service does: what does not belong is refused, and the rest is for the collector to judge."""
         asked = http.read_request(encode(http.Mail(tuple(messages), after, wait)), limit=LIMIT)
         assert isinstance(asked, http.Mail)
-        said = self._sorter.sorted(self._garbled(asked.messages), sender=self._name)
+        said = self._filter.apply(self._garbled(asked.messages), sender=self._name)
         self._air.said += messages
         return said.refused(self._store.hand_in(said.items))
 

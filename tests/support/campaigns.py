@@ -13,7 +13,7 @@ from prirec.features.popularity import Popularity
 from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.plan import Kind, planned
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.recommender.release import Catalogue, Issued, charter, edition, regions
+from prirec.recommender.release import Catalogue, Issued, make_charter, pack_regions, popularity_release
 from prirec.simulate.popularity import noisy_sums, reporting
 from prirec.simulate.setup import Setup, set_up
 from prirec.types import RingArray
@@ -75,8 +75,8 @@ def lines_of(setup: Setup, settings: Settings) -> tuple[Line, ...]:
 
 def begun(city: Dataset, settings: Settings, lines: tuple[Line, ...], *, resolution: int = 5) -> Issued[Charter]:
     encoding = plan(city, Popularity(), settings.features)
-    return charter(
-        regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,
+    return make_charter(
+        pack_regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,
         recommender=RECOMMENDER, settings=settings, encoding=encoding,
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def staged(
     release = noisy_sums(setup.prepared, losing)
     lines = lines_of(setup, settings)
     chartered = begun(city, settings, lines, resolution=resolution)
-    edited = edition(
+    edited = popularity_release(
         Campaign.of(chartered.document), chartered.catalogue, lines,
         opened=in_the_ring(release, losing, people=people), survivors=survivors_of(setup, losing), rostered=people,
     )  # fmt: skip

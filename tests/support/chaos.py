@@ -23,7 +23,7 @@ from prirec.protocols.actions import Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import begin, found
+from prirec.recommender.operator import begin_campaign, found_deployment
 from support import deployment
 from support.bad_line import Air, BadLine
 from support.cities import SMALL_PRIVATE, change
@@ -97,7 +97,7 @@ class Chaos:
         self.luck = Luck(np.random.default_rng(seed))
         self.witness = Witness()
         self.witness.watch(patch)
-        patch.setattr(deployment, "found", partial(found, entropy=Entropy(b"founding %d" % seed)))
+        patch.setattr(deployment, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding %d" % seed)))
         made = deployed(_town(people, seed=seed), settings, folder)
         self.store, self.mortal = made.store, self._mortal(made.store)
         self.public, self.air = Recomputed(self.store, self.witness), Air()
@@ -136,7 +136,7 @@ class Chaos:
 
     def begin(self) -> None:
         """The next campaign."""
-        begin(self.store, self.settings)
+        begin_campaign(self.store, self.settings)
 
     async def _rest(self) -> None:
         self.luck.weather = CALM
@@ -172,7 +172,7 @@ class Chaos:
                 self.conductor.tick()
         except (KilledError, StateError) as end:
             self.ended.append(str(end))
-            if isinstance(end, StateError) and conductor._passes(end):
+            if isinstance(end, StateError) and conductor._is_temporary(end):
                 return  # it tries again
             if self.conductor is not None and self.luck.rng.random() < 0.3:
                 self.ghosts.append(self.conductor)

@@ -9,8 +9,8 @@ import numpy as np
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
 from prirec.data.dataset import Column, Dataset, Numbers, Visits, take
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.simulate.setup import set_up
 

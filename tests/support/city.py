@@ -15,8 +15,8 @@ MODULE = "prirec.rehearsal."
 SCRIPT = """
 import sys
 from pathlib import Path
-from prirec.rehearsal import stage
-stage.MEMORY = Path(sys.argv.pop(1))
+from prirec.rehearsal import processes
+processes.MEMORY = Path(sys.argv.pop(1))
 from prirec.cli.main import run
 run()
 """

@@ -6,12 +6,12 @@ from pathlib import Path
 from threading import Event
 
 from prirec.protocols.codec import decode
-from prirec.recommender.conductor import Wake
+from prirec.recommender.conductor import WakePollers
 from prirec.recommender.store import Store
 
 
 def echo(
-    store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None], folder: Path
+    store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None], folder: Path
 ) -> None:  # fmt: skip
     """Whoever holds the lease answers each message with a letter that names its process."""
     holder, heard = os.urandom(16), 0
@@ -31,5 +31,5 @@ def echo(
     (folder / f"ended-{os.getpid()}").touch()
 
 
-def failing(store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None]) -> None:
+def failing(store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]) -> None:
     raise ValueError("canary-41aa")

@@ -25,8 +25,8 @@ from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import begin, found, publish
-from prirec.recommender.release import RESOLUTION, Source
+from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
+from prirec.recommender.release import RESOLUTION, CatalogueSource
 from prirec.recommender.store import Incoming, Store
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
@@ -61,7 +61,7 @@ class Direct:
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
         self.store.hand_in([Incoming(decode(body).round, self.name, body) for body in messages])
-        self.store.throw_away(self.name, after)
+        self.store.hand_in([], arrived=[(self.name, after)])
         letters = self.store.letters(self.name, after, http.MOST_LETTERS)
         return http.Post(tuple(letters), self.store.head().length)
 
@@ -97,10 +97,10 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
     city = named(city)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     store = Store.open(folder / "recommender")
-    founding = found(store, title="a town")
+    founding = found_deployment(store, title="a town")
     data = prepared.dataset
     encoding = plan(data, Popularity(), settings.features)
-    publish(store, Source(data.places, encoding))
+    publish_catalogue(store, CatalogueSource(data.places, encoding))
     home, people = homes(data, prepared.train), {}
     cells = cells_of(home, len(data.people), settings).tolist()
     recommender, where = SigningKey(founding.identity).public, coarse_cells(location_of(data), RESOLUTION)
@@ -143,11 +143,11 @@ async def run_campaign(
     """Enrols, begins and goes on until the campaign is over."""
     for agent in agents:
         await agent.step(wait=0)
-    begin(deployment.store, deployment.settings)
+    begin_campaign(deployment.store, deployment.settings)
     conductor = conductor or Conductor(deployment.store, pace=Pace(0.0, 0.0), clock=lambda: 0.0)
     for _ in range(ticks):
         moved = conductor.tick()
-        if not moved and not conductor.gatherings:
+        if not moved and not conductor.sums:
             return conductor
         for agent in agents:
             await agent.step(wait=0)

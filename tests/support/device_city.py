@@ -20,7 +20,7 @@ from prirec.features.samples import assemble
 from prirec.privacy.popularity_estimate import POPULARITY, Gamma, Gaussian, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.codec import encode
-from prirec.recommender.release import Catalogue, regions
+from prirec.recommender.release import Catalogue, pack_regions
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.popularity import noisy_sums, public_features
 from prirec.simulate.setup import Setup, recipe
@@ -69,7 +69,7 @@ class Town:
 
     @cached_property
     def _bodies(self) -> dict[bytes, bytes]:
-        static = regions(self.setup.prepared.dataset.places, self.setup.encoding)
+        static = pack_regions(self.setup.prepared.dataset.places, self.setup.encoding)
         return dict([*static.documents, *self.catalogue.documents])
 
     def row(self, i: int) -> int:
@@ -122,7 +122,7 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts
     )  # fmt: skip
     setup = Setup(msgspec.structs.replace(settings, seed=SEED), prepared, counts, encoding, samples)
-    static = regions(prepared.dataset.places, encoding)
+    static = pack_regions(prepared.dataset.places, encoding)
     catalogue = static.with_counts(_popular(release, found, encoding))
     charter = _charter(prepared, settings, encoding, manifest=static.name)
     return Town(setup, release, Campaign.of(charter, _edition(charter, catalogue, encoding)), catalogue)

@@ -8,17 +8,17 @@ from typing import Any
 
 from prirec.cluster.worker import GivenPeople
 from prirec.config import Settings
-from prirec.engines.shards import Shard, Share, Stepped
+from prirec.engines.shards import Shard, ShardData, ShardStep
 
 PATIENCE = 60.0
 
 
 class _Doomed(Shard):
-    def __init__(self, share: Share, settings: Settings, *, at: int, mark: Path, kill: bool):
+    def __init__(self, share: ShardData, settings: Settings, *, at: int, mark: Path, kill: bool):
         super().__init__(share, settings)
         self.at, self.mark, self.kill = at, mark, kill
 
-    def step(self, *args: Any) -> Stepped:
+    def step(self, *args: Any) -> ShardStep:
         done = super().step(*args)  # models have moved, and nobody has heard of it
         if self.state.iteration == self.at and not self.mark.exists():
             if self.mark.parent.exists():
@@ -32,7 +32,7 @@ class _Doomed(Shard):
 class Doomed(GivenPeople):
     """A source: the shard that it makes ends in round `at`, unless one did before."""
 
-    def __init__(self, share: Share, *, at: int, mark: Path, kill: bool):
+    def __init__(self, share: ShardData, *, at: int, mark: Path, kill: bool):
         super().__init__(share)
         self.at, self.mark, self.kill = at, mark, kill
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prirec.engines.newcomers import FRACTION
+from prirec.rounds.newcomers import FRACTION
 
 PART = 2.0**-FRACTION  # that means are counted in
 

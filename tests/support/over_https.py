@@ -16,7 +16,7 @@ from prirec.recommender import campaign as rules
 from prirec.recommender import tls
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.operator import begin
+from prirec.recommender.operator import begin_campaign
 from prirec.recommender.server import Worker, running
 from support.deployment import NOW, Deployment, Entropy
 
@@ -54,7 +54,7 @@ async def take_part(deployment: Deployment, at: Address, *, seconds: float = 300
             agents.append(_agent(deployment, name, line, entropy))
         for agent in agents:
             assert await agent.step(wait=0), agent.problem
-        begin(deployment.store, deployment.settings)
+        begin_campaign(deployment.store, deployment.settings)
         working = asyncio.gather(*(agent.run(stop) for agent in agents))
         try:
             async with asyncio.timeout(seconds):

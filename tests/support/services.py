@@ -20,7 +20,7 @@ import msgspec
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import VERSION, Agreement, Part, Round
 from prirec.recommender import tls
-from prirec.recommender.endpoints import Doorkeeper
+from prirec.recommender.authentication import Authenticator
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, running
 from prirec.recommender.store import Store
@@ -167,7 +167,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 def token_of(name: bytes, *, clock: Callable[[], float] = time, key: bytes = FOUNDING.token_key) -> str:
     """What a doorkeeper with this key would have given to somebody, at another time if need be."""
-    door = Doorkeeper(DEPLOYMENT, key, clock=clock, entropy=bytes)
+    door = Authenticator(DEPLOYMENT, key, clock=clock, entropy=bytes)
     return door.session(name, made=int(clock())).token
 
 

@@ -5,29 +5,30 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.shards import Conductor, Crew, Cut, Shard, Share, Together, rows_of_shards
-from prirec.engines.state import State, start
-from prirec.engines.train import make_engine
+from prirec.engines import plain
+from prirec.engines.shards import InProcess, Shard, ShardData, ShardDriver, ShardPool, ShardSplit, rows_of_shards
+from prirec.engines.state import State
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.terms import codes
+from prirec.rounds.definition import RoundRules
 from support.cities import same_state
 
-Made = Callable[[Sequence[Share], Settings], Crew]
+Made = Callable[[Sequence[ShardData], Settings], ShardPool]
 
 
-def in_one_process(parts: Sequence[Share], settings: Settings) -> Crew:
-    return Together([Shard(part, settings) for part in parts])
+def in_one_process(parts: Sequence[ShardData], settings: Settings) -> ShardPool:
+    return InProcess([Shard(part, settings) for part in parts])
 
 
 def cut(samples: Samples, settings: Settings, shards: int) -> list[np.ndarray]:
     return rows_of_shards(cohort_numbers(samples, settings), samples.train.counts(), shards=shards)
 
 
-def gathered(crew: Crew, rows: Sequence[np.ndarray], into: State) -> State:
+def gathered(crew: ShardPool, rows: Sequence[np.ndarray], into: State) -> State:
     """The state as one machine would have it."""
     linear, means = np.full_like(into.linear, np.nan), {}
-    for part, (models, numbers, own) in zip(rows, crew.each("told"), strict=True):
+    for part, (models, numbers, own) in zip(rows, crew.each("models"), strict=True):
         linear[part] = models
         means |= dict(zip(numbers.tolist(), own, strict=True))
     return State(into.iteration, linear, into.interaction, into.moments, np.array([means[c] for c in sorted(means)]))
@@ -41,15 +42,15 @@ def assert_shards_equal_the_oracle(
     made: Made = in_one_process,
     iterations: int = 3,
 ) -> None:
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain, cut_up = (
+    oracle, state = plain.start(samples, settings), start(samples, settings)
+    slow, cut_up = (
         make_engine("plain", samples, settings),
-        Cut.at(samples, cohort_numbers(samples, settings), list(rows)),
+        ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows)),
     )
     crew = made([cut_up.share(at) for at in range(len(rows))], settings)
-    conductor = Conductor(crew, settings, codes(samples, settings), split=bool(len(cut_up.split)))
+    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(cut_up.split)))
     for _ in range(iterations):
-        found, wanted = conductor.advance(state), plain.advance(oracle)
+        found, wanted = conductor.advance(state), slow.advance(oracle)
         if found != wanted:
             raise AssertionError(f"the shards say {found}, the oracle says {wanted}")
         if not same_state(gathered(crew, rows, state), oracle):

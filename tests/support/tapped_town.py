@@ -30,8 +30,8 @@ from prirec.recommender import conductor as conducting
 from prirec.recommender import observability
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.observability import Lines
-from prirec.recommender.operator import begin
+from prirec.recommender.observability import JsonLines
+from prirec.recommender.operator import begin_campaign
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
 from support.canaries import Tap, described, flat, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
@@ -124,7 +124,7 @@ class Ear(logging.Handler):
 
     def __init__(self, tap: Tap) -> None:
         super().__init__(logging.DEBUG)
-        self._tap, self._lines = tap, Lines()
+        self._tap, self._lines = tap, JsonLines()
 
     def emit(self, record: logging.LogRecord) -> None:
         self._tap.hear("log", f"{self._lines.format(record)}\n{record.getMessage()}\n{record.__dict__}".encode())
@@ -175,14 +175,14 @@ class TappedTown:
     async def campaign(self, agents: list[Agent], *, enough: Callable[[], bool] = lambda: False) -> None:
         """From enrolment to publication, or until that is enough; everything is looked at after every tick."""
         await _turn(agents)
-        begin(self.store, self.settings)
+        begin_campaign(self.store, self.settings)
         conductor = Conductor(
-            self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=observability.told
+            self.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"), tell=observability.log_event
         )
         for _ in range(500):
             moved = conductor.tick()
             self.look()
-            if enough() or not (moved or conductor.gatherings):
+            if enough() or not (moved or conductor.sums):
                 break
             await _turn(agents)
             self._plant_models()

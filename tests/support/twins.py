@@ -7,8 +7,8 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines import plain
+from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from support.cities import (
     after,
@@ -36,10 +36,10 @@ def city() -> Dataset:
 
 def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
     """What the engines say of each iteration, and the state that it leaves: the same to the bit."""
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain, fast = make_engine("plain", samples, settings), make_engine("local", samples, settings, threads=threads)
+    oracle, state = plain.start(samples, settings), start(samples, settings)
+    slow, fast = make_engine("plain", samples, settings), make_engine("local", samples, settings, threads=threads)
     for _ in range(iterations):
-        found, wanted = fast.advance(state), plain.advance(oracle)
+        found, wanted = fast.advance(state), slow.advance(oracle)
         if found != wanted:
             raise AssertionError(f"the fast engine says {found}, the oracle says {wanted}")
         if not same_state(state, oracle):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
-from prirec.engines.state import State, centres
+from prirec.engines.state import State
 from prirec.errors import PolicyError
 from prirec.features.blocks import Hashed, Words
 from prirec.features.encoding import Encoding
@@ -333,10 +333,10 @@ def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
 def _by_models(scene: Scene, rounds: Rounds) -> float:
     """The rest of a cohort takes its models off the cohort's sum, and asks the one that is left."""
     samples, state, code = scene.samples, scene.state, rounds.codes.linear
-    around = centres(state, int(rounds.cohort.max()) + 1, public=code.noise > 0)
+    centres = rounds.centres(state)
     models = np.zeros((len(samples.ids), samples.features + 1))
     for cohort in np.unique(rounds.cohort[scene.asked.person]).tolist():
-        members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), around[cohort]
+        members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), centres[cohort]
         values = {f: code.write(rounds.clipped(state.linear[f], centre)) for f in members}
         opened = rounds.sums.over_cohort(
             cohort, values, survivors=members, public=state.models.public, centre=centre, iteration=state.iteration

@@ -17,8 +17,7 @@ from scipy import stats
 from prirec.config import load
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.evaluate.plots import marker, series
 from prirec.model.lanes import LANES, whole_lanes
 from prirec.protocols import member

@@ -9,8 +9,7 @@ import numpy as np
 
 from prirec.config import load
 from prirec.data.dataset import Dataset
-from prirec.engines.state import start
-from prirec.engines.train import make_engine
+from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.evaluate.plots import marker, series
 from prirec.model.scoring import mean_loss, scores

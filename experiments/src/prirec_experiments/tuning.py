@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from prirec import config
 from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
-from prirec.graph.neighbourhoods import with_coordinates_or_without
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
 from prirec.simulate.setup import Setup, validation
 from prirec_experiments.experiment import Workspace
@@ -137,7 +137,7 @@ def _validation_setup(city: str, settings: Settings, workspace: Workspace) -> Se
     model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
     common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
     setup = workspace.ready(f"{city}, {config.dump(common)}", lambda: validation(workspace.city(city)[1], common))
-    usable = with_coordinates_or_without(settings, located=setup.samples.home is not None)
+    usable = adapt_to_coordinates(settings, located=setup.samples.home is not None)
     return dataclasses.replace(setup, settings=usable)
 
 

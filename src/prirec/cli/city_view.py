@@ -10,9 +10,8 @@ import typer
 from prirec.cli import advice
 from prirec.cli.output import console, figure, show_table
 from prirec.evaluate.report import AdviceLine
-from prirec.rehearsal.city import Asked, Outcome, Status
+from prirec.rehearsal.city import Answered, Outcome, Status, SumRow, rounds_opened
 from prirec.rehearsal.plan import Plan
-from prirec.rehearsal.watching import Row, rounds_opened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +92,7 @@ def as_dict(outcome: Outcome, *, personal: bool) -> dict[str, Any]:
     }
 
 
-def cells(row: Row) -> Sequence[str]:
+def cells(row: SumRow) -> Sequence[str]:
     """One line of the table."""
     under_way = row.opened is None
     return (
@@ -124,7 +123,7 @@ def _picture(status: Status, plan: Plan) -> "Table":
     return table
 
 
-def _lines(asked: Asked) -> tuple[AdviceLine, ...]:
+def _lines(asked: Answered) -> tuple[AdviceLine, ...]:
     return tuple(
         AdviceLine(
             place=one.place, about=one.words, distance_km=one.distance_km, probability=one.probability,
@@ -134,11 +133,11 @@ def _lines(asked: Asked) -> tuple[AdviceLine, ...]:
     )  # fmt: skip
 
 
-def _title(asked: Asked, outcome: Outcome) -> str:
+def _title(asked: Answered, outcome: Outcome) -> str:
     who = "a made-up person" if outcome.made_up else "a person of the folder"
     return f"Places for {who}, by device {asked.device}, offline"
 
 
-def _asked_dict(asked: Asked, *, personal: bool) -> dict[str, Any]:
+def _asked_dict(asked: Answered, *, personal: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"device": asked.device, "count": len(asked.places), "epsilon_per_user": asked.epsilon}
     return told | ({"places": [advice.as_dict(line) for line in _lines(asked)]} if personal else {})

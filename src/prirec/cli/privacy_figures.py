@@ -13,7 +13,6 @@ from prirec.cli.output import busy, console, figure, note, notes, show_table
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
-from prirec.engines.participation import left_in_collection
 from prirec.errors import PolicyError, UsageError
 from prirec.features.encoding import plan as encoding
 from prirec.features.popularity import Popularity
@@ -23,6 +22,7 @@ from prirec.privacy.ledger import Budget, Ledger, fits, how_many_more, statement
 from prirec.privacy.plan import LONGEST_NOISE, Kind, Plan, Release, Row, noise_in_mean, planned, size_asked, sized
 from prirec.privacy.quality_figures import DROWNED, Estimate, foreseen
 from prirec.privacy.units import Adjacency, Unit
+from prirec.rounds.participation import left_in_collection
 from prirec.simulate.forecast import Forecast
 from prirec.simulate.forecast import Row as Forecasted
 from prirec.simulate.popularity import REVEALS, LocalAnswers, columns, mechanism_of

@@ -34,10 +34,10 @@ CertificateFolder: TypeAlias = Annotated[
 def opened(store: str) -> "Store":
     """The store of a deployment that was founded. StateError, and no file made, if there is none."""
     from prirec.errors import StateError
-    from prirec.recommender.database import file_of
+    from prirec.recommender.database import sqlite_path
     from prirec.recommender.store import Store
 
-    file = file_of(store)
+    file = sqlite_path(store)
     if file is not None and not file.exists():
         raise StateError(f"there is no store {file.name}; prirec recommender init makes one")
     held = Store.open(store)
@@ -78,17 +78,17 @@ def init(
     from datetime import UTC, datetime
     from socket import gethostname
 
-    from prirec.recommender.operator import fingerprint, found, refuse_odd_title, refuse_second
+    from prirec.recommender.operator import check_title, fingerprint, found_deployment, refuse_second_deployment
     from prirec.recommender.store import Store
-    from prirec.recommender.tls import refuse_odd
+    from prirec.recommender.tls import check_hosts
 
     made, names = certificates(folder, store), hosts or [gethostname()]
-    refuse_odd_title(title)
-    refuse_odd(names)
+    check_title(title)
+    check_hosts(names)
     with Store.open(store) as opened:
-        refuse_second(opened)
+        refuse_second_deployment(opened)
         made.make(title=title, hosts=names, now=datetime.now(UTC))
-        founding = found(opened, title=title)
+        founding = found_deployment(opened, title=title)
     typer.echo(f"founded; keys and certificates are in {made.folder} and in the store: both are secret but for")
     typer.echo(f"  authority    {made.authority}")
     typer.echo(f"  fingerprint  {fingerprint(founding.identity)}")
@@ -124,7 +124,7 @@ def publish(
     are asked for them, and keep them. Campaigns that begin from now on use it; one that is under way keeps its own."""
     from prirec.cli.output import busy, notes, show_json
     from prirec.cli.privacy import budget_settings
-    from prirec.recommender.operator import publish as put
+    from prirec.recommender.operator import publish_catalogue as put
     from prirec.recommender.release import from_folder
     from prirec.wire.campaign import deployable
 
@@ -185,7 +185,7 @@ def begin(
     Settings, people and places are fixed for it and go into the signed log; the service conducts it by itself. Each
     device works out what it would pay, and takes part as far as its own budget allows."""
     from prirec.cli.privacy import budget_settings
-    from prirec.recommender.operator import begin as start
+    from prirec.recommender.operator import begin_campaign as start
 
     flags = {"iterations": iterations, "model.dimension": dimension}
     settings = budget_settings(preset=preset, file=file, assignments=assignments, flags=flags)
@@ -221,7 +221,7 @@ def end(store: StoreName) -> None:
 
     Sums that are open are given up and nothing is published, so the model before stays in force. Devices that have
     masked a vector have paid for it; they come to the next campaign by themselves."""
-    from prirec.recommender.operator import end as stop
+    from prirec.recommender.operator import end_campaign as stop
 
     with opened(store) as held:
         ended = stop(held)
@@ -233,10 +233,10 @@ def listing(store: StoreName, *, json: Json = False) -> None:
 
     Opened: of a mixing, how many cohorts. Survivors: whose contributions are in it; rostered: who had come to it."""
     from prirec.cli.output import show_json
-    from prirec.recommender.operator import campaign
+    from prirec.recommender.operator import campaign_status
 
     with opened(store) as held:
-        found = campaign(held)
+        found = campaign_status(held)
     if json:
         show_json({
             "campaign": None if found is None else found.number,
@@ -329,7 +329,7 @@ def serve(
         store,
         certificate=certificate or files.certificate,
         key=key or files.key,
-        conduct=partial(conduct, pace=Pace(coming, step), tell=observability.told),
+        conduct=partial(conduct, pace=Pace(coming, step), tell=observability.log_event),
         code=code,
     )
     run(worker, host=host, port=port, workers=workers)
@@ -366,10 +366,10 @@ def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = F
     from datetime import UTC, datetime
 
     from prirec.cli.output import note, show_json, show_table
-    from prirec.recommender.operator import standing
+    from prirec.recommender.operator import deployment_status
 
     with opened(store) as held:
-        found = standing(held)
+        found = deployment_status(held)
     end = _end(certificates(folder, store))
     if json:
         show_json(_as_dict_recommender_status(found, end=end))
@@ -383,9 +383,9 @@ def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = F
 
 def _end(files: "Certificates") -> "datetime | None":
     """Of the certificate in the folder; a deployment may have others."""
-    from prirec.recommender.tls import ends
+    from prirec.recommender.tls import expires_at
 
-    return ends(files.certificate) if files.certificate.exists() else None
+    return expires_at(files.certificate) if files.certificate.exists() else None
 
 
 def _rows(found: "DeploymentStatus", *, end: "datetime | None") -> list[tuple[str, str]]:
@@ -452,9 +452,9 @@ def backup(
 
     Messages that are under way are left out of the copy."""
     from prirec.errors import UsageError
-    from prirec.recommender.database import back_up, file_of
+    from prirec.recommender.database import back_up, sqlite_path
 
-    source = file_of(store)
+    source = sqlite_path(store)
     if source is None:
         raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")
     with opened(store):

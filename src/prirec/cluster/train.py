@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
 import msgspec
@@ -24,16 +22,16 @@ from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
 from prirec.engines.checkpoint import Checkpoint, identity
-from prirec.engines.shards import Conductor, Cut, Whole
-from prirec.engines.state import IterationReport, State, first_interaction, start
-from prirec.engines.train import Keeping, Trained
+from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
+from prirec.engines.state import IterationReport, State
+from prirec.engines.train import Keeping, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.metrics import Quality
 from prirec.model.adam import no_moments
 from prirec.privacy.plan import sized
-from prirec.protocols.terms import codes_for
+from prirec.rounds.definition import RoundRules, first_interaction, first_linear
 from prirec.simulate.partitioned import (
     Call,
     PartitionedCity,
@@ -67,9 +65,7 @@ def last_checkpoint(checkpoints: CheckpointFolder | None, settings: Settings) ->
     if checkpoints is None or not checkpoints.exists():
         return None
     checkpoint = checkpoints.read()
-    if checkpoint.state.iteration > settings.iterations:
-        many = settings.iterations
-        raise StateError(f"the checkpoint is at iteration {checkpoint.state.iteration}, past the {many} asked for")
+    refuse_past(checkpoint, settings)
     return checkpoint
 
 
@@ -79,7 +75,7 @@ class ClusterRun:
 
     pool: ActorPool
     settings: Settings
-    whole: Whole
+    whole: RunSize
     split: bool  # whether any cohort is in more than one shard
     checkpoints: CheckpointFolder | None = None
     every: int = 5
@@ -88,24 +84,25 @@ class ClusterRun:
     def finished(self) -> Checkpoint:
         """Train to the last iteration: V and the history. Linear models stay in the shards.
 
-        After a loss all shards go back to the last checkpoint; iterations that are done again are not reported twice.
-        """
-        checkpoint, told, furthest, lost = self._recovered(), 0, 0, 0
+        After a loss all shards go back to the last checkpoint, and what they have moved since is thrown away."""
+        furthest = lost = 0
+
+        def tell(report: IterationReport) -> None:
+            nonlocal furthest, lost
+            if report.iteration > furthest:  # an iteration that is only done again is no progress, and was reported
+                furthest, lost = report.iteration, 0
+                self.tell(report)
+
         while True:
-            for passed in checkpoint.history[told:]:
-                self.tell(passed)
-            told = max(told, len(checkpoint.history))
-            if checkpoint.state.iteration >= self.settings.iterations:
-                return checkpoint
+            checkpoint = self._recovered()
             try:
-                self._advance(checkpoint)
+                iterate(checkpoint, self, self.settings, save=self._save, tell=tell)
             except ActorLostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError(AGAIN) from None
-                checkpoint = self._recovered()
-            if checkpoint.state.iteration > furthest:  # iterations done again are no progress
-                furthest, lost = checkpoint.state.iteration, 0
+            else:
+                return checkpoint
 
     def afterwards(self, task: Callable[[], Answer]) -> Answer:
         """Run a task on the trained shards. If an actor is lost over it, a new one is trained to the same point, from
@@ -117,20 +114,20 @@ class ClusterRun:
                 return task()
         raise StateError(AGAIN)
 
-    def _advance(self, checkpoint: Checkpoint) -> None:
-        """One round. ActorLostError leaves `checkpoint` half moved: it must be thrown away."""
+    def advance(self, state: State) -> IterationReport:
+        """One round, and how many bytes it moved between the driver and the actors."""
         people, places, features, _ = self.whole
-        codes = codes_for(self.settings, people=people, places=places, features=features)
-        before, began = self.pool.moved, monotonic()
-        passed = Conductor(self.pool, self.settings, codes, split=self.split).advance(checkpoint.state)
-        if not isfinite(passed.loss):
-            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
-        seconds = monotonic() - began
-        checkpoint.note(msgspec.structs.replace(passed, seconds=seconds, moved=self.pool.moved - before))
-        if self.checkpoints is not None and checkpoint.state.iteration % self.every == 0:
-            self._keep(checkpoint, self.checkpoints)
+        rules, before = (
+            RoundRules.sized(self.settings, people=people, places=places, features=features),
+            self.pool.moved,
+        )
+        report = ShardDriver(self.pool, rules, split=self.split).advance(state)
+        return msgspec.structs.replace(report, moved=self.pool.moved - before)
 
-    def _keep(self, checkpoint: Checkpoint, checkpoints: CheckpointFolder) -> None:
+    def _save(self, checkpoint: Checkpoint) -> None:
+        checkpoints = self.checkpoints
+        if checkpoints is None or checkpoint.state.iteration % self.every != 0:
+            return
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
         names, folder = checkpoints.names(checkpoint.state.iteration), str(checkpoints.folder.resolve())
         self.pool.each("take", checkpoint.state.interaction, checkpoint.state.moments)
@@ -156,7 +153,7 @@ class ClusterRun:
 
     def _start(self) -> State:
         V = first_interaction(self.whole.features, self.settings)
-        none = np.zeros((0, self.whole.features + 1))
+        none = first_linear(0, self.whole.features)
         return State(0, none, V, no_moments(V.shape), none)
 
 
@@ -174,7 +171,7 @@ def train(
     """Rounds on the cluster that Ray is connected to, with the bits of engines/local. The checkpoint is a folder."""
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
-    cut = Cut.of(samples, cohort_numbers(samples, settings), shards=actors)
+    cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
     checkpoints = (
         None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
     )
@@ -190,11 +187,11 @@ def train(
     return Trained(state, tuple(checkpoint.history))
 
 
-def _whole(pool: ActorPool, cut: Cut, state: State, conducted: State) -> State:
+def _whole(pool: ActorPool, cut: ShardSplit, state: State, conducted: State) -> State:
     """The state as engines/local has it: models in the order of people, means in the order of cohorts."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
-        models, numbers, own = pool.one(at, "told")
+        models, numbers, own = pool.one(at, "models")
         state.linear[rows], means[numbers] = models, own
     return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
 

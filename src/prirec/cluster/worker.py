@@ -13,7 +13,7 @@ import numpy as np
 from prirec import __version__
 from prirec.config import Settings
 from prirec.engines.checkpoint import Checkpoint, load, save
-from prirec.engines.shards import Shard, Share
+from prirec.engines.shards import Shard, ShardData
 from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
@@ -28,14 +28,14 @@ class ShardSource(Protocol):
 class GivenPeople:
     """People whom the driver sends. Features of places are left out: they are the same for all shards, and public."""
 
-    def __init__(self, share: Share):
+    def __init__(self, share: ShardData):
         none = share.samples.popularity[:0]
         self.share = replace(share, samples=replace(share.samples, places=none, popularity=none))
 
     def shard(self, settings: Settings, public: Any) -> Shard:
         return Shard(self.with_places(public), settings)
 
-    def with_places(self, places: FeatureArray) -> Share:
+    def with_places(self, places: FeatureArray) -> ShardData:
         return replace(self.share, samples=replace(self.share.samples, places=places))
 
 

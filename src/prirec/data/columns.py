@@ -1,4 +1,4 @@
-"""Cells to columns: what is a number, a category or a list of tags, and whether it is within what was declared."""
+"""Cells to columns and back: what is a number, a category or a list of tags, and what was declared about it."""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 NO_WORDS = "is neither number, text nor list of text; give one of these"
+WHOLE = 2.0**53  # up to here every whole float is written as an integer without loss
+
+
+# Cells to columns.
 
 
 def read_columns(table: Table, schema: Schema) -> Columns:
@@ -176,13 +180,7 @@ def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
     return notes
 
 
-# Columns to cells: the way back from prirec.data.columns.
-
-
-if TYPE_CHECKING:
-    import polars as pl
-
-WHOLE = 2.0**53  # up to here every whole float is written as an integer without loss
+# Columns to cells, so that what is written is read back to the same columns.
 
 
 def cells_of(key: str, column: Column) -> "pl.Series":
@@ -229,7 +227,7 @@ def number_cells(key: str, values: RealArray) -> "pl.Series":
     return numbers.cast(pl.Int64) if whole and known.size else numbers
 
 
-def misleads(column: Category, *, text: bool) -> bool:
+def would_be_misread(column: Category, *, text: bool) -> bool:
     """Whether a reader would take these cells for something else than a category."""
     import polars as pl
 

@@ -109,7 +109,7 @@ class Dataset:
     labelled: bool  # False: only positives are known, and negatives are sampled on the device
     declared: Mapping[str, Declared] = field(default_factory=dict)  # "users.gender" -> Declared(...)
     made_up: bool = False  # nobody in it exists
-    apart: bool = False  # never in one place: whatever is drawn follows from a person and the person's own records
+    partitioned: bool = False  # read from parts: prepared person by person, so that any part comes to the same alone
 
     def with_visits(self, visits: Visits) -> "Dataset":
         return replace(self, visits=visits)

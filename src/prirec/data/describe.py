@@ -1,4 +1,4 @@
-"""What a place is, in a few public words."""
+"""Describes a data set (Table 2 of the paper and what a reader asks next), and one place in a few public words."""
 
 from dataclasses import asdict, dataclass
 
@@ -7,22 +7,6 @@ import numpy as np
 from prirec.data.dataset import Category, Dataset, Places, Tags
 from prirec.data.prepare import distinct_pairs, distinct_visitors
 from prirec.types import RealArray
-
-
-def describe_place(places: Places, row: int) -> str:
-    """A place in a few public words, such as its categories: columns in their order, tags by the alphabet, since a
-    folder keeps no order of them."""
-    words: list[str] = []
-    for column in places.columns.values():
-        if isinstance(column, Category) and column.codes[row] >= 0:
-            words.append(column.words[column.codes[row]])
-        elif isinstance(column, Tags):
-            codes = column.codes[column.offsets[row] : column.offsets[row + 1]]
-            words += sorted(column.words[code] for code in codes)
-    return ", ".join(words)
-
-
-# Table 2 and what a reader asks next: how many, how often, how spread out. For simulations: it sees everyone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +108,16 @@ def _located(location: RealArray | None, count: int) -> float | None:
 
 def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{100 * share:.3g} %"
+
+
+def describe_place(places: Places, row: int) -> str:
+    """A place in a few public words, such as its categories: columns in their order, tags by the alphabet, since a
+    folder keeps no order of them."""
+    words: list[str] = []
+    for column in places.columns.values():
+        if isinstance(column, Category) and column.codes[row] >= 0:
+            words.append(column.words[column.codes[row]])
+        elif isinstance(column, Tags):
+            codes = column.codes[column.offsets[row] : column.offsets[row + 1]]
+            words += sorted(column.words[code] for code in codes)
+    return ", ".join(words)

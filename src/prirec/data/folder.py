@@ -1,4 +1,7 @@
-"""Who and what the rows are: ids as text, their order, their coordinates."""
+"""A data folder to a data set: `visits` and, if there are any, `pois` and `users`, each a CSV or Parquet file.
+
+Errors name file, line and column, and never show a cell: visits and people are private.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +21,144 @@ from prirec.util.geography import haversine_km
 
 if TYPE_CHECKING:
     import polars as pl
+
+TABLES = ("visits", "pois", "users")
+UNLOCATED_LIMIT = 0.01  # share of POIs that may lack coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A data set and, in plain sentences, what was left out on the way or looks odd."""
+
+    dataset: Dataset
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The public part of a data folder: places, and what schema.toml declares about private columns."""
+
+    places: Places
+    schema: Schema
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """People or places: ids, where they are and their columns; `table` is None where only visits name them."""
+
+    ids: "pl.Series" = field(repr=False)
+    table: Table | None
+    location: RealArray | None = field(repr=False)
+    columns: Columns = field(repr=False)
+
+
+def read_folder(path: Path, *, strict: bool = False) -> Loaded:
+    """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
+
+    Repeated visits are left out and counted; strict makes them a DataError.
+    """
+    require_polars()
+    path = _folder(path)
+    if is_partitioned(path):
+        loaded = read_parts(path, strict=strict).loaded
+        refuse_swapped(loaded.dataset, users=path / "users", pois=path / PLACES)
+        return loaded
+    files = {name: find_table(path, name) for name in TABLES}
+    if files["visits"] is None:
+        raise DataError(f"holds no visits; {NEEDS}", file=path)
+    tables = {name: read_table(name, file) for name, file in files.items() if file is not None}
+    loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
+    refuse_swapped(loaded.dataset, users=files["users"] or path, pois=files["pois"] or path)
+    return loaded
+
+
+def read_public(path: Path) -> Public:
+    """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
+    require_polars()
+    file = find_table(_folder(path), "pois")
+    if file is None:
+        raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
+    table, schema = read_table("pois", file), read_schema(path)
+    check_names(table, schema)
+    listed = _from_table(table, "poi", schema=schema)
+    notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
+    return Public(_places(listed), schema, tuple(notes))
+
+
+def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
+    """The data set that these tables describe: ids to rows, cells to columns, repeated visits left out."""
+    _check_schema(tables, schema)
+    visits_table = tables["visits"]
+    who, where = read_ids(visits_table, "user"), read_ids(visits_table, "poi")
+    people = _listed(tables.get("users"), who, schema=schema)
+    places = _listed(tables.get("pois"), where, schema=schema)
+    visits, notes = read_visits(
+        visits_table,
+        schema,
+        person=rows_of(who, people.ids, table=visits_table, other=people.table),
+        place=rows_of(where, places.ids, table=visits_table, other=places.table),
+        strict=strict,
+    )
+    notes += _unlocated_notes(places)
+    for listed in (places, people):
+        notes += mixed_notes(listed.table, listed.columns, schema) if listed.table is not None else []
+    dataset = Dataset(
+        name=name,
+        people=People(ids=tuple(people.ids.to_list()), location=people.location, columns=people.columns),
+        places=_places(places),
+        visits=visits,
+        labelled="label" in visits_table.frame.columns,
+        declared=dict(schema.declared),
+    )
+    return Loaded(dataset, tuple(notes))
+
+
+def _folder(path: Path) -> Path:
+    if not Path(path).is_dir():
+        raise DataError(f"there is no such folder; {NEEDS}", file=Path(path))
+    return Path(path)
+
+
+def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
+    for key in {**schema.kinds, **schema.declared}:
+        name, _, column = key.partition(".")
+        if name not in tables:
+            raise schema.error(f"is declared for '{name}', and the folder has no such table", column=column)
+    for table in tables.values():
+        check_names(table, schema)
+
+
+def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
+    if table is None:
+        return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
+    return _from_table(table, seen.name, schema=schema)
+
+
+def _from_table(table: Table, column: str, *, schema: Schema) -> _Listed:
+    ids = listed_ids(table, column)
+    return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
+
+
+def _places(listed: _Listed) -> Places:
+    return Places(ids=tuple(listed.ids.to_list()), location=listed.location, columns=listed.columns)
+
+
+def _unlocated_notes(places: _Listed) -> list[str]:
+    if places.table is None or places.location is None:
+        return []
+    missing = np.isnan(places.location[:, 0])
+    count = int(missing.sum())
+    if count > UNLOCATED_LIMIT * len(missing):
+        problem = (
+            f"{count:,} of {len(missing):,} POIs have no coordinates, more than 1 %; fill them in or leave them out"
+        )
+        raise places.table.error(problem, row=first(missing), column="lat")
+    note = f"{count:,} POI{'' if count == 1 else 's'} without coordinates kept, with no place on the map"
+    return [note] if count else []
+
+
+# Who and what the rows are: ids as text, and their order.
 
 
 def read_ids(table: Table, column: str) -> "pl.Series":
@@ -65,55 +206,8 @@ def rows_of(ids: "pl.Series", known: "pl.Series", *, table: Table, other: Table 
     return rows
 
 
-def read_location(table: Table) -> RealArray | None:
-    """(n, 2) latitude and longitude in degrees, NaN where both cells are empty; None without such columns."""
-    present = [name for name in ("lat", "lon") if name in table.frame.columns]
-    if not present:
-        return None
-    if len(present) == 1:
-        raise table.error("lat and lon come together; the other column is missing", column=present[0])
-    lat, lon = (_degrees(table, name) for name in present)
-    _refuse_half(table, lat, lon)
-    _refuse_out_of_range(table, lat, lon)
-    return np.stack([lat, lon], axis=1)
-
-
-def _degrees(table: Table, name: str) -> RealArray:
-    """Elsewhere true and false are 1 and 0, which no latitude is meant to be."""
-    import polars as pl
-
-    cells = table.frame[name]
-    if holds_numbers(cells.dtype) and cells.cast(pl.String).str.contains("(?i)true|false").any():
-        raise table.error("does not hold degrees", column=name)
-    return read_numbers(table, name).values
-
-
-def _refuse_half(table: Table, lat: RealArray, lon: RealArray) -> None:
-    half = np.isnan(lat) != np.isnan(lon)
-    if half.any():
-        row = first(half)
-        raise table.error("lat and lon come together; fill both cells or none", row=row, column=_empty(lat, row))
-
-
-def _empty(lat: RealArray, row: int) -> str:
-    return "lat" if np.isnan(lat[row]) else "lon"
-
-
-def _refuse_out_of_range(table: Table, lat: RealArray, lon: RealArray) -> None:
-    tall, wide = np.abs(lat) > 90, np.abs(lon) > 180
-    if tall.any():
-        row = first(tall)
-        swapped = "; lat and lon look swapped" if abs(lon[row]) <= 90 and abs(lat[row]) <= 180 else ""
-        raise table.error(f"a latitude is between -90 and 90{swapped}", row=row, column="lat")
-    if wide.any():
-        raise table.error("a longitude is between -180 and 180", row=first(wide), column="lon")
-
-
 # The visits table: labels, times, repeated rows.
 
-
-if TYPE_CHECKING:
-    import polars as pl
 
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999
 ISO_8601 = (
@@ -164,7 +258,8 @@ def read_label(table: Table) -> LabelArray:
 
 
 def read_time(table: Table) -> TimeArray | None:
-    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, not applied."""
+    """Seconds since 1970 on the local wall clock: an offset from UTC is dropped, not applied, since features are about
+    the hour that the person saw on the clock."""
     if "time" not in table.frame.columns:
         return None
     seconds = _seconds(table)
@@ -231,6 +326,45 @@ def _first_of_each(person: IndexArray, place: IndexArray, *, time: TimeArray | N
     return mask
 
 
+# Coordinates of people and places.
+
+
+def read_location(table: Table) -> RealArray | None:
+    """(n, 2) latitude and longitude in degrees, NaN where both cells are empty; None without such columns."""
+    present = [name for name in ("lat", "lon") if name in table.frame.columns]
+    if not present:
+        return None
+    if len(present) == 1:
+        raise table.error("lat and lon come together; the other column is missing", column=present[0])
+    lat, lon = (_degrees(table, name) for name in present)
+    half = np.isnan(lat) != np.isnan(lon)
+    if half.any():
+        empty = "lat" if np.isnan(lat[first(half)]) else "lon"
+        raise table.error("lat and lon come together; fill both cells or none", row=first(half), column=empty)
+    _refuse_out_of_range(table, lat, lon)
+    return np.stack([lat, lon], axis=1)
+
+
+def _degrees(table: Table, name: str) -> RealArray:
+    """Numbers of a column; true and false, which are 1 and 0 in other columns, are no degrees."""
+    import polars as pl
+
+    cells = table.frame[name]
+    if holds_numbers(cells.dtype) and cells.cast(pl.String).str.contains("(?i)true|false").any():
+        raise table.error("does not hold degrees", column=name)
+    return read_numbers(table, name).values
+
+
+def _refuse_out_of_range(table: Table, lat: RealArray, lon: RealArray) -> None:
+    tall, wide = np.abs(lat) > 90, np.abs(lon) > 180
+    if tall.any():
+        row = first(tall)
+        swapped = "; lat and lon look swapped" if abs(lon[row]) <= 90 and abs(lat[row]) <= 180 else ""
+        raise table.error(f"a latitude is between -90 and 90{swapped}", row=row, column="lat")
+    if wide.any():
+        raise table.error("a longitude is between -180 and 180", row=first(wide), column="lon")
+
+
 # Latitude and longitude that have changed places, in the table of people or in that of places but not in both.
 #
 # Either table alone may be right as it stands. Together they give themselves away: nearly everybody lives on another
@@ -250,11 +384,11 @@ def refuse_swapped(dataset: Dataset, *, users: Path, pois: Path) -> None:
     visits = dataset.visits
     some = slice(None, None, max(1, len(visits) // _LOOKED_AT))
     person, place = visits.person[some], visits.place[some]
-    refuse_far(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
+    refuse_far_homes(person, dataset.people.location[person], dataset.places.location[place], users=users, pois=pois)
 
 
-def refuse_far(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
-    """The same for some records: who, living where, went where."""
+def refuse_far_homes(person: IndexArray, home: RealArray, spot: RealArray, *, users: Path, pois: Path) -> None:
+    """DataError if most of these people live far from where they went, and near it with lat and lon exchanged."""
     known = ~(np.isnan(home).any(axis=1) | np.isnan(spot).any(axis=1))
     if len(np.unique(person[known])) >= FEWEST and _look_swapped(home[known], spot[known]):
         problem = (
@@ -269,148 +403,3 @@ def _look_swapped(home: RealArray, spot: RealArray) -> bool:
     near = (haversine_km(turned, spot) < NEAR_KM) & (np.abs(turned[:, 0]) <= 90)
     far = haversine_km(home, spot) > FAR_KM
     return bool(far.mean() >= FAR_SHARE and near.mean() >= NEAR_SHARE)
-
-
-# A data folder: `visits` and, if there are any, `pois` and `users`, each a CSV or Parquet file; see read_folder.
-
-
-if TYPE_CHECKING:
-    import polars as pl
-
-TABLES = ("visits", "pois", "users")
-UNLOCATED_LIMIT = 0.01  # share of POIs that may lack coordinates
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A data set and, in plain sentences, what was left out on the way or looks odd."""
-
-    dataset: Dataset
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """People or places before they are told apart."""
-
-    ids: "pl.Series" = field(repr=False)
-    table: Table | None
-    location: RealArray | None = field(repr=False)
-    columns: Columns = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Public:
-    """What a data folder tells about places, and about private columns without showing any."""
-
-    places: Places
-    schema: Schema
-    notes: tuple[str, ...] = ()
-
-
-def read_public(path: Path) -> Public:
-    """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
-    require_polars()
-    file = find_table(_folder(path), "pois")
-    if file is None:
-        raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
-    table, schema = read_table("pois", file), read_schema(path)
-    check_names(table, schema)
-    listed = _in_table(table, "poi", schema=schema)
-    notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
-    return Public(_places(listed), schema, tuple(notes))
-
-
-def read_folder(path: Path, *, strict: bool = False) -> Loaded:
-    """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
-
-    Repeated visits are left out and counted; strict makes them a DataError.
-    """
-    require_polars()
-    path = _folder(path)
-    if is_partitioned(path):
-        loaded = read_parts(path, strict=strict).loaded
-        refuse_swapped(loaded.dataset, users=path / "users", pois=path / PLACES)
-        return loaded
-    files = {name: find_table(path, name) for name in TABLES}
-    if files["visits"] is None:
-        raise DataError(f"holds no visits; {NEEDS}", file=path)
-    tables = {name: read_table(name, file) for name, file in files.items() if file is not None}
-    loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
-    refuse_swapped(loaded.dataset, users=files["users"] or path, pois=files["pois"] or path)
-    return loaded
-
-
-def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
-    """The data set that these tables describe: ids to rows, cells to columns, repeated visits left out."""
-    _check_schema(tables, schema)
-    visits_table = tables["visits"]
-    who, where = read_ids(visits_table, "user"), read_ids(visits_table, "poi")
-    people = _listed(tables.get("users"), who, schema=schema)
-    places = _listed(tables.get("pois"), where, schema=schema)
-    visits, notes = read_visits(
-        visits_table,
-        schema,
-        person=rows_of(who, people.ids, table=visits_table, other=people.table),
-        place=rows_of(where, places.ids, table=visits_table, other=places.table),
-        strict=strict,
-    )
-    notes += _unlocated_notes(places)
-    for listed in (places, people):
-        notes += mixed_notes(listed.table, listed.columns, schema) if listed.table is not None else []
-    dataset = Dataset(
-        name=name,
-        people=People(ids=tuple(people.ids.to_list()), location=people.location, columns=people.columns),
-        places=_places(places),
-        visits=visits,
-        labelled="label" in visits_table.frame.columns,
-        declared=dict(schema.declared),
-    )
-    return Loaded(dataset, tuple(notes))
-
-
-def _folder(path: Path) -> Path:
-    if not Path(path).is_dir():
-        raise DataError(f"there is no such folder; {NEEDS}", file=Path(path))
-    return Path(path)
-
-
-def _places(listed: _Listed) -> Places:
-    return Places(ids=tuple(listed.ids.to_list()), location=listed.location, columns=listed.columns)
-
-
-def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
-    for key in {**schema.kinds, **schema.declared}:
-        name, _, column = key.partition(".")
-        if name not in tables:
-            raise schema.error(f"is declared for '{name}', and the folder has no such table", column=column)
-    for table in tables.values():
-        check_names(table, schema)
-
-
-def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
-    if table is None:
-        return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
-    return _in_table(table, seen.name, schema=schema)
-
-
-def _in_table(table: Table, column: str, *, schema: Schema) -> _Listed:
-    ids = listed_ids(table, column)
-    return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
-
-
-def _unlocated_notes(places: _Listed) -> list[str]:
-    if places.table is None or places.location is None:
-        return []
-    missing = np.isnan(places.location[:, 0])
-    count = int(missing.sum())
-    if count > UNLOCATED_LIMIT * len(missing):
-        problem = (
-            f"{count:,} of {len(missing):,} POIs have no coordinates, more than 1 %; fill them in or leave them out"
-        )
-        raise places.table.error(problem, row=first(missing), column="lat")
-    return (
-        [f"{count:,} POI{'' if count == 1 else 's'} without coordinates kept, with no place on the map"]
-        if count
-        else []
-    )

@@ -1,4 +1,13 @@
-"""Tables of a data folder as streams, and what kind each of their columns is."""
+"""A data folder cut into parts, so that no machine need ever hold all of it (decisions/0017).
+
+    partition.json              how many parts, with how many people and records each
+    pois.parquet, schema.toml   public, and what every column is: no part could guess it from its own rows
+    users/part=N/, visits/part=N/
+
+A part is a region: people are ordered along a Z-order curve of where they live, or of a place that they visited. All
+records of a person are in the part that the person is in. Cells stay as they were. Records pass through as a stream; of
+people their ids are held in memory, of places everything. partitioned.py reads the parts.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +18,7 @@ import msgspec
 import numpy as np
 
 from prirec.data.columns import NO_WORDS, SEPARATOR, read_numbers
-from prirec.data.folder import refuse_far, seen_ids
+from prirec.data.folder import refuse_far_homes, seen_ids
 from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition
 from prirec.data.schema import FILE, RESERVED, Kind, Schema, read_schema, schema_text
 from prirec.data.tables import (
@@ -36,7 +45,7 @@ COORDINATES = ("lat", "lon")
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """Rows numbered as they stand, ids as text, blank cells empty."""
+    """One table as a stream: rows numbered in file order, ids as text, blank cells null."""
 
     name: str
     frame: "pl.LazyFrame" = field(repr=False)
@@ -71,85 +80,8 @@ class Scanned:
         return np.flatnonzero(there.to_series().to_numpy())
 
 
-def scanned(folder: Path, name: str) -> Scanned | None:
-    """One table, or None where the folder has none."""
-    import polars as pl
-
-    file = find_table(folder, name)
-    if file is None:
-        return None
-    typed = file.suffix == ".parquet"
-    if typed:
-        frame = pl.scan_parquet(file)
-    else:
-        frame = pl.scan_csv(file, infer_schema=False, new_columns=check_header(file, needed=IDS[name]))
-    for taken in (ROW, PART):
-        if taken in frame.collect_schema().names():
-            raise DataError("the parts need this name for themselves; rename the column", file=file, column=taken)
-    frame = frame.with_columns(plain_text(frame.collect_schema()))
-    frame = frame if typed else frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    for column in IDS[name]:
-        if column not in frame.collect_schema().names():
-            raise DataError("there is no such column", file=file, column=column)
-        if not holds_ids(frame.collect_schema()[column]):
-            raise DataError("ids are text or whole numbers; write them as such", file=file, column=column)
-        if frame.select(pl.col(column).is_null().any()).collect(engine="streaming").item():
-            raise DataError("an id is empty", file=file, column=column)
-    frame = frame.with_columns(pl.col(column).cast(pl.String) for column in IDS[name])
-    return Scanned(name, frame.with_row_index(ROW), typed, file)
-
-
-def kinds_of(table: Scanned, schema: Schema) -> dict[str, Kind]:
-    """The kind of every column that nobody declared a range for, as a reader of the whole table would guess it."""
-    names = [name for name in table.columns if name not in (*RESERVED[table.name], ROW)]
-    keys = {f"{table.name}.{name}": name for name in names}
-    return {
-        key: schema.kinds.get(key) or _guessed(table, name, text=schema.is_text(key))
-        for key, name in keys.items()
-        if not schema.is_number(key)
-    }
-
-
-def _guessed(table: Scanned, name: str, *, text: bool) -> Kind:
-    """data/columns.py, as a stream."""
-    import polars as pl
-
-    kind = table.frame.collect_schema()[name]
-    if not text and (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
-        return "number"
-    if not holds_words(kind):
-        raise DataError(NO_WORDS, file=table.file, column=name)
-    if isinstance(kind, pl.List):
-        return "tags"
-    cells = pl.col(name).cast(pl.String)
-    told = cells.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().sum()
-    either = cells.str.strip_chars().str.to_lowercase().is_in(["true", "false"]).sum()
-    lists = cells.str.contains(SEPARATOR, literal=True).any()
-    row = table.frame.select(a=lists, b=told, c=either, d=cells.is_not_null().sum()).collect(engine="streaming").row(0)
-    tagged, numeric, logical, filled = row
-    if tagged:
-        return "tags"
-    every = numeric == filled if numeric else logical == filled
-    return "category" if text or table.typed or not every else "number"
-
-
-# A data folder cut into parts, so that no machine need ever hold all of it.
-#
-#     partition.json              how many parts, with how many people and records each
-#     pois.parquet, schema.toml   public, and what every column is: no part could guess it from its own rows
-#     users/part=N/, visits/part=N/
-#
-# A part is a region: people stand along a Z-order curve of where they live, or of a place that they visited. All
-# records of a person are in the part that the person is in. Cells stay as they were. Records pass through as a stream;
-# of people their ids are held, of places everything.
-
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
-    """All of it or nothing."""
+    """Writes the parts of a data folder to a new folder; after any error there is no new folder."""
     require_polars()
     import polars as pl
 
@@ -207,7 +139,7 @@ def _places(tables: Mapping[str, Scanned]) -> "pl.DataFrame":
 
 
 def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFrame":
-    """Who there is, in the order of rows: how many records, and about where. Only the cut follows from this."""
+    """Everyone, in the order of rows, with the number of records and about where. Only the cut follows from this."""
     import polars as pl
 
     seen = tables["visits"].frame.group_by("user").agg(records=pl.len(), poi=pl.col("poi").min())
@@ -224,7 +156,7 @@ def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFr
     people = people.join(near, on="poi", how="left", maintain_order="left")
     if "users" in tables and "pois" in tables:
         everyone, files = np.arange(people.height, dtype=np.int32), (tables["users"].file, tables["pois"].file)
-        refuse_far(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
+        refuse_far_homes(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
     return people.with_columns(pl.col("records").fill_null(0))
 
 
@@ -248,7 +180,7 @@ def _degrees(people: "pl.DataFrame", *, of: str = "") -> RealArray:
 
 
 def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
-    """(I,): about as much work in each, along the map; none is empty."""
+    """(I,): the part of each person: about as much work in each part, along the map; none is empty."""
     home, near = _degrees(people), _degrees(people, of="near ")
     degrees = np.where(np.isnan(home), near, home)  # one's own home counts before a place that was visited
     order = np.argsort(morton(degrees), kind="stable")
@@ -256,3 +188,70 @@ def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
     found = np.empty(len(order), dtype=np.int64)
     found[order] = (effort - 1) * parts // max(int(effort[-1]), 1)
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+
+# Tables as streams, and what kind each of their columns is.
+
+
+def scanned(folder: Path, name: str) -> Scanned | None:
+    """One table, or None where the folder has none."""
+    import polars as pl
+
+    file = find_table(folder, name)
+    if file is None:
+        return None
+    typed = file.suffix == ".parquet"
+    if typed:
+        frame = pl.scan_parquet(file)
+    else:
+        frame = pl.scan_csv(file, infer_schema=False, new_columns=check_header(file, needed=IDS[name]))
+    for taken in (ROW, PART):
+        if taken in frame.collect_schema().names():
+            raise DataError("the parts need this name for themselves; rename the column", file=file, column=taken)
+    frame = frame.with_columns(plain_text(frame.collect_schema()))
+    frame = frame if typed else frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    for column in IDS[name]:
+        if column not in frame.collect_schema().names():
+            raise DataError("there is no such column", file=file, column=column)
+        if not holds_ids(frame.collect_schema()[column]):
+            raise DataError("ids are text or whole numbers; write them as such", file=file, column=column)
+        if frame.select(pl.col(column).is_null().any()).collect(engine="streaming").item():
+            raise DataError("an id is empty", file=file, column=column)
+    frame = frame.with_columns(pl.col(column).cast(pl.String) for column in IDS[name])
+    return Scanned(name, frame.with_row_index(ROW), typed, file)
+
+
+def kinds_of(table: Scanned, schema: Schema) -> dict[str, Kind]:
+    """The kind of every column that nobody declared a range for, as a reader of the whole table would guess it."""
+    names = [name for name in table.columns if name not in (*RESERVED[table.name], ROW)]
+    keys = {f"{table.name}.{name}": name for name in names}
+    return {
+        key: schema.kinds.get(key) or _guessed(table, name, text=schema.is_text(key))
+        for key, name in keys.items()
+        if not schema.is_number(key)
+    }
+
+
+def _guessed(table: Scanned, name: str, *, text: bool) -> Kind:
+    """The rules of _guess in data/columns.py, over a stream: the kind must not depend on the part that is read."""
+    import polars as pl
+
+    kind = table.frame.collect_schema()[name]
+    if not text and (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+        return "number"
+    if not holds_words(kind):
+        raise DataError(NO_WORDS, file=table.file, column=name)
+    if isinstance(kind, pl.List):
+        return "tags"
+    cells = pl.col(name).cast(pl.String)
+    numbers = cells.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().sum()
+    truths = cells.str.strip_chars().str.to_lowercase().is_in(["true", "false"]).sum()
+    lists = cells.str.contains(SEPARATOR, literal=True).any()
+    row = (
+        table.frame.select(a=lists, b=numbers, c=truths, d=cells.is_not_null().sum()).collect(engine="streaming").row(0)
+    )
+    tagged, numeric, logical, filled = row
+    if tagged:
+        return "tags"
+    every = numeric == filled if numeric else logical == filled
+    return "category" if text or table.typed or not every else "number"

@@ -1,4 +1,4 @@
-"""partition.json: what is known of the parts of a partitioned folder without opening them."""
+"""Reads a partitioned folder: all of it, which gives the data set that was partitioned, or some parts of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from prirec.data.schema import read_schema
-from prirec.data.tables import Table, memory_table, require_polars
+from prirec.data.tables import memory_table, require_polars
 from prirec.errors import DataError
 from prirec.types import OffsetArray
 from prirec.util.decode_errors import NOT_DECODED
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from prirec.data.folder import Loaded
 
 VERSION = 1
 MANIFEST = "partition.json"
@@ -20,11 +25,15 @@ ROW = "__row"  # where a person or a visit stood before: reading all parts gives
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Counts of one part."""
+
     people: int
     records: int
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The manifest partition.json."""
+
     version: int = VERSION
     parts: tuple[Part, ...]
     labelled: bool
@@ -38,32 +47,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return sum(part.records for part in self.parts)
 
 
-def is_partitioned(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file()
-
-
-def read_partition(folder: Path) -> Partition:
-    try:
-        found = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Partition)
-    except (OSError, *NOT_DECODED):
-        raise DataError("is damaged; partition the data again", file=folder / MANIFEST) from None
-    if found.version != VERSION or not found.parts:
-        raise DataError(f"has version {found.version}, this program reads {VERSION}", file=folder / MANIFEST)
-    return found
-
-
-# A partitioned folder, read: all of it, which gives the data set that was partitioned, or some parts of it.
-
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from prirec.data.folder import Loaded
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What was read, and where its people stand among all of them."""
+    """The data set of some parts, and the rows of its people among those of all parts."""
 
     loaded: "Loaded"
     rows: OffsetArray = field(repr=False)  # (I,): ascending
@@ -78,16 +64,18 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
     wanted = list(known if which is None else which)
     users, visits = (_read(path, name, wanted) for name in ("users", "visits"))
     tables = {
-        "users": _table("users", users),
-        "visits": _table("visits", visits),
+        "users": memory_table("users", users.drop(ROW)),
+        "visits": memory_table("visits", visits.drop(ROW)),
         "pois": memory_table("pois", _parquet(path / PLACES)),
     }
     loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
-    return Parts(replace(loaded, dataset=replace(loaded.dataset, apart=True)), users[ROW].to_numpy().astype("int64"))
+    return Parts(
+        replace(loaded, dataset=replace(loaded.dataset, partitioned=True)), users[ROW].to_numpy().astype("int64")
+    )
 
 
 def _read(path: Path, name: str, which: Sequence[int]) -> "pl.DataFrame":
-    """In the order in which the rows stood before."""
+    """Rows of one table from these parts, in the order that they had before the folder was partitioned."""
     import polars as pl
 
     files = [file for part in which for file in sorted((path / name / f"part={part}").glob("*.parquet"))]
@@ -108,5 +96,19 @@ def _parquet(file: Path) -> "pl.DataFrame":
         raise DataError("cannot be read as Parquet; partition the data again", file=file) from None
 
 
-def _table(name: str, frame: "pl.DataFrame") -> Table:
-    return memory_table(name, frame.drop(ROW))
+# partition.json: what is known of the parts without opening them.
+
+
+def is_partitioned(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def read_partition(folder: Path) -> Partition:
+    """The manifest; DataError if it is damaged or of another version."""
+    try:
+        found = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Partition)
+    except (OSError, *NOT_DECODED):
+        raise DataError("is damaged; partition the data again", file=folder / MANIFEST) from None
+    if found.version != VERSION or not found.parts:
+        raise DataError(f"has version {found.version}, this program reads {VERSION}", file=folder / MANIFEST)
+    return found

@@ -1,4 +1,17 @@
-"""What to say about a name that is not known."""
+"""schema.toml of a data folder: what is publicly known about private columns, and how a column is to be read.
+
+    [users.gender]
+    values = ["female", "male"]     # the words it may hold
+
+    [users.age]
+    low = 0                         # the range of its numbers
+    high = 100
+
+    [pois.postcode]
+    kind = "category"               # digits, yet no number; also "number" or "tags"
+
+Everything in it is public: it must not be computed from anyone's data.
+"""
 
 import json
 import re
@@ -13,31 +26,6 @@ from typing import Any, Literal, TypeGuard, get_args
 from prirec.data.dataset import Declared
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all of them where none is near."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known are {', '.join(names)}" if names else "none is known here"
-
-
-# schema.toml of a data folder: what is publicly known about private columns, and how a column is to be read.
-#
-#     [users.gender]
-#     values = ["female", "male"]     # the words it may hold
-#
-#     [users.age]
-#     low = 0                         # the range of its numbers
-#     high = 100
-#
-#     [pois.postcode]
-#     kind = "category"               # digits, yet no number; also "number" or "tags"
-#
-# Everything in it is public: it must not be computed from anyone's data.
-
 
 Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -165,3 +153,12 @@ def _declared_lines(key: str, known: Declared) -> list[str]:
 def _quoted(text: str) -> str:
     # JSON strings are TOML strings but for DEL, which TOML wants escaped
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name, or all of them where none is near."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"known are {', '.join(names)}" if names else "none is known here"

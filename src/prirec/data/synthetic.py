@@ -1,4 +1,8 @@
-"""Names for districts and categories, and what each category leans to."""
+"""The synthetic city: a data set with Koubei's shape that belongs to nobody and can be drawn at any size.
+
+People and places are scattered over districts; places near home are shown in lists of four; a law that no model gets
+to see decides what is clicked. A change to the order of draws changes every city that a seed stands for.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -9,91 +13,11 @@ from prirec.data.dataset import Category, Column, Dataset, Declared, Numbers, Pe
 from prirec.errors import UsageError
 from prirec.types import BoolArray, FeatureArray, IndexArray, OffsetArray, RealArray, TimeArray
 
-DISTRICTS = (
-    "Old Town", "Harbour", "Riverside", "University", "Station", "Hillside", "Market", "Garden", "Castle", "Foundry",
-    "Lakeside", "Temple", "Orchard", "Mills", "Theatre", "Heights", "Canal", "Meadow", "Docks", "Observatory",
-    "Barracks", "Springs", "Viaduct", "Lighthouse",
-)  # fmt: skip
-
-# word, then its lean to the evening (+) or the day (-), to the weekend or the working week, to older or younger people
-_CATEGORIES = (
-    ("ramen", 1, 0, -1), ("museum", -1, 1, 1), ("bar", 1, 1, -1), ("coffee", -1, 0, 0),
-    ("park", -1, 1, 0), ("sushi", 1, 0, 1), ("bookshop", 0, 0, 1), ("karaoke", 1, 1, -1),
-    ("bakery", -1, 0, 1), ("gym", 1, -1, -1), ("temple", -1, 1, 1), ("burger", 0, 0, -1),
-    ("cinema", 1, 1, 0), ("curry", 0, -1, 0), ("supermarket", 0, -1, 0), ("izakaya", 1, 0, 0),
-    ("arcade", 0, 1, -1), ("garden", -1, 1, 1), ("noodles", 0, -1, 0), ("theatre", 1, 1, 1),
-    ("bathhouse", 1, 0, 1), ("clothing", 0, 1, -1), ("dessert", 0, 1, -1), ("gallery", -1, 1, 0),
-    ("pizza", 1, 0, -1), ("library", -1, 0, 1), ("tea house", -1, 0, 1), ("jazz club", 1, 1, 1),
-    ("playground", -1, 1, -1), ("barbecue", 1, 1, 0), ("stationery", -1, -1, 0), ("aquarium", -1, 1, -1),
-    ("salad", -1, -1, -1), ("wine", 1, 0, 1), ("zoo", -1, 1, 0), ("hairdresser", 0, 0, 0),
-    ("electronics", 0, 1, -1), ("dumplings", 0, 0, 0), ("market hall", -1, 1, 1), ("bowling", 1, 1, -1),
-    ("florist", -1, 0, 1), ("tempura", 1, 0, 1), ("pharmacy", 0, -1, 1), ("nightclub", 1, 1, -1),
-    ("swimming pool", 0, 1, 0), ("fried chicken", 1, 0, -1), ("furniture", -1, 1, 0), ("concert hall", 1, 0, 1),
-    ("brunch", -1, 1, -1), ("hot pot", 1, 1, 0), ("tailor", -1, -1, 1), ("climbing", 1, 0, -1),
-    ("vegetarian", 0, 0, -1), ("steak", 1, 0, 0), ("viewpoint", 0, 1, 0), ("laundry", 0, 0, -1),
-    ("seafood", 1, 1, 1), ("toys", -1, 1, 0), ("shrine", -1, 1, 1), ("beer hall", 1, 0, 0),
-    ("sandwiches", -1, -1, 0), ("record shop", 0, 1, 0), ("juice", -1, 0, -1), ("spa", 0, 1, 0),
-)  # fmt: skip
-
-
-def district_words(count: int) -> tuple[str, ...]:
-    """Names of that many districts: from the list, then "district 25" and so on."""
-    return DISTRICTS[:count] + tuple(f"district {n}" for n in range(len(DISTRICTS) + 1, count + 1))
-
-
-def category_words(count: int) -> tuple[str, ...]:
-    """Names of that many categories: from the list, then "category 65" and so on."""
-    named = tuple(entry[0] for entry in _CATEGORIES[:count])
-    return named + tuple(f"category {n}" for n in range(len(_CATEGORIES) + 1, count + 1))
-
-
-def category_leans(count: int, rng: np.random.Generator) -> RealArray:
-    """Lean of each category to evening, weekend and age, shape (count, 3); drawn for categories without a name."""
-    listed = np.array([entry[1:] for entry in _CATEGORIES[:count]], dtype=np.float64)
-    drawn = rng.integers(-1, 2, size=(count - len(listed), 3)).astype(np.float64)
-    return np.concatenate([listed, drawn])
-
-
-# When people look: the rhythm of the day and of the week.
-
-
+TOKYO = (35.6812, 139.7671)  # latitude, longitude
 FIRST_DAY = 1_704_067_200  # Monday, 1 January 2024, 00:00
 DAY = 86_400
-_HOURS = np.array([2, 1, 1, 1, 1, 1, 2, 4, 6, 5, 5, 8, 12, 9, 6, 6, 7, 10, 14, 15, 13, 10, 7, 4], dtype=np.float64)
-_WEEKDAYS = np.array([8, 8, 8, 9, 12, 16, 14], dtype=np.float64)  # from Monday
 _ROOM = np.int64(2**32)  # a person's times fit below this
 MOST_DAYS = int(_ROOM) // DAY  # 136 years
-
-
-def slate_times(person: IndexArray, *, days: int, rng: np.random.Generator) -> TimeArray:
-    """A moment for each slate; person must be sorted, and each person's moments come out rising, none twice."""
-    S = len(person)
-    weekday = _WEEKDAYS[np.arange(days) % 7]
-    day = rng.choice(days, size=S, p=weekday / weekday.sum())
-    hour = rng.choice(24, size=S, p=_HOURS / _HOURS.sum())
-    key = person * _ROOM + day * DAY + hour * 3600 + rng.integers(3600, size=S)
-    key.sort()
-    while len(ties := np.flatnonzero(key[1:] == key[:-1])):
-        key[ties + 1] += 1
-        key.sort()
-    return np.asarray(key % _ROOM + FIRST_DAY, dtype=np.int64)
-
-
-def evening(time: TimeArray) -> BoolArray:
-    """From six o'clock to two in the morning."""
-    hour = time % DAY // 3600
-    return np.asarray((hour >= 18) | (hour < 2))
-
-
-def weekend(time: TimeArray) -> BoolArray:
-    """Saturday and Sunday."""
-    return np.asarray((time - FIRST_DAY) // DAY % 7 >= 5)
-
-
-# What a synthetic city is asked to look like.
-
-
-TOKYO = (35.6812, 139.7671)  # latitude, longitude
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +76,57 @@ def _bounded(name: str, value: float, *, low: float, high: float) -> None:
         raise UsageError(f"{name} must lie between {low:g} and {high:g}")
 
 
+def make_city(plan: CityPlan, rng: np.random.Generator) -> Dataset:
+    """A labelled data set of impressions, ordered by person and time; the same generator state gives the same city."""
+    return city_and_truth(plan, rng)[0]
+
+
+def city_and_truth(plan: CityPlan, rng: np.random.Generator) -> tuple[Dataset, RealArray]:
+    """The city and the true click probability of each record, which nothing outside the tests may use."""
+    from scipy.special import expit
+
+    centres = district_centres(plan.districts, span_km=plan.span_km, rng=rng)
+    residents = settle(plan, centres=centres, rng=rng)
+    venues = open_venues(plan, centres=centres, rng=rng)
+    taste = district_tastes(districts=plan.districts, categories=plan.categories, rng=rng)
+    person, place, time = _impressions(plan, residents=residents, venues=venues, rng=rng)
+    law = ClickLaw(residents, venues, taste, walk_km=plan.reach_km / 3)
+    logits = law.logits(person, place, time)
+    probability = expit(logits + intercept_for(logits, plan.click_share))
+    clicked = rng.random(len(person)) < probability
+    visits = Visits(person, place, np.where(clicked, np.int8(1), np.int8(-1)), time)
+    columns = declared(plan)
+    city = Dataset("city", residents.people, venues.places, visits, labelled=True, declared=columns, made_up=True)
+    return city, probability
+
+
+def _impressions(
+    plan: CityPlan, *, residents: "Residents", venues: "Venues", rng: np.random.Generator
+) -> tuple[IndexArray, IndexArray, TimeArray]:
+    """Person, place and time of every record, slate after slate."""
+    size = min(SLATE, plan.places)
+    records = _records_a_person(plan, rng)
+    slates = -(-records // size)
+    owner = np.repeat(np.arange(plan.people, dtype=np.int32), slates)
+    length = np.full(len(owner), size)
+    length[np.cumsum(slates) - 1] = records - size * (slates - 1)  # a person's last slate holds the rest
+    moment = slate_times(owner, days=plan.days, rng=rng)
+    position = np.arange(plan.records) - np.repeat(np.cumsum(length) - length, length)
+    person = np.repeat(owner, length)
+    showcase = open_showcase(
+        home=residents.home, spot=venues.spot, appeal=venues.appeal, span_km=plan.span_km, reach_km=plan.reach_km
+    )
+    place = show(showcase, person, position=position, places=plan.places, rng=rng)
+    return person, place, np.repeat(moment, length)
+
+
+def _records_a_person(plan: CityPlan, rng: np.random.Generator) -> OffsetArray:
+    """At least one each; the rest in lognormal shares, so that few people have many. They add up exactly."""
+    share = np.cumsum(rng.lognormal(sigma=1.0, size=plan.people))
+    edges = np.rint(share / share[-1] * (plan.records - plan.people)).astype(np.int64)
+    return np.asarray(1 + np.diff(edges, prepend=0), dtype=np.int64)
+
+
 # Where things stand: districts, points scattered around them, and kilometres turned into degrees.
 
 
@@ -164,8 +139,8 @@ def district_centres(count: int, *, span_km: float, rng: np.random.Generator) ->
     candidates = (rng.random((count, _CANDIDATES, 2)) - 0.5) * span_km * 0.9
     centres = np.zeros((count, 2))  # the first district is downtown
     for d in range(1, count):
-        apart = np.linalg.norm(candidates[d][:, None] - centres[None, :d], axis=2).min(axis=1)
-        centres[d] = candidates[d][np.argmax(apart)]
+        gap = np.linalg.norm(candidates[d][:, None] - centres[None, :d], axis=2).min(axis=1)
+        centres[d] = candidates[d][np.argmax(gap)]
     return centres
 
 
@@ -205,7 +180,7 @@ _LIMITS = {"age": (16.0, 90.0), "friend_count": (0.0, 2000.0), "spending": (1.0,
 
 @dataclass(frozen=True, slots=True)
 class Residents:
-    """People as the generator sees them."""
+    """People with the traits that decide what they click, of which the data set shows only a part."""
 
     people: People = field(repr=False)
     home: RealArray = field(repr=False)  # (I, 2) kilometres
@@ -319,6 +294,38 @@ def _as_column(tags: IndexArray, present: np.ndarray, words: tuple[str, ...]) ->
     return Tags(offsets, tags[present], words)
 
 
+# When people look: the rhythm of the day and of the week.
+
+
+_HOURS = np.array([2, 1, 1, 1, 1, 1, 2, 4, 6, 5, 5, 8, 12, 9, 6, 6, 7, 10, 14, 15, 13, 10, 7, 4], dtype=np.float64)
+_WEEKDAYS = np.array([8, 8, 8, 9, 12, 16, 14], dtype=np.float64)  # from Monday
+
+
+def slate_times(person: IndexArray, *, days: int, rng: np.random.Generator) -> TimeArray:
+    """A moment for each slate; person must be sorted, and each person's moments come out rising, none twice."""
+    S = len(person)
+    weekday = _WEEKDAYS[np.arange(days) % 7]
+    day = rng.choice(days, size=S, p=weekday / weekday.sum())
+    hour = rng.choice(24, size=S, p=_HOURS / _HOURS.sum())
+    key = person * _ROOM + day * DAY + hour * 3600 + rng.integers(3600, size=S)
+    key.sort()
+    while len(ties := np.flatnonzero(key[1:] == key[:-1])):
+        key[ties + 1] += 1
+        key.sort()
+    return np.asarray(key % _ROOM + FIRST_DAY, dtype=np.int64)
+
+
+def evening(time: TimeArray) -> BoolArray:
+    """From six o'clock to two in the morning."""
+    hour = time % DAY // 3600
+    return np.asarray((hour >= 18) | (hour < 2))
+
+
+def weekend(time: TimeArray) -> BoolArray:
+    """Saturday and Sunday."""
+    return np.asarray((time - FIRST_DAY) // DAY % 7 >= 5)
+
+
 # Who is shown what: places near home, weighted by attractiveness^0.5 * exp(-distance / reach).
 
 
@@ -400,7 +407,7 @@ _CATEGORY = 0.3  # what the whole city likes
 _DISTRICT = 1.1  # what a district likes, against the city: the sign differs from one to the next
 _INDIVIDUAL = 0.35  # own taste, for each of its dimensions
 _TRAITS = (0.5, 0.3, 0.25, 0.7)  # age x category, gender x category, sociability x evening, spending x price
-_HOURS_clicks = (0.6, 0.5)  # evening and weekend places at their time
+_HOUR_PULL = (0.6, 0.5)  # evening and weekend places at their time
 _CALIBRATE_ON = 200_000
 _CHUNK = 1_000_000
 
@@ -431,9 +438,8 @@ class ClickLaw:
         liked = self.taste[who.district[person][:, None], what.tags[place]]  # (R, MOST_TAGS)
         taste = (liked * what.weights[place]).sum(axis=1)
         hours = what.hours[place]
-        moment = _HOURS_clicks[0] * hours[:, 0] * _sign(evening(time)) + _HOURS_clicks[1] * hours[:, 1] * _sign(
-            weekend(time)
-        )
+        late, free = _sign(evening(time)), _sign(weekend(time))
+        moment = _HOUR_PULL[0] * hours[:, 0] * late + _HOUR_PULL[1] * hours[:, 1] * free
         near = _DISTANCE * np.log1p(distance / self.walk_km)
         return np.asarray(_APPEAL * what.appeal[place] - near + match + taste + moment, dtype=np.float64)
 
@@ -461,63 +467,51 @@ def _sign(happens: np.ndarray) -> FeatureArray:
     return np.where(happens, np.float32(1), np.float32(-1))
 
 
-# A city from its plan: ground, people, places, then what was shown to whom and what was clicked.
+# Names for districts and categories, and what each category leans to.
 
 
-def make_city(plan: CityPlan, rng: np.random.Generator) -> Dataset:
-    """A labelled data set of impressions, ordered by person and time; the same generator state gives the same city."""
-    return city_and_truth(plan, rng)[0]
+DISTRICTS = (
+    "Old Town", "Harbour", "Riverside", "University", "Station", "Hillside", "Market", "Garden", "Castle", "Foundry",
+    "Lakeside", "Temple", "Orchard", "Mills", "Theatre", "Heights", "Canal", "Meadow", "Docks", "Observatory",
+    "Barracks", "Springs", "Viaduct", "Lighthouse",
+)  # fmt: skip
+# word, then its lean to the evening (+) or the day (-), to the weekend or the working week, to older or younger people
+_CATEGORIES = (
+    ("ramen", 1, 0, -1), ("museum", -1, 1, 1), ("bar", 1, 1, -1), ("coffee", -1, 0, 0),
+    ("park", -1, 1, 0), ("sushi", 1, 0, 1), ("bookshop", 0, 0, 1), ("karaoke", 1, 1, -1),
+    ("bakery", -1, 0, 1), ("gym", 1, -1, -1), ("temple", -1, 1, 1), ("burger", 0, 0, -1),
+    ("cinema", 1, 1, 0), ("curry", 0, -1, 0), ("supermarket", 0, -1, 0), ("izakaya", 1, 0, 0),
+    ("arcade", 0, 1, -1), ("garden", -1, 1, 1), ("noodles", 0, -1, 0), ("theatre", 1, 1, 1),
+    ("bathhouse", 1, 0, 1), ("clothing", 0, 1, -1), ("dessert", 0, 1, -1), ("gallery", -1, 1, 0),
+    ("pizza", 1, 0, -1), ("library", -1, 0, 1), ("tea house", -1, 0, 1), ("jazz club", 1, 1, 1),
+    ("playground", -1, 1, -1), ("barbecue", 1, 1, 0), ("stationery", -1, -1, 0), ("aquarium", -1, 1, -1),
+    ("salad", -1, -1, -1), ("wine", 1, 0, 1), ("zoo", -1, 1, 0), ("hairdresser", 0, 0, 0),
+    ("electronics", 0, 1, -1), ("dumplings", 0, 0, 0), ("market hall", -1, 1, 1), ("bowling", 1, 1, -1),
+    ("florist", -1, 0, 1), ("tempura", 1, 0, 1), ("pharmacy", 0, -1, 1), ("nightclub", 1, 1, -1),
+    ("swimming pool", 0, 1, 0), ("fried chicken", 1, 0, -1), ("furniture", -1, 1, 0), ("concert hall", 1, 0, 1),
+    ("brunch", -1, 1, -1), ("hot pot", 1, 1, 0), ("tailor", -1, -1, 1), ("climbing", 1, 0, -1),
+    ("vegetarian", 0, 0, -1), ("steak", 1, 0, 0), ("viewpoint", 0, 1, 0), ("laundry", 0, 0, -1),
+    ("seafood", 1, 1, 1), ("toys", -1, 1, 0), ("shrine", -1, 1, 1), ("beer hall", 1, 0, 0),
+    ("sandwiches", -1, -1, 0), ("record shop", 0, 1, 0), ("juice", -1, 0, -1), ("spa", 0, 1, 0),
+)  # fmt: skip
 
 
-def city_and_truth(plan: CityPlan, rng: np.random.Generator) -> tuple[Dataset, RealArray]:
-    """The city and the true click probability of each record, which nothing outside the tests may use."""
-    from scipy.special import expit
-
-    centres = district_centres(plan.districts, span_km=plan.span_km, rng=rng)
-    residents = settle(plan, centres=centres, rng=rng)
-    venues = open_venues(plan, centres=centres, rng=rng)
-    taste = district_tastes(districts=plan.districts, categories=plan.categories, rng=rng)
-    person, place, time = _impressions(plan, residents=residents, venues=venues, rng=rng)
-    law = ClickLaw(residents, venues, taste, walk_km=plan.reach_km / 3)
-    logits = law.logits(person, place, time)
-    probability = expit(logits + intercept_for(logits, plan.click_share))
-    clicked = rng.random(len(person)) < probability
-    visits = Visits(person, place, np.where(clicked, np.int8(1), np.int8(-1)), time)
-    columns = declared(plan)
-    city = Dataset(
-        "city", residents.people, venues.places, visits, labelled=True, declared=columns, made_up=True
-    )  # fmt: skip
-    return city, probability
+def district_words(count: int) -> tuple[str, ...]:
+    """Names of that many districts: from the list, then "district 25" and so on."""
+    return DISTRICTS[:count] + tuple(f"district {n}" for n in range(len(DISTRICTS) + 1, count + 1))
 
 
-def _impressions(
-    plan: CityPlan, *, residents: Residents, venues: Venues, rng: np.random.Generator
-) -> tuple[IndexArray, IndexArray, TimeArray]:
-    """Person, place and time of every record, slate after slate."""
-    size = min(SLATE, plan.places)
-    records = _records_a_person(plan, rng)
-    slates = -(-records // size)
-    owner = np.repeat(np.arange(plan.people, dtype=np.int32), slates)
-    length = np.full(len(owner), size)
-    length[np.cumsum(slates) - 1] = records - size * (slates - 1)  # a person's last slate holds the rest
-    moment = slate_times(owner, days=plan.days, rng=rng)
-    position = np.arange(plan.records) - np.repeat(np.cumsum(length) - length, length)
-    person = np.repeat(owner, length)
-    showcase = open_showcase(
-        home=residents.home, spot=venues.spot, appeal=venues.appeal, span_km=plan.span_km, reach_km=plan.reach_km
-    )
-    place = show(showcase, person, position=position, places=plan.places, rng=rng)
-    return person, place, np.repeat(moment, length)
+def category_words(count: int) -> tuple[str, ...]:
+    """Names of that many categories: from the list, then "category 65" and so on."""
+    named = tuple(entry[0] for entry in _CATEGORIES[:count])
+    return named + tuple(f"category {n}" for n in range(len(_CATEGORIES) + 1, count + 1))
 
 
-def _records_a_person(plan: CityPlan, rng: np.random.Generator) -> OffsetArray:
-    """At least one each; the rest in lognormal shares, so that few people have many. They add up exactly."""
-    share = np.cumsum(rng.lognormal(sigma=1.0, size=plan.people))
-    edges = np.rint(share / share[-1] * (plan.records - plan.people)).astype(np.int64)
-    return np.asarray(1 + np.diff(edges, prepend=0), dtype=np.int64)
-
-
-# The synthetic city: a data set with Koubei's shape that belongs to nobody and can be drawn at any size.
+def category_leans(count: int, rng: np.random.Generator) -> RealArray:
+    """Lean of each category to evening, weekend and age, shape (count, 3); drawn for categories without a name."""
+    listed = np.array([entry[1:] for entry in _CATEGORIES[:count]], dtype=np.float64)
+    drawn = rng.integers(-1, 2, size=(count - len(listed), 3)).astype(np.float64)
+    return np.concatenate([listed, drawn])
 
 
 __all__ = ["CityPlan", "koubei_size", "make_city"]

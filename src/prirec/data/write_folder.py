@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prirec.data.columns import cells_of, misleads, number_cells
+from prirec.data.columns import cells_of, number_cells, would_be_misread
 from prirec.data.dataset import Category, Columns, Dataset
 from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.schema import FILE, RESERVED, Kind, schema_text
@@ -24,7 +24,7 @@ TableFormat = Literal["csv", "parquet"]
 
 
 def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "csv") -> None:
-    """All of it or nothing. Words that no row has are not written."""
+    """Writes a new folder; after any error there is none. Words that no row has are not written."""
     require_polars()
     _refuse_unreadable(dataset)
     tables = _tables(dataset)
@@ -35,7 +35,7 @@ def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "c
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """To write in: beside the place where it is moved at the end, whole. A folder with content is refused."""
+    """A folder to write in, which becomes `path` when all went well. A `path` with content is refused."""
     path = path.resolve()
     refuse_occupied(path)
     beside = room_beside(path)
@@ -152,6 +152,8 @@ def _kinds(dataset: Dataset) -> Mapping[str, Kind]:
     found: dict[str, Kind] = {}
     for key, column in _named(dataset).items():
         known = dataset.declared.get(key)
-        if isinstance(column, Category) and misleads(column, text=known is not None and known.words is not None):
+        if isinstance(column, Category) and would_be_misread(
+            column, text=known is not None and known.words is not None
+        ):
             found[key] = "category"
     return found

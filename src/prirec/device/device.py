@@ -18,7 +18,7 @@ from prirec.device.store import Membership, Store
 from prirec.device.sync import View
 from prirec.device.values import Given, checked_point, checked_value
 from prirec.errors import PassingError, PrirecError, StateError
-from prirec.features.encoding import Encoding, columns_of
+from prirec.features.encoding import Encoding, rows_to_columns
 from prirec.privacy.ledger import Budget, Statement
 from prirec.wire.regions import Known
 
@@ -116,13 +116,13 @@ def refuse_unfit(person: Person, values: Mapping[str, Given | None]) -> None:
     """DataError, with a column and without its value, for words where numbers belong, or the reverse."""
     if (encoding := encoding_of(person)) is not None:
         told = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
-        columns_of(encoding.person, [told])
+        rows_to_columns(encoding.person, [told])
 
 
 def refuse_unfit_visits(person: Person, visits: Sequence[Visit]) -> None:
     """The same for what describes moments."""
     if (encoding := encoding_of(person)) is not None:
-        columns_of(encoding.context, [visit.context for visit in visits])
+        rows_to_columns(encoding.context, [visit.context for visit in visits])
 
 
 def unknown_places(person: Person, visits: Sequence[Visit]) -> int:

@@ -7,10 +7,10 @@ import numpy as np
 from prirec.device.person import Person
 from prirec.device.records import belonging, home_of, positions_of, records_of
 from prirec.device.rounds import learn_alone
-from prirec.engines.newcomers import Starts
 from prirec.errors import StateError, UsageError
-from prirec.features.encoding import columns_of, encode_columns
+from prirec.features.encoding import encode_columns, rows_to_columns
 from prirec.protocols.prediction import Asker, Guide, Moment, Reason
+from prirec.rounds.newcomers import Starts
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
 from prirec.wire.campaign import Campaign
@@ -78,7 +78,7 @@ def asker(person: Person, of: Published) -> Asker:
     """What the device knows of its person, as Algorithm 3 wants it."""
     blocks = of.campaign.encoding.person
     return Asker(
-        features=encode_columns(blocks, columns_of(blocks, [person.profile()]), 1)[0],
+        features=encode_columns(blocks, rows_to_columns(blocks, [person.profile()]), 1)[0],
         linear=model_for(person, of),
         latent=np.empty(0),  # a campaign has a budget, and so no latent part
         home=home_of(person, of.known),

@@ -19,12 +19,12 @@ from prirec.device.person import Person, Point, Visit
 from prirec.device.store import Membership, Visited
 from prirec.errors import DataError, StateError
 from prirec.features.blocks import LARGEST
-from prirec.features.encoding import Encoding, columns_of, encode_columns, encode_context, encode_popularity
+from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, rows_to_columns
 from prirec.features.location import OwnVisits, homes
 from prirec.features.popularity import OwnCounts
-from prirec.graph.neighbourhoods import shares_of_mean
 from prirec.model.local_step import DeviceRecords
 from prirec.model.public_half import PlaceRows, place_rows
+from prirec.rounds.definition import mixing_weights
 from prirec.sharing.keys import derive
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
@@ -111,7 +111,7 @@ def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
     told = _rows(visits, known)
     rows = told if person.labelled() else _with_negatives(told, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
-    mine = _cut(encode_columns(encoding.person, columns_of(encoding.person, [person.profile()]), 1)[0])
+    mine = _cut(encode_columns(encoding.person, rows_to_columns(encoding.person, [person.profile()]), 1)[0])
     context = _cut(_context(rows, known, encoding, home, _own(person.given(campaign.name), campaign, known)))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
@@ -119,7 +119,7 @@ def records_of(person: Person, campaign: Campaign, known: Known) -> Records:
     return Records(
         own=DeviceRecords(mine, place.astype(np.int32), context, rows.label),
         places=place_rows(known.features[used]),
-        gamma=float(shares_of_mean(np.array([len(place)]), campaign.settings)[0]),
+        gamma=float(mixing_weights(np.array([len(place)]), campaign.settings)[0]),
         key=np.uint64(person_keys([person_id(me.name)])[0]),
         unknown=len(visits) - len(told.place),
         features=mine.size + known.features.shape[1] + context.shape[1],
@@ -205,7 +205,7 @@ def _context(
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
     visited = OwnVisits.of_one(unit_vectors(known.location), rows.place[rows.label > 0])
     near = visited.nearest_km(np.zeros(len(rows.place), dtype=np.int32), rows.place)
-    columns = columns_of(encoding.context, [visit.context for visit in rows.visits])
+    columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)
     timed = np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_)
     at_times, at_none = (encode_context(encoding, columns, km=km, nearest=near, time=told) for told in (time, None))

@@ -1,7 +1,8 @@
-"""What a device computes in a campaign: its part of the sum of visits, and steps (b) to (e) of each round.
+"""A device in the sums of a campaign: what it adds to the sum of visits and in each round, what that costs, and what
+must be on disk before a message is sent.
 
-Every contribution leaves this file in whole numbers and no longer than its norm; what masks it and adds its share of
-noise is protocols/secure_sum. The letters are those of docs/rounds.md; engines/plain.py is the same for a whole city.
+What a round computes is defined in prirec/rounds; the letters are those of docs/rounds.md. Every contribution leaves
+this file in whole numbers and no longer than its norm; protocols/member.py masks it and adds the share of noise.
 """
 
 import sqlite3
@@ -12,7 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from prirec.config import Settings
 from prirec.device.ledger import PaidStore, Price
 from prirec.device.person import Person
 from prirec.device.records import Records, positions_of, records_of
@@ -20,9 +20,7 @@ from prirec.device.store import Kept, Visited, save_given, save_model
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
 from prirec.features.popularity import OwnCounts
-from prirec.model.block_steps import away_from, mix_model
-from prirec.model.equations import shrink
-from prirec.model.local_step import contribution_of, local_step, rates_of, work
+from prirec.model.block_steps import mix_model
 from prirec.model.public_half import public
 from prirec.privacy.accountant import Spent
 from prirec.privacy.norm import clipped
@@ -34,9 +32,9 @@ from prirec.protocols.codec import decode, encode, positions
 from prirec.protocols.meeting import Task
 from prirec.protocols.member import Member
 from prirec.protocols.messages import Invitation, Round
+from prirec.rounds.definition import first_linear
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
-from prirec.util.keyed_random import iteration_key, mix, shuffle
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Model, array
 from prirec.wire.http import MOST_ATTEMPTS, is_within
@@ -45,7 +43,7 @@ from prirec.wire.regions import Known
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """W_i after a round, and what the device adds to the sum over everyone."""
+    """W_i after steps (c) and (d) of a round, and what the device adds to the sum over everyone."""
 
     linear: RealArray = field(repr=False)  # (D + 1,)
     contribution: RingArray = field(repr=False)  # (K * D,)
@@ -53,14 +51,16 @@ class Learnt:
 
 
 def visited_places(person: Person, campaign: Campaign, known: Known) -> Visited:
-    """Where the person was, once a place, at norm 1, in whole numbers: privacy/weighted_popularity.py for one."""
+    """The places that the person has visited, each once, as a vector of norm 1 in whole numbers: what
+    privacy/weighted_popularity.py computes for a city, for one person."""
     places = known.rows[positions_of(person.visits(), known)].astype(np.int64)
     once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
     return Visited(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
 
 
 def visits_vector(visited: Visited, campaign: Campaign) -> RingArray:
-    """(J,): the contribution to the sum of visits. Write `visited` down with it (device/store.py, save_given)."""
+    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py, save_given): the
+    device later leaves its own part out of the popularity that comes of the sum."""
     vector = np.zeros(popularity_entries(campaign.charter.places, campaign.settings), dtype=np.int64)
     vector[visited.places] = visited.whole
     return vector.view(np.uint64)
@@ -68,16 +68,13 @@ def visits_vector(visited: Visited, campaign: Campaign) -> RingArray:
 
 def start(campaign: Campaign) -> RealArray:
     """W_i before the first round of a campaign: zero for everyone."""
-    return np.zeros(_features(campaign) + 1)
+    return first_linear(1, _features(campaign)).ravel()
 
 
 def mixing_vector(campaign: Campaign, linear: RealArray, *, centre: RealArray) -> RingArray:
-    """Step (b): clip(W_i - centre), the centre being what the cohort opened last."""
+    """Step (b): clip(W_i - centre) in the ring; the centre is the mean that the cohort opened last."""
     _check(campaign, linear=linear, other=centre)
-    out = np.empty_like(linear)
-    away_from(centre, linear, out)
-    shrink(out, campaign.rounds.linear.clip, out)
-    return campaign.rounds.linear.write(out)
+    return campaign.rounds.mixing_contribution(linear, centre)
 
 
 def learn(
@@ -86,57 +83,46 @@ def learn(
 ) -> Learnt:  # fmt: skip
     """Steps (c) to (e) of round t: mix with the cohort's mean, if it was opened in this round, then the local step.
 
-    `linear` stays as it is: the new one counts once it is written down with what was masked."""
-    code = campaign.rounds.interaction
+    `linear` stays as it is: the new model counts once it is stored in one transaction with what was masked."""
     w, gradient, loss = _moved(
-        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean, clip=code.clip
-    )
-    return Learnt(w, code.write(gradient), loss)
+        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean
+    )  # fmt: skip
+    return Learnt(w, campaign.rounds.interaction.write(gradient), loss)
 
 
 def learn_alone(
     records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
     mean: RealArray | None = None,
 ) -> RealArray:  # fmt: skip
-    """W_i after a round in which the person adds nothing: when the budget is spent, or for somebody who is new.
+    """W_i after a round to which the person adds nothing: when the budget is spent, or for a newcomer.
 
-    Nothing of it leaves the device, so it costs nothing; what others have opened may be taken in all the same."""
-    return _moved(
-        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean, clip=np.inf
-    )[0]
+    Nothing leaves the device, so it costs nothing. What others have opened is public, and may be mixed in all the same.
+    """
+    return _moved(records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean)[0]
 
 
 def _moved(
     records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
-    mean: RealArray | None, clip: float,
+    mean: RealArray | None,
 ) -> tuple[RealArray, RealArray, float]:  # fmt: skip
     """Steps (c) and (d): W_i, the clipped mean gradient of V, and the mean loss."""
     _check(campaign, linear=linear, other=mean, interaction=interaction)
     if records.features != _features(campaign):
         raise UsageError("these records are encoded otherwise than the campaign calls for; make them anew")
-    settings, w = campaign.settings, linear.copy()
+    w = linear.copy()
     if mean is not None:
         mix_model(w, mean, records.gamma)  # (c)
     shared = public(interaction, records.places, first=records.own.person.size)
-    D, K = interaction.shape
-    made, order = contribution_of(K, D), _order(records, settings, iteration)
-    rates, no_latent = rates_of(settings, clip=clip), np.empty(0)  # within a budget there is no latent part
-    lost = local_step(w, no_latent, shared, records.own, order, rates, work(K, D), made)  # (d)
+    gradient, lost = campaign.rounds.learn(w, shared, records.own, key=records.key, iteration=iteration)  # (d)
     if not np.isfinite(w).all():
         raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
-    return w, made.whole(), lost / max(len(order), 1)
-
-
-def _order(records: Records, settings: Settings, iteration: int) -> np.ndarray:
-    order = np.empty(len(records.own.place), dtype=np.int32)
-    shuffle(mix(iteration_key(settings.seed, "order", iteration), records.key), order)
-    return order
+    return w, gradient, lost / max(len(records.own.place), 1)
 
 
 def _check(
     campaign: Campaign, *, linear: RealArray, other: RealArray | None, interaction: RealArray | None = None
 ) -> None:
-    """Kernels do not look at the size of an array."""
+    """UsageError for models of another size: kernels do not check the size of an array."""
     D, K = _features(campaign), campaign.settings.model.dimension
     wanted = [(linear, (D + 1,)), (other, (D + 1,)), (interaction, (D, K))]
     if any(one is not None and (one.shape != shape or one.dtype != np.float64) for one, shape in wanted):
@@ -147,12 +133,12 @@ def _features(campaign: Campaign) -> int:
     return len(campaign.encoding.names())
 
 
-# What a device adds to each kind of sum, and what it costs: worked out from the signed log and its own data alone.
+# Contributions: what a device adds to each kind of sum and what it costs, from the signed log and its own data alone.
 #
 # Which round it is and what it costs follow from public documents, and are refused where these are wrong. What is added
-# follows from the person's records too, and whatever goes wrong there is not told: not even by silence, since whoever
-# writes the documents could choose them so that some records fail and others do not, and ask for free. The device then
-# adds zeros, at the full price, and its model stays as it was.
+# follows from the person's records as well, and a failure there must not be visible to anybody: whoever writes the
+# documents could choose them so that some records fail and others do not, and learn from a device's silence, for free,
+# which ones it has. So the device adds zeros instead, at the full price, and its model stays as it was.
 
 
 WHAT = {
@@ -165,29 +151,30 @@ _Made = TypeVar("_Made")
 
 
 def _nothing(rows: sqlite3.Connection) -> None:
-    """Nothing follows on the device."""
+    """Stores nothing beside the journal: the sum has no effect on this device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One vector for one sum."""
+    """One vector for one sum, its price, and what is stored on the device together with it."""
 
     task: Task
     value: RingArray = field(repr=False)
-    what: str
+    what: str  # for the ledger, in words
     cost: Spent
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
-    empty: Exception | None = field(default=None, repr=False)  # why it is nothing but zeros, for the person's eyes
+    empty: Exception | None = field(default=None, repr=False)  # why it is zeros; shown to the person, sent to nobody
 
-    def alone(self, person: Person) -> None:
-        """What the device does with it if it may not be sent: it has learnt for itself."""
+    def keep_unsent(self, person: Person) -> None:
+        """Where the budget does not cover the sum: the device has learnt for itself all the same."""
         if self.task.round.kind == "interaction":
             with person.store.transaction() as rows:
                 self.settle(rows)
 
 
 def contribution(of: Round, view: View, person: Person) -> Contribution:
-    """What this device would add to a round that it was invited to. PeerError if it is not one of its rounds."""
+    """What this device adds to a round that it was invited to. PeerError if the round is not the one that the device
+    has worked out from its own log."""
     if not is_current(of, view):
         raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
     campaign, model = view.campaign, view.model
@@ -201,13 +188,14 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
 
 
 def is_current(of: Round, view: View) -> bool:
-    """Whether the log is at this round, and the charter has it. Devices mix first, and learn once mixing is over."""
+    """Whether this device's log is at exactly this round, and the charter has it. The log's last model says which: its
+    cohorts' sums, if the round mixes and they are not over, else the sum over everyone."""
     campaign, model = view.campaign, view.model
     if campaign is None or view.over or of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
         return False
     if model is None:
         return campaign.edition is None and (of.kind, campaign.iteration(of.number)) == ("popularity", 0)
-    if model.iteration >= campaign.settings.iterations or not (model.mixed or campaign.mixes(model.iteration)):
+    if model.iteration >= campaign.settings.iterations or not (model.mixed or campaign.rounds.mixes(model.iteration)):
         return False
     kind = "interaction" if model.mixed else "linear"
     return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
@@ -238,7 +226,7 @@ def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: P
     mean = _centre(view) if opened else None
     task, held = _same(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
     zeros = campaign.rounds.interaction.ring.zeros(V.size)
-    if held is not None and held.iteration > t:  # in an attempt before this one: nobody learns from a round twice
+    if held is not None and held.iteration > t:  # an earlier attempt of this round was learnt from; once is enough
         return _priced(task, zeros, campaign, _nothing)
     linear = _linear(held, campaign)
     learnt, why = _worked_out(
@@ -253,16 +241,16 @@ def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: P
 
 
 def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
-    """What comes of the person's records; where nothing does, what stands for it, and why. Anything is caught, since
-    any kind of failure would tell something; what is refused for the public part alone was refused before."""
+    """What is computed from the person's records, or `instead` of it and the reason. Every exception is caught: any
+    kind of failure would say something about the records. What is wrong in public documents was refused before."""
     try:
         return work(), None
     except Exception as problem:
-        return instead, problem.with_traceback(None)  # which would keep the records in memory
+        return instead, problem.with_traceback(None)  # a traceback holds the frames, and with them the records
 
 
 def _linear(held: Kept | None, campaign: Campaign) -> RealArray:
-    """W_i as it is; in a campaign's first round 0 for everyone."""
+    """W_i as it was stored last; 0 before a campaign's first round."""
     return start(campaign) if held is None else held.linear
 
 
@@ -297,26 +285,26 @@ def _bounded(values: RealArray) -> RealArray:
     return values
 
 
-# A device in its rounds: which sums it enters, and what must be on disk before a word is sent.
+# Taking part: which sums a device enters, and what must be on disk before a message is sent.
 #
 # It enters a round when it is invited to exactly the one that it has worked out by itself from the signed log, and its
-# ledger has enough left. What it adds is settled together with the pads: the journal's MASKED, the charge, and what
-# follows on the device (the moved linear model, or what was added to the sum of visits) are one transaction.
-# Whether it enters, and what it sends, never depends on what the person's records are (contributing.py).
-# A life that ends takes its keys with it: the next one hands in again what was masked, bit for bit, and begins no round
-# anew. A round that the log has left behind is over: nothing more is masked, paid for or handed in for it.
+# ledger covers the price. The journal's entry MASKED, the charge, and what is stored on the device (the moved linear
+# model, or what was added to the sum of visits) are one transaction: after a crash all of it has happened, or nothing.
+# Whether it enters, and what it sends, never depends on the person's records (see above).
+# Keys are in memory only. A process that starts again posts what was masked before, bit for bit, and enters no round a
+# second time. A round that the log has left behind is over: nothing more is masked, paid for or posted for it.
 
 
-MOST = 4  # rounds at once: there are never more than two honest ones
+MOST = 4  # rounds at once: an honest recommender never has more than two
 
 
 def of_use(messages: Iterable[bytes], view: View) -> list[bytes]:
-    """Those that are for a round which the log has not left behind."""
+    """The messages for rounds that the log has not left behind."""
     return [body for body in messages if is_current(decode(body).round, view)]
 
 
 class Rounds:
-    """Fed with letters, it answers with what is to be handed in. `day` is today, in days since 1970."""
+    """Fed with messages from the mailbox, it answers with those to post. `day` is today, in days since 1970."""
 
     def __init__(
         self, person: Person, paid: PaidStore, *, identity: SigningKey, day: Callable[[], int],
@@ -328,7 +316,7 @@ class Rounds:
         self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
     def receive(self, body: bytes, view: View) -> list[bytes]:
-        """One letter. What does not belong to a round of this device is forgotten."""
+        """One message. What does not belong to a round of this device is ignored."""
         try:
             message = decode(body)
             if isinstance(message, Invitation):
@@ -341,12 +329,12 @@ class Rounds:
             return []
 
     def handed_in_before(self, view: View) -> list[bytes]:
-        """What an earlier life masked, and may not have got through with."""
+        """Masked vectors of an earlier process, which may not have been delivered."""
         return of_use(self._person.store.pending(), view)
 
     def forget_past(self, view: View) -> None:
-        """When the log has gone on: keys of rounds that are over are dropped, and so are vectors that were masked for
-        them. They arrived, or never will."""
+        """When the log has gone on: drops the keys of rounds that are over, and vectors that were masked for them. They
+        were delivered, or never will be."""
         for of in [of for of in self._parties if not is_current(of, view)]:
             del self._parties[of]
         for of in (decode(payload).round for payload in self._person.store.pending()):
@@ -354,15 +342,15 @@ class Rounds:
                 self._paid.write(Persist(of, Stage.BURNT, bytes(32)), day=self._day())
 
     def _enter(self, of: Round, view: View) -> None:
-        """A party for the round, unless there was one before. PolicyError if the ledger does not cover it: then the
-        device learns alone."""
+        """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price:
+        then the device learns for itself."""
         held = self._person.store.entry(of)
         if of in self._parties or (held is not None and held.round == of):
             return
         mine = contribution(of, view, self._person)
         self.empty = mine.empty or self.empty
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
-            mine.alone(self._person)
+            mine.keep_unsent(self._person)
             raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
         entropy = self._entropy(member.ENTROPY)
         while len(self._parties) >= MOST:
@@ -370,18 +358,18 @@ class Rounds:
         self._parties[of] = Member(mine.task, identity=self._identity, value=mine.value, entropy=entropy), mine
 
     def _do(self, of: Round, actions: Iterable[Action]) -> list[bytes]:
-        """What the party asked for, in its order."""
-        said = []
+        """Carries out what the party asked for, in its order: it persists before it sends."""
+        messages = []
         for action in actions:
             match action:
                 case Persist():
                     self._write(of, action)
                 case Send():
-                    said.append(encode(action.message))
+                    messages.append(encode(action.message))
                 case Aborted():
                     self.declined = action.error
                     self._parties.pop(of, None)
-        return said
+        return messages
 
     def _write(self, of: Round, persist: Persist) -> None:
         mine = self._parties[of][1]
@@ -394,10 +382,10 @@ class Rounds:
         except PrirecError as refusal:
             self._parties.pop(of, None)  # nothing of it is sent
             if isinstance(refusal, PolicyError):
-                mine.alone(self._person)
+                mine.keep_unsent(self._person)
             raise
 
     def _has_masked(self, of: Round) -> bool:
-        """Then this is the same once more, and what follows on the device has followed."""
+        """Whether the vector was masked before: then what belongs to it is stored, and must not be stored twice."""
         held = self._person.store.entry(of)
         return held is not None and held.round == of and held.masked

@@ -1,4 +1,4 @@
-"""Checkpoints: one file, replaced in one move, refused when damaged or from another run."""
+"""Checkpoints of a run: one file, replaced in one atomic move, refused when damaged or from another run."""
 
 import re
 from dataclasses import dataclass, field
@@ -33,21 +33,21 @@ _LATENT = ("latent", "factors", "factors_first", "factors_second")
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A run in the middle: the state, what was said of each iteration, and the best state seen by early stopping."""
+    """A run so far: the state, the report of each iteration, and the best state that early stopping has seen."""
 
     state: State
     history: list[IterationReport] = field(default_factory=list)
     best: State | None = None
 
-    def note(self, passed: IterationReport) -> None:
-        """Adds an iteration to the history, and keeps the state if the held-out loss was never lower."""
+    def note(self, report: IterationReport) -> None:
+        """Adds an iteration to the history, and keeps a copy of the state if the held-out loss was never lower."""
         losses = [earlier.held_out_loss for earlier in self.history if earlier.held_out_loss is not None]
-        self.history.append(passed)
-        if passed.held_out_loss is not None and passed.held_out_loss < min(losses, default=float("inf")):
+        self.history.append(report)
+        if report.held_out_loss is not None and report.held_out_loss < min(losses, default=float("inf")):
             self.best = self.state.copy()
 
     def exhausted(self, patience: int) -> bool:
-        """Whether early stopping has waited long enough."""
+        """Whether early stopping has seen no better state for `patience` iterations; 0 switches it off."""
         return patience > 0 and self.best is not None and self.state.iteration - self.best.iteration >= patience
 
 
@@ -61,15 +61,15 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity(samples: Samples, settings: Settings) -> str:
-    """What a checkpoint must agree with: the settings, and all that is learnt from. More iterations may be asked for
-    later, but not within a budget: the noise of the first ones was sized for all of them."""
+    """A hash of the settings and of all that is learnt from: a checkpoint is only continued by the run that wrote it.
+    More iterations may be asked for later, but not within a budget: the noise of the first ones was sized for all."""
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
     digest = blake2b(msgspec.json.encode(config.written(compared)), digest_size=16)
     train = samples.train
     home = np.empty(0) if samples.home is None else samples.home
     learnt_from = (train.offsets, train.place, train.label, train.context)
-    # only where neighbours follow from it: what a run was before areas were compared, all other runs still are
+    # only where neighbours follow from areas: checkpoints of all other runs, written before areas existed, stay valid
     area = () if settings.neighbours.kind != "alike" or samples.area is None else (samples.area,)
     for array in (samples.keys, home, samples.people, samples.places, *learnt_from, *area):
         digest.update(np.ascontiguousarray(array).data)
@@ -121,8 +121,8 @@ def load(path: Path, whose: str) -> Checkpoint:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is what `save` writes, damaged or not, so that no other is ever taken for one. Where damage has
-    made the list of arrays at its end unreadable, or cut it off, the first array tells; without that, it is none."""
+    """Whether a file is what `save` writes, damaged or not, so that no other file is ever overwritten as one. Where the
+    list of arrays at its end is unreadable or cut off, the first array decides."""
     try:
         with ZipFile(path) as archive:
             return {"header.npy", "linear0.npy"} <= set(archive.namelist())
@@ -136,7 +136,8 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def _arrays(state: State, at: int) -> dict[str, Any]:
-    """Those of a latent part only where there is one: without it, a checkpoint is what it was before there was any."""
+    """Arrays by name. Those of a latent part only where there is one: without it the file is as it was before latent
+    parts existed."""
     found = {
         f"linear{at}": state.linear,
         f"interaction{at}": state.interaction,

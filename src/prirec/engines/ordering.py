@@ -11,8 +11,9 @@ from prirec.util.keyed_random import iteration_key, shuffle
 def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:
     """Rows of the training records of those online, each once.
 
-    `shuffled` is the paper's. `windows` shuffles too, then walks each stretch of I samples along the curve on which
-    people stand: nobody comes twice in one walk, but the models that a sample needs are still in the processor's cache.
+    `shuffled` is the paper's order. `windows` shuffles too, then takes each window of I samples in the order of people,
+    who are numbered along a curve over the map: the models that a sample needs are still in the processor's cache from
+    the sample before. Nobody comes twice in one walk through a window.
     """
     rows = np.flatnonzero(online[samples.train.person])
     order = np.empty(len(rows), dtype=np.int64)
@@ -23,7 +24,7 @@ def sample_order(samples: Samples, settings: Settings, *, iteration: int, online
 
 
 def _in_windows(person: IndexArray, *, width: int) -> OffsetArray:
-    """Within each window by person; whoever comes again waits for the next walk through the window."""
+    """The order within each window: by person; a person's second sample waits for the second walk, and so on."""
     many, people = len(person), int(person.max(initial=0)) + 1
     at, window = np.arange(many), np.arange(many) // width
     by_person = np.sort((window * people + person) * many + at)  # whole numbers sort much faster than their indices

@@ -1,7 +1,8 @@
-"""An in-memory wire between parties: it orders, delays, duplicates, drops, and counts bytes.
+"""Training with every sum taken by the protocols, between parties in one process: the bits of engines/plain.py.
 
-Every message crosses it as bytes, through the codec. Its parties are driven as a device or a server would drive them:
-what is to be persisted is written down first, under the rules of the journal, and only then anything is sent.
+Every device and the recommender is a party of its own, and what crosses between them are encoded messages. That is far
+slower than engines/local.py. It shows that the protocols come to what the fast engines simulate, and what they cost in
+bytes. Keys and pads come from the operating system; no result depends on them.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +18,6 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines import plain
-from prirec.engines.participation import NoiseKey, opens, simulated_noise
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
 from prirec.errors import PeerError, ProtocolError, UsageError
@@ -33,10 +33,16 @@ from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, s
 from prirec.protocols.moves import State as MoveState
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.terms import Code, all_or_nothing, codes, double_masks, model_hash
+from prirec.rounds.participation import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 
-Fate = Callable[[AnyMessage], Sequence[int]]
+# An in-memory wire. Every message crosses it as bytes, through the codec. Its parties are driven as a device or a
+# server would drive them: what is to be persisted is written first, under the rules of the journal, and only then is
+# anything sent. A party that sent first could, after a crash, send a second and different vector for the same round.
+
+
+Fate = Callable[[AnyMessage], Sequence[int]]  # for each copy that arrives, after how many other messages
 
 
 def faithful(message: AnyMessage) -> Sequence[int]:
@@ -45,13 +51,13 @@ def faithful(message: AnyMessage) -> Sequence[int]:
 
 
 class Journal(Protocol):
-    """Where a party's persists go. On a device this is device/store.py."""
+    """Where a party writes what it must not forget. On a device this is device/store.py."""
 
     def write(self, wanted: Persist) -> object: ...
 
 
 class MemoryJournal:
-    """A journal for simulation: the same rules, and nothing on disk."""
+    """A journal for simulation, with the rules of protocols/journal.py and nothing on disk."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[bytes, str, int], JournalEntry] = {}
@@ -76,7 +82,7 @@ class MemoryJournal:
 
 @dataclass(slots=True)
 class Traffic:
-    """What crossed the wire, by step; a message counts when it is sent, whether or not it arrives."""
+    """Messages and bytes that were sent, by step of the protocol, whether or not they arrived."""
 
     messages: Counter[str] = field(default_factory=Counter)
     octets: Counter[str] = field(default_factory=Counter)
@@ -87,8 +93,8 @@ class Traffic:
 
 
 class Wire:
-    """Carries messages until nothing moves. `fate` says for each message after how many others its copies arrive: none
-    means that it is lost."""
+    """Carries messages until no more are under way. `fate` orders, delays, duplicates and drops them: it says for each
+    message after how many others its copies arrive. No copy means that it is lost."""
 
     def __init__(self, fate: Fate = faithful, traffic: Traffic | None = None) -> None:
         self.fate, self.traffic = fate, traffic if traffic is not None else Traffic()
@@ -104,7 +110,7 @@ class Wire:
         self.parties[party.name], self.journals[party.name] = party, journal
 
     def do(self, party: Party, actions: Iterable[Action]) -> None:
-        """What a party asked for, in its order."""
+        """Carries out what a party asked for, in its order."""
         for action in actions:
             match action:
                 case Persist():
@@ -117,7 +123,8 @@ class Wire:
                     self.aborted[party.name] = action.error
 
     def run(self, collector: CollectorBase) -> None:
-        """Delivers what is under way; when nothing is, the collector's time for the step is over."""
+        """Delivers what is under way; when nothing is, the step times out, and the collector goes on with those who
+        answered."""
         while True:
             self._deliver()
             if collector.state in (MoveState.DONE, MoveState.BURNT):
@@ -146,11 +153,7 @@ class Wire:
                 self.do(party, actions)
 
 
-# The same training with every sum taken by the protocols, over an in-memory wire: the bits of engines/plain.py.
-#
-# Every device and the recommender is a party of its own; what crosses between them are encoded messages. It is far
-# slower than engines/local.py. It shows that the protocols come to what the fast engines simulate, and what they cost
-# in bytes. Keys and pads come from the operating system; nothing about the result depends on them.
+# The sums of engines/plain.py, each one a protocol
 
 
 Method = Literal["shares", "pads"]
@@ -171,10 +174,10 @@ class Identity:
         return self.identity.public
 
 
-class ByProtocol:
-    """engines.sums.Sums, each sum a protocol. `method` is how Algorithm 1 adds up: by shares as printed, or under pads.
+class ProtocolSums:
+    """plain.Sums, each sum a protocol. `method` is how Algorithm 1 adds up: by shares as printed, or under pads.
 
-    Who is lost is lost at one of two points, after the roster or after the boxes; both come to the same.
+    A device that is lost falls silent after the roster or after the key boxes; both must come to the same sum.
     """
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
@@ -240,14 +243,14 @@ class ByProtocol:
         self, task: Task, collector: Identity, values: Mapping[int, RingArray], survivors: Sequence[int],
         where: NoiseKey = (),
     ) -> Wire:  # fmt: skip
-        """One round over a wire of its own, to its end."""
+        """Runs one sum over a wire of its own."""
         wire = Wire(self._fate(set(values) - set(survivors)), self.traffic)
         entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else member.ENTROPY) for i in values}
         if task.terms.noise and opens(len(survivors), rostered=len(values), settings=self.settings):
             values = self._with_simulated_noise(task.terms, values, survivors, entropy, where)
         for i, value in values.items():
-            guest = self._guest(task, self.devices[i].identity, value, entropy[i])
-            wire.attach(guest, self.devices[i].journal)
+            party = self._member(task, self.devices[i].identity, value, entropy[i])
+            wire.attach(party, self.devices[i].journal)
         make = Receiver if task.terms.method == "shares" else Collector
         host = make(task, identity=collector.identity, entropy=urandom(meeting.COLLECTOR_ENTROPY))
         wire.attach(host, collector.collecting[task.round.group])
@@ -259,8 +262,9 @@ class ByProtocol:
         self, terms: Terms, values: Mapping[int, RingArray], survivors: Sequence[int], entropy: Mapping[int, bytes],
         where: NoiseKey,
     ) -> Mapping[int, RingArray]:  # fmt: skip
-        """Every device adds its own share of noise. So that the sum still has the bits of a simulation, one survivor's
-        vector is moved by what the simulated noise is more than the survivors' shares; a deployment has no such thing.
+        """Every device adds its own share of noise, from fresh entropy. So that the sum still has the bits of a
+        simulation, the difference between the simulated noise and the survivors' shares is added to one survivor's
+        vector. A deployment does no such thing.
         """
         one = survivors[0]
         moved = values[one] + simulated_noise(
@@ -271,7 +275,7 @@ class ByProtocol:
             moved -= noise.drawn(terms, len(values), seed=member.noise_seed(entropy[i]))
         return {**values, one: moved}
 
-    def _guest(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> MemberBase:
+    def _member(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> MemberBase:
         if task.terms.method != "shares":
             return Member(task, identity=identity, value=value, entropy=entropy)
         shape = (task.terms.floor - 1, task.terms.length)
@@ -288,14 +292,14 @@ class ByProtocol:
         return fate
 
 
-class Carried:
-    """The oracle's schedule, carried by the protocols; it counts what crosses the wire."""
+class ProtocolEngine:
+    """The oracle's schedules, with every sum taken by the protocols; it counts the bytes that are sent."""
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
-        self.sums = ByProtocol(samples, settings, method=method)
+        self.sums = ProtocolSums(samples, settings, method=method)
         self._schedule = plain.engine(samples, settings, self.sums)
 
     def advance(self, state: State) -> IterationReport:
         before = self.sums.traffic.octets.total()
-        passed = self._schedule.advance(state)
-        return msgspec.structs.replace(passed, octets=self.sums.traffic.octets.total() - before)
+        report = self._schedule.advance(state)
+        return msgspec.structs.replace(report, octets=self.sums.traffic.octets.total() - before)

@@ -4,6 +4,7 @@ A constant may come from the public catalogue, from a declaration, from released
 from private values.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Annotated, ClassVar, TypeAlias
 
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from prirec.data.dataset import Category, Column, Numbers, Tags
+from prirec.data.dataset import Column, Numbers, Tags
 from prirec.errors import DataError
 from prirec.types import FeatureArray, RealArray
 
@@ -78,9 +79,7 @@ class Words(Block, frozen=True, tag="words"):
 
     def encode(self, column: Column) -> FeatureArray:
         position = {word: at for at, word in enumerate(self.words)}
-        return _one_hot(
-            column, self.column, [position.get(word, -1) for word in _words(column, self.column)], len(self.words)
-        )
+        return _one_hot(column, self.column, lambda word: position.get(word, -1), len(self.words))
 
 
 class Hashed(Block, frozen=True, tag="hashed"):
@@ -96,7 +95,7 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return tuple(f"{self.column}: bucket {b}" for b in range(self.buckets))
 
     def encode(self, column: Column) -> FeatureArray:
-        return _one_hot(column, self.column, [self.bucket(word) for word in _words(column, self.column)], self.buckets)
+        return _one_hot(column, self.column, self.bucket, self.buckets)
 
     def bucket(self, word: str) -> int:
         digest = blake2b(f"{self.column}\0{word}".encode(), digest_size=8, person=b"prirec word").digest()
@@ -118,7 +117,7 @@ class Distance(Kilometres, frozen=True, tag="distance"):
 
 
 class Nearest(Kilometres, frozen=True, tag="nearest"):
-    """From the nearest other place that the person has visited (own_visits.py)."""
+    """From the nearest other place that the person has visited (OwnVisits in location.py)."""
 
 
 class Clock(Block, frozen=True, tag="clock"):
@@ -150,26 +149,18 @@ def signed_log(values: RealArray) -> RealArray:
     return logs
 
 
-def _words(column: Column, name: str) -> tuple[str, ...]:
+def _one_hot(column: Column, name: str, feature_of: Callable[[str], int], width: int) -> FeatureArray:
+    """(n, width): 1 at the feature of each word that a row has; a word whose feature is -1 has none."""
     if isinstance(column, Numbers):
         raise _not(name, "words")
-    return column.words
-
-
-def _one_hot(column: Column, name: str, places: list[int], width: int) -> FeatureArray:
-    target = np.array([*places, -1], dtype=np.int64)  # the last one is for code -1, nothing known
-    if isinstance(column, Category):
-        rows, codes, many = np.arange(len(column.codes)), column.codes, len(column.codes)
-    elif isinstance(column, Tags):
-        many = len(column.offsets) - 1
-        rows, codes = np.repeat(np.arange(many), np.diff(column.offsets)), column.codes
-    else:
-        raise _not(name, "words")
-    features = np.zeros((many, width), dtype=np.float32)
-    kept = target[codes] >= 0
-    features[rows[kept], target[codes[kept]]] = 1.0
+    target = np.array([*map(feature_of, column.words), -1], dtype=np.int64)  # the last is for code -1, nothing known
+    lengths = np.diff(column.offsets) if isinstance(column, Tags) else np.ones(len(column.codes), dtype=np.int64)
+    rows, at = np.repeat(np.arange(len(lengths)), lengths), target[column.codes]
+    features = np.zeros((len(lengths), width), dtype=np.float32)
+    features[rows[at >= 0], at[at >= 0]] = 1.0
     return features
 
 
 def _not(column: str, kind: str) -> DataError:
+    """The error for a column of another kind than the run's; it shows no value."""
     return DataError(f"this run was made with {kind} in it; use data of the same form", column=column)

@@ -1,6 +1,6 @@
-"""Columns from what one person has told: values by name, of any kind, some of them missing.
+"""The encoding: which columns become which of the D features, saved with a run and versioned.
 
-A block decides what it reads: numbers, or words. A single word is a list of one, which is encoded in the same way.
+X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
 """
 
 from collections import Counter
@@ -33,43 +33,6 @@ from prirec.features.popularity import Counts, Popularity
 from prirec.types import FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
 
-Value: TypeAlias = float | str | tuple[str, ...]
-Told: TypeAlias = Mapping[str, Value]
-
-
-def columns_of(blocks: Sequence[AnyBlock], rows: Sequence[Told]) -> dict[str, Column]:
-    """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
-    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
-    return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
-
-
-def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
-    if isinstance(block, Log | Range):
-        return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
-    lists = [_words(value, block.column) for value in values]
-    known = {word: code for code, word in enumerate(dict.fromkeys(word for words in lists for word in words))}
-    offsets = np.concatenate([[0], np.cumsum([len(words) for words in lists])]).astype(np.int64)
-    codes = np.array([known[word] for words in lists for word in words], dtype=np.int32)
-    return Tags(offsets, codes, tuple(known))
-
-
-def _number(value: Value | None, column: str) -> float:
-    if isinstance(value, str | tuple):
-        raise DataError("a number belongs here, and words were given", column=column)
-    return np.nan if value is None else value
-
-
-def _words(value: Value | None, column: str) -> tuple[str, ...]:
-    if isinstance(value, int | float):
-        raise DataError("a word or a list of words belongs here, and a number was given", column=column)
-    return () if value is None else (value,) if isinstance(value, str) else value
-
-
-# The encoding: which columns become which of the D features, saved with a run and versioned.
-#
-# X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static blocks, popularity, context.
-
-
 VERSION = 1
 
 
@@ -91,7 +54,7 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(side for side, blocks in parts.items() for _ in blocks)
 
     def labels(self) -> tuple[str, ...]:
-        """A name for each block that no other has: a column that stands on two sides is told with its side."""
+        """A name for each block that no other has: a column name that two sides have gets its side added."""
         columns = [block.column for block in self.blocks()]
         times = Counter(columns)
         return tuple(
@@ -105,11 +68,12 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(label + name.removeprefix(block.column) for block, label in pairs for name in block.names())
 
     def groups(self) -> tuple[IndexArray, tuple[str, ...]]:
-        """For each feature the block that it belongs to, and the blocks' names: what reasons are told in."""
+        """For each feature the block that it belongs to, and the blocks' names, by which reasons are given."""
         widths = [block.width for block in self.blocks()]
         return np.repeat(np.arange(len(widths), dtype=np.int32), widths), self.labels()
 
     def width(self, blocks: Sequence[AnyBlock]) -> int:
+        """How many features these blocks have together."""
         return sum(block.width for block in blocks)
 
     def to_json(self) -> bytes:
@@ -121,8 +85,8 @@ def from_json(text: bytes) -> Encoding:
     try:
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
         if version != VERSION:
-            told = version if isinstance(version, int) else "unknown"
-            raise StateError(f"the encoding has version {told}, this program reads version {VERSION}")
+            found = version if isinstance(version, int) else "unknown"  # not shown: it may be anything
+            raise StateError(f"the encoding has version {found}, this program reads version {VERSION}")
         return msgspec.json.decode(text, type=Encoding)
     except NOT_DECODED:
         raise StateError("the saved encoding is damaged") from None
@@ -175,15 +139,17 @@ DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, ab
 
 def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
     """The encoding of a city: public columns by their own statistics, private ones by declarations and constants."""
-    known, people, context = dataset.declared, dataset.people.columns, dataset.visits.context
-    bare = _bare(
+
+    def private(table: str, columns: Mapping[str, Column]) -> list[ColumnBlock]:
+        declared = {name: dataset.declared.get(f"{table}.{name}") for name in columns}
+        kinds = {name: isinstance(column, Numbers) for name, column in columns.items()}
+        return [_private(name, declared[name], settings, number=kinds[name]) for name in columns]
+
+    moment = {name: column for name, column in dataset.visits.context.items() if name not in settings.averages}
+    bare = _without_popularity(
         dataset.places,
-        person=[_private(n, known.get(f"users.{n}"), settings, number=_numeric(c)) for n, c in people.items()],
-        moment=[
-            _private(n, known.get(f"visits.{n}"), settings, number=_numeric(c))
-            for n, c in context.items()
-            if n not in settings.averages
-        ],
+        person=private("users", dataset.people.columns),
+        moment=private("visits", moment),
         timed=dataset.visits.time is not None,
         settings=settings,
     )
@@ -194,16 +160,16 @@ def plan_declared(places: Places, schema: Schema, settings: Features, *, timed: 
     """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
     schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
     person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))
-    return _bare(places, person=person, moment=moment, timed=timed, settings=settings)
+    return _without_popularity(places, person=person, moment=moment, timed=timed, settings=settings)
 
 
 def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
-    """The same with a feature for each released column that varies over the catalogue."""
+    """The encoding with a feature for each released column that varies over the catalogue."""
     blocks = [_standardised(name, values) for name, values in released.items()]
     return msgspec.structs.replace(encoding, popularity=tuple(block for block in blocks if block is not None))
 
 
-def _bare(
+def _without_popularity(
     places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
 ) -> Encoding:
     blocks = [_public(name, column, settings) for name, column in places.columns.items()]
@@ -230,11 +196,8 @@ def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBloc
     ]
 
 
-def _numeric(column: Column) -> bool:
-    return isinstance(column, Numbers)
-
-
 def _private(name: str, declared: Declared | None, settings: Features, *, number: bool) -> ColumnBlock:
+    """The block of a private column: from its name, its kind and what was declared, never from its values."""
     known = declared or Declared()
     if number:
         if known.low is not None and known.high is not None:
@@ -254,6 +217,7 @@ def _refuse_too_many(name: str, words: int) -> None:
 
 
 def _public(name: str, column: Column, settings: Features) -> ColumnBlock | None:
+    """The block of a public column: numbers by their statistics, words by how common they are in the catalogue."""
     if isinstance(column, Numbers):
         return _standardised(name, column.values)
     codes = column.codes if isinstance(column, Tags) else column.codes[column.codes >= 0]
@@ -267,3 +231,40 @@ def _standardised(name: str, values: RealArray) -> Log | None:
     logs = signed_log(values[~np.isnan(values)])
     spread = float(logs.std()) if len(logs) else 0.0
     return Log(column=name, shift=float(logs.mean()), scale=spread) if spread > 1e-9 else None
+
+
+# Columns from one person's profile or visits, as a device holds them: rows of values by name, some of them missing.
+#
+# A block decides what it reads: numbers, or words. A single word is a list of one, which is encoded in the same way.
+
+
+Value: TypeAlias = float | str | tuple[str, ...]
+NamedValues: TypeAlias = Mapping[str, Value]
+
+
+def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
+    """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
+    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
+    return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
+
+
+def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+    if isinstance(block, Log | Range):
+        return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
+    lists = [_words(value, block.column) for value in values]
+    known = {word: code for code, word in enumerate(dict.fromkeys(word for words in lists for word in words))}
+    offsets = np.concatenate([[0], np.cumsum([len(words) for words in lists])]).astype(np.int64)
+    codes = np.array([known[word] for words in lists for word in words], dtype=np.int32)
+    return Tags(offsets, codes, tuple(known))
+
+
+def _number(value: Value | None, column: str) -> float:
+    if isinstance(value, str | tuple):
+        raise DataError("a number belongs here, and words were given", column=column)
+    return np.nan if value is None else value
+
+
+def _words(value: Value | None, column: str) -> tuple[str, ...]:
+    if isinstance(value, int | float):
+        raise DataError("a word or a list of words belongs here, and a number was given", column=column)
+    return () if value is None else (value,) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Where a person's records are, in a city that has words for it and no coordinates: the town most often searched."""
+"""Where a person is, as the device itself works it out and keeps to itself: home, distance from own visits, area."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,40 +11,7 @@ from prirec.types import IndexArray, OffsetArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM, unit_vectors
 from prirec.util.jit import kernel
 
-
-def areas(dataset: Dataset, train: Visits, column: str) -> RealArray:
-    """(I,): the word that most of a person's training records have in this column of places (the first in line among
-    equals), as its rank in the line of words read from the back, so that "Nice, France" stands beside "Paris, France".
-
-    NaN for people without a record whose place has a word.
-    """
-    words = dataset.places.columns.get(column)
-    if not isinstance(words, Category):
-        raise DataError(
-            f"neighbours.alike names a column of places with one word each; {column!r} is none in this city"
-        )
-    there = words.codes[train.place] >= 0
-    rank = _line(words.words)[words.codes[train.place[there]]]
-    return _most_frequent(train.person[there], rank, people=len(dataset.people))
-
-
-def _line(words: tuple[str, ...]) -> np.ndarray:
-    """For each word its rank: by country, then by town."""
-    backwards = [tuple(reversed([part.strip() for part in word.split(",")])) for word in words]
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[sorted(range(len(words)), key=backwards.__getitem__)] = np.arange(len(words))
-    return rank
-
-
-def _most_frequent(person: np.ndarray, rank: np.ndarray, *, people: int) -> RealArray:
-    pairs, counts = np.unique(np.stack([person, rank], axis=1), axis=0, return_counts=True)
-    order = np.lexsort((-pairs[:, 1], counts))  # the last to be written stays: the most, then the first in line
-    area = np.full(people, np.nan)
-    area[pairs[order, 0]] = pairs[order, 1]
-    return area
-
-
-# Where a person lives, as the device itself works it out; the location never leaves it.
+# Home.
 
 
 def homes(dataset: Dataset, train: Visits) -> RealArray | None:
@@ -87,7 +54,7 @@ def _median(group: np.ndarray, values: RealArray, groups: int) -> RealArray:
     return medians
 
 
-# How far a place is from the nearest other place that the person has visited: known to the person's device alone.
+# How far a place is from the nearest other place that the person has visited.
 #
 # People go where they have been near before. What is looked at are training visits, and never the place itself: whether
 # somebody has been to it would give a training visit away, and in a test it would give the drawing of negatives away.
@@ -114,7 +81,7 @@ class OwnVisits:
 
     @classmethod
     def of_one(cls, points: RealArray, places: IndexArray) -> Self:
-        """Of one person, who was at these places; the points are those of all places."""
+        """The visits of one person, as a device has them; `points` are those of all places."""
         return cls(points, np.array([0, len(places)], dtype=np.int64), places.astype(np.int32))
 
     def nearest_km(self, person: IndexArray, place: IndexArray) -> RealArray:
@@ -147,3 +114,38 @@ def _nearest(
                 if square < best:  # false for NaN
                     best = square
         out[row] = best if best < np.inf else np.nan
+
+
+# Area, for a city that has words for places and no coordinates: the town that most of a person's records are in.
+
+
+def areas(dataset: Dataset, train: Visits, column: str) -> RealArray:
+    """(I,): the word that most of a person's training records have in this column of places (the first in line among
+    equals), as its rank in the line of words read from the back, so that "Nice, France" stands beside "Paris, France".
+
+    NaN for people without a record whose place has a word.
+    """
+    words = dataset.places.columns.get(column)
+    if not isinstance(words, Category):
+        raise DataError(
+            f"neighbours.alike names a column of places with one word each; {column!r} is none in this city"
+        )
+    there = words.codes[train.place] >= 0
+    rank = _line(words.words)[words.codes[train.place[there]]]
+    return _most_frequent(train.person[there], rank, people=len(dataset.people))
+
+
+def _line(words: tuple[str, ...]) -> np.ndarray:
+    """For each word its rank: by country, then by town."""
+    backwards = [tuple(reversed([part.strip() for part in word.split(",")])) for word in words]
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[sorted(range(len(words)), key=backwards.__getitem__)] = np.arange(len(words))
+    return rank
+
+
+def _most_frequent(person: np.ndarray, rank: np.ndarray, *, people: int) -> RealArray:
+    pairs, counts = np.unique(np.stack([person, rank], axis=1), axis=0, return_counts=True)
+    order = np.lexsort((-pairs[:, 1], counts))  # the last to be written stays: the most, then the first in line
+    area = np.full(people, np.nan)
+    area[pairs[order, 0]] = pairs[order, 1]
+    return area

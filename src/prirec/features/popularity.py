@@ -1,7 +1,7 @@
 """How popular a place is: the paper's dynamic POI features, here plain counts over the training records.
 
-Plain counts are for simulation and for the comparison with centralised FM. Whatever makes them private gives the same
-two things, so nothing after this file knows the difference: what is released, and what each device knows that it added.
+Plain counts are for simulation and for the comparison with centralised FM. A private mechanism gives a Popularity too
+(what is released, and what each device knows that it added), so that nothing after this file sees a difference.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class OwnCounts:
         return np.where(self.pairs[found] == wanted, self.counts[found], 0.0)
 
     def once(self) -> "OwnCounts":
-        """The same with everyone counted once a place: distinct visitors."""
+        """Everyone counted once a place: distinct visitors."""
         return OwnCounts(self.places, self.pairs, np.ones(len(self.pairs)))
 
     def total(self) -> RealArray:
@@ -69,41 +69,40 @@ class Popularity:
         }
 
 
-class Among(NamedTuple):
-    """What the columns of plain counts depend on, of all people together."""
+class CountBasis(NamedTuple):
+    """What all people together decide about plain counts: which columns there are, and where recent days begin."""
 
     twice: bool  # whether anyone came to a place twice
     newest: int | None  # the last time of a training record; None without times, or where nobody was anywhere
 
     @classmethod
-    def of(cls, train: Visits) -> "Among":
+    def of(cls, train: Visits) -> "CountBasis":
         positive = train.take(train.label > 0)
-        pairs = np.sort(positive.person.astype(np.int64) * (int(train.place.max(initial=0)) + 1) + positive.place)
-        timed = train.time is not None and len(positive) > 0
-        newest = int(train.time.max()) if timed and train.time is not None else None
-        return cls(bool((np.diff(pairs) == 0).any()), newest)
+        visits = OwnCounts.of(positive, places=int(train.place.max(initial=0)) + 1)
+        newest = int(train.time.max()) if train.time is not None and len(positive) else None
+        return cls(bool((visits.counts > 1).any()), newest)
 
-    def plus(self, other: "Among") -> "Among":
+    def plus(self, other: "CountBasis") -> "CountBasis":
         known = [one.newest for one in (self, other) if one.newest is not None]
-        return Among(self.twice or other.twice, max(known, default=None))
+        return CountBasis(self.twice or other.twice, max(known, default=None))
 
 
-def plain_counts(train: Visits, *, places: int, recent_days: int, among: Among | None = None) -> Popularity:
+def plain_counts(train: Visits, *, places: int, recent_days: int, among: CountBasis | None = None) -> Popularity:
     """Distinct visitors; visits, where anyone came twice; visits in the last days, where there are times."""
     positive = train.take(train.label > 0)
     visits = OwnCounts.of(positive, places=places)
-    all_of_them = Among.of(train) if among is None else among
+    everyone = CountBasis.of(train) if among is None else among
     own = {"visitors": visits.once()}
-    if all_of_them.twice:
+    if everyone.twice:
         own["visits"] = visits
-    if positive.time is not None and all_of_them.newest is not None:
-        late = positive.time > all_of_them.newest - recent_days * DAY
+    if positive.time is not None and everyone.newest is not None:
+        late = positive.time > everyone.newest - recent_days * DAY
         own["recent visits"] = OwnCounts.of(positive.take(late), places=places)
     return Popularity({name: counts.total() for name, counts in own.items()}, own)
 
 
 def nothing_left_out(popularity: Popularity) -> Popularity:
-    """The same, as if devices did not know what they added: everyone sees the whole count."""
+    """Popularity as if devices did not know what they added: everyone sees the whole count."""
     return Popularity(popularity.released)
 
 
@@ -151,9 +150,9 @@ def own_means(visits: Visits, column: str, scale: Scale, *, places: int) -> OwnC
     values = visits.context[column]
     if not isinstance(values, Numbers):
         raise UsageError(f"visits.{column} is no column of numbers")
-    told = visits.take((visits.label > 0) & ~np.isnan(values.values))
-    scaled = scale.inward(np.asarray(_numbers(told, column)))
-    pairs = told.person.astype(np.int64) * places + told.place
+    known = (visits.label > 0) & ~np.isnan(values.values)
+    scaled = scale.inward(values.values[known])
+    pairs = visits.person[known].astype(np.int64) * places + visits.place[known]
     unique, where, times = np.unique(pairs, return_inverse=True, return_counts=True)
     return OwnCounts(places, unique, np.bincount(where, scaled, len(unique)) / times)
 
@@ -168,8 +167,3 @@ def plain_average(own: OwnCounts, scale: Scale, *, name: str) -> Popularity:
     others = np.where(fewer > 0, (total[places] - own.counts) / np.maximum(fewer, 1), city)
     part = OwnCounts(own.places, own.pairs, scale.outward(average)[places] - scale.outward(others))
     return Popularity({name: scale.outward(average)}, {name: part})
-
-
-def _numbers(visits: Visits, column: str) -> RealArray:
-    values = visits.context[column]
-    return values.values if isinstance(values, Numbers) else np.empty(0)

@@ -1,7 +1,8 @@
 """Disjoint cohorts: every person mixes models with one set of people and with no other (decisions/0005).
 
 A device names a coarse h3 cell of its own choosing, and nothing finer is used here. Everything else is public: anyone
-who holds the roster, the cells and the beacon computes the same cohorts.
+who holds the roster, the cells and the beacon computes the same cohorts. Cells make groups of at least `size` people;
+a crowded group is cut into cohorts by the order of hash(beacon, key).
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from prirec.util.geography import located, unit_vectors
 from prirec.util.jit import kernel
 
 NO_CELL = np.uint64(0)  # not a cell in h3: the person gives no location
-SPREAD = -1
+SPREAD = -1  # group of people who are too few for a cohort of their own: spread over all cohorts
 
 
 def coarse_cells(location: RealArray, resolution: int = 6) -> KeyArray:
@@ -39,16 +40,14 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     never from the order in which they stand.
     """
     _check(cells, keys, size=size, beacon=beacon)
-    homes, home, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    group = groups_of(homes, counts, size=size)[home]
-    inhabitants = np.bincount(group[group != SPREAD])
-    parts = np.maximum(inhabitants // size, 1)
-    cohort = np.concatenate([[0], np.cumsum(parts)[:-1]])[group]
-    crowded = np.flatnonzero((group != SPREAD) & (parts[group] > 1))
+    known = cohort_groups(CellPopulation.of(cells), size=size)
+    group = known.of_cells(cells)
+    cohort = known.first[group]
+    crowded = np.flatnonzero((group != SPREAD) & (known.parts[group] > 1))
     rank = _hash_rank(group[crowded], keys[crowded], beacon=beacon)
-    cohort[crowded] += rank * parts[group[crowded]] // inhabitants[group[crowded]]
+    cohort[crowded] += rank * known.parts[group[crowded]] // known.inhabitants[group[crowded]]
     strays = np.flatnonzero(group == SPREAD)
-    cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % max(parts.sum(), 1)
+    cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % known.cohorts
     return cohort.astype(np.int32)
 
 
@@ -61,7 +60,86 @@ def _check(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> None:
         raise UsageError("the beacon is a whole number of 0 or more")
 
 
-def groups_of(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
+def _hash_rank(group: OffsetArray, keys: KeyArray, *, beacon: int) -> OffsetArray:
+    """Each person's place, from 0, within the group in the order of hash(beacon, key)."""
+    order = np.lexsort((keys, key_hashes(keys, beacon=beacon), group))
+    ordered = group[order]
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
+    return rank
+
+
+def key_hashes(keys: KeyArray, *, beacon: int) -> KeyArray:
+    """hash(beacon, key) for each.
+
+    A cryptographic hash, because a server could otherwise enrol devices that land beside a chosen person whatever the
+    beacon turns out to be.
+    """
+    seal = blake2b(beacon.to_bytes(1 + beacon.bit_length() // 8, "little"), digest_size=32).digest()
+    data = keys.astype("<u8").tobytes()
+    digests = (
+        blake2b(data[at : at + 8], digest_size=8, key=seal, person=b"prirec cohort").digest()
+        for at in range(0, len(data), 8)
+    )
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+# Groups of cells, from how many people name each.
+
+
+class CellPopulation(NamedTuple):
+    """How many people name each cell; cells ascend."""
+
+    cells: KeyArray
+    people: OffsetArray
+
+    @classmethod
+    def of(cls, cells: KeyArray) -> Self:
+        return cls(*np.unique(cells, return_counts=True))
+
+    def plus(self, other: "CellPopulation") -> "CellPopulation":
+        cells, where = np.unique(np.concatenate([self.cells, other.cells]), return_inverse=True)
+        return CellPopulation(cells, np.bincount(where, np.concatenate([self.people, other.people])).astype(np.int64))
+
+
+class CohortGroups(NamedTuple):
+    """Public: which cell is in which group, and into how many cohorts each group is cut."""
+
+    cells: KeyArray  # (n,), ascending
+    group: OffsetArray  # (n,); SPREAD for those who are spread over all cohorts
+    first: OffsetArray  # (G,): the number of each group's first cohort
+    inhabitants: OffsetArray  # (G,)
+    parts: OffsetArray  # (G,)
+
+    @property
+    def cohorts(self) -> int:
+        """How many cohorts there are."""
+        return max(int(self.parts.sum()), 1)
+
+    def of_cells(self, cells: KeyArray) -> OffsetArray:
+        """The group of each of these cells, all of which must be known."""
+        found: OffsetArray = self.group[np.searchsorted(self.cells, cells)]
+        return found
+
+    def cuts(self) -> tuple[OffsetArray, OffsetArray]:
+        """For each cut of a group: the group, and how many people stand before the cut."""
+        group = np.repeat(np.arange(len(self.parts)), self.parts - 1)
+        number = np.arange(len(group)) - np.repeat(np.cumsum(self.parts - 1) - (self.parts - 1), self.parts - 1) + 1
+        return group, -(-number * self.inhabitants[group] // self.parts[group])
+
+
+def cohort_groups(found: CellPopulation, *, size: int) -> CohortGroups:
+    """Groups of cells from how many people name each cell: all that a driver of parts needs to know of people."""
+    group = _group_cells(found.cells, found.people, size=size)
+    settled = group != SPREAD
+    inhabitants = np.bincount(group[settled], found.people[settled]).astype(np.int64)
+    parts = np.maximum(inhabitants // size, 1)
+    return CohortGroups(
+        found.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts
+    )
+
+
+def _group_cells(homes: KeyArray, counts: OffsetArray, *, size: int) -> OffsetArray:
     """For each distinct cell the group its people belong to; SPREAD for those to be spread over all cohorts."""
     on_map = np.flatnonzero(homes != NO_CELL)
     if counts[on_map].sum() < size:
@@ -112,113 +190,51 @@ def _halves(
     return None
 
 
-def _hash_rank(group: OffsetArray, keys: KeyArray, *, beacon: int) -> OffsetArray:
-    """Each person's place, from 0, within the group in the order of hash(beacon, key)."""
-    order = np.lexsort((keys, hashed(keys, beacon=beacon), group))
-    ordered = group[order]
-    rank = np.empty(len(group), dtype=np.int64)
-    rank[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
-    return rank
-
-
-def hashed(keys: KeyArray, *, beacon: int) -> KeyArray:
-    """hash(beacon, key) for each.
-
-    A cryptographic hash, because a server could otherwise enrol devices that land beside a chosen person whatever the
-    beacon turns out to be.
-    """
-    seal = blake2b(beacon.to_bytes(1 + beacon.bit_length() // 8, "little"), digest_size=32).digest()
-    data = keys.astype("<u8").tobytes()
-    digests = (
-        blake2b(data[at : at + 8], digest_size=8, key=seal, person=b"prirec cohort").digest()
-        for at in range(0, len(data), 8)
-    )
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
-
-
-# The cohorts of graph/cohorts.py where nobody holds the whole roster: the same numbers for everyone.
+# The same cohorts where nobody holds the whole roster, because the people are in parts.
 #
-# What is added over the parts: how many people name each cell. Cells make groups; a crowded group is cut by the order
-# of hashes, and where to cut is found by counting: 64 times everyone is asked how many of their hashes are below a
-# number.
+# Counts over the parts are added up. Where a group is cut is found by counting too: 64 times every part says how many
+# of its hashes are below a number.
 
 
-class Cells(NamedTuple):
-    """How many people name each cell; cells ascend."""
-
-    cells: KeyArray
-    people: OffsetArray
-
-    @classmethod
-    def of(cls, cells: KeyArray) -> Self:
-        return cls(*np.unique(cells, return_counts=True))
-
-    def plus(self, other: "Cells") -> "Cells":
-        cells, where = np.unique(np.concatenate([self.cells, other.cells]), return_inverse=True)
-        return Cells(cells, np.bincount(where, np.concatenate([self.people, other.people])).astype(np.int64))
+HALVINGS = 64
 
 
-class CellCounts(NamedTuple):
+class SummableCounts(NamedTuple):
+    """Counts that are added up over the parts."""
+
     values: OffsetArray
 
-    def plus(self, other: "CellCounts") -> "CellCounts":
-        return CellCounts(self.values + other.values)
+    def plus(self, other: "SummableCounts") -> "SummableCounts":
+        return SummableCounts(self.values + other.values)
 
 
-class CellKeys(NamedTuple):
+class SummableKeys(NamedTuple):
+    """Keys that are gathered from all parts."""
+
     keys: KeyArray
 
-    def plus(self, other: "CellKeys") -> "CellKeys":
-        return CellKeys(np.concatenate([self.keys, other.keys]))
+    def plus(self, other: "SummableKeys") -> "SummableKeys":
+        return SummableKeys(np.concatenate([self.keys, other.keys]))
 
 
-class Groups(NamedTuple):
-    """Public: which cell is in which group, and into how many cohorts each group is cut."""
+class PartialRoster:
+    """The people of some parts, sorted by hash within their group, to answer how many hashes are below a number."""
 
-    cells: KeyArray  # (n,), ascending
-    group: OffsetArray  # (n,); SPREAD for those who are spread over all cohorts
-    first: OffsetArray  # (G,): the number of each group's first cohort
-    inhabitants: OffsetArray  # (G,)
-    parts: OffsetArray  # (G,)
-
-    @property
-    def cohorts(self) -> int:
-        return max(int(self.parts.sum()), 1)
-
-    def cuts(self) -> tuple[OffsetArray, OffsetArray]:
-        """For each cut of a group: the group, and how many people stand before the cut."""
-        group = np.repeat(np.arange(len(self.parts)), self.parts - 1)
-        number = np.arange(len(group)) - np.repeat(np.cumsum(self.parts - 1) - (self.parts - 1), self.parts - 1) + 1
-        return group, -(-number * self.inhabitants[group] // self.parts[group])
-
-
-def groups(found: Cells, *, size: int) -> Groups:
-    """At the driver, from counts alone."""
-    group = groups_of(found.cells, found.people, size=size)
-    settled = group != SPREAD
-    inhabitants = np.bincount(group[settled], found.people[settled]).astype(np.int64)
-    parts = np.maximum(inhabitants // size, 1)
-    return Groups(found.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts)
-
-
-class Roster:
-    """Some of the people, for whoever asks about hashes."""
-
-    def __init__(self, cells: KeyArray, keys: KeyArray, known: Groups, *, beacon: int):
+    def __init__(self, cells: KeyArray, keys: KeyArray, known: CohortGroups, *, beacon: int):
         self.keys, self.known = keys, known
-        self.group: OffsetArray = known.group[np.searchsorted(known.cells, cells)]
-        self.hashes = hashed(keys, beacon=beacon)
+        self.group = known.of_cells(cells)
+        self.hashes = key_hashes(keys, beacon=beacon)
         order = np.lexsort((self.hashes, self.group))
         self._sorted, grouped = self.hashes[order], self.group[order]
         self._starts = np.searchsorted(grouped, np.arange(len(known.parts) + 1))
 
-    def below(self, group: OffsetArray, pivots: KeyArray) -> CellCounts:
+    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
         """How many of these people's hashes are below each pivot, within its group."""
-        return CellCounts(_below(self._sorted, self._starts, group, pivots))
+        return SummableCounts(_below(self._sorted, self._starts, group, pivots))
 
-    def strays(self) -> CellKeys:
-        """Who is spread: always fewer than one cohort has."""
-        return CellKeys(self.keys[self.group == SPREAD])
+    def strays(self) -> SummableKeys:
+        """Keys of the people who are spread over all cohorts: always fewer than one cohort has."""
+        return SummableKeys(self.keys[self.group == SPREAD])
 
     def cohorts(self, cuts: KeyArray, strays: KeyArray) -> IndexArray:
         """(I,): the cohort of each, from the hashes at which groups are cut and everyone's strays in their order."""
@@ -232,40 +248,40 @@ class Roster:
         return number.astype(np.int32)
 
 
-def in_order(strays: KeyArray, *, beacon: int) -> KeyArray:
-    """By hash(beacon, key)."""
-    return strays[np.lexsort((strays, hashed(strays, beacon=beacon)))]
+def ordered_by_hash(strays: KeyArray, *, beacon: int) -> KeyArray:
+    """Keys in the order of hash(beacon, key), in which strays are dealt out to cohorts."""
+    return strays[np.lexsort((strays, key_hashes(strays, beacon=beacon)))]
 
 
-class Search:
-    """For each cut the smallest number that has so many hashes below it, by halving."""
+class CutSearch:
+    """For each cut of a group the smallest number that has so many hashes below it, by bisection over 64 bits."""
 
-    def __init__(self, known: Groups):
+    def __init__(self, known: CohortGroups):
         self.group, self.wanted = known.cuts()
         self._low = np.zeros(len(self.group), dtype=np.uint64)
         self._high = np.full(len(self.group), np.uint64(2**64 - 1))
 
     @property
     def pivots(self) -> KeyArray:
+        """The numbers to ask about next."""
         return self._low + (self._high - self._low) // np.uint64(2)
 
-    def told(self, counts: CellCounts) -> None:
+    def narrow(self, counts: SummableCounts) -> None:
+        """One halving, from how many hashes of all parts are below each pivot."""
         middle, enough = self.pivots, counts.values >= self.wanted
         self._high = np.where(enough, middle, self._high)
         self._low = np.where(enough, self._low, middle)
 
-    def found(self, counts: CellCounts) -> KeyArray:
-        """Once halved 64 times; told how many are below what was found."""
+    def found(self, counts: SummableCounts) -> KeyArray:
+        """The cuts after 64 halvings, checked against how many hashes are below `last`."""
         if not np.array_equal(counts.values, self.wanted):
             raise UsageError("two devices have the same hash, and the order between them is not known; change the seed")
         return self._high
 
     @property
     def last(self) -> KeyArray:
+        """The cuts as far as they are known."""
         return self._high
-
-
-HALVINGS = 64
 
 
 @kernel

@@ -6,9 +6,19 @@ import numpy as np
 from prirec.config import Settings
 from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Samples
-from prirec.graph import neighbours as strengths
 from prirec.graph.cohorts import coarse_cells, cohorts
-from prirec.graph.neighbours import Neighbours, NeighbourSets, check_count, nearest, nearest_in_line, random_neighbours
+from prirec.graph.neighbours import (
+    Neighbours,
+    NeighbourSets,
+    Weights,
+    check_count,
+    distance_weights,
+    metropolis_weights,
+    nearest,
+    nearest_in_line,
+    ones_weights,
+    random_neighbours,
+)
 from prirec.types import BoolArray, IndexArray, KeyArray, RealArray
 from prirec.util.keyed_random import generator, iteration_key, run_key
 
@@ -19,7 +29,7 @@ def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
 
 
 def cohorts_of(cells: KeyArray, keys: KeyArray, settings: Settings) -> IndexArray:
-    """The same from what is public: the cell that each device named, and the key that follows from its id."""
+    """(I,): the cohort of each person from what is public: the cell that the device named, and the key of its id."""
     people, size = len(keys), settings.neighbours.size
     if people < settings.floor:
         raise PolicyError(
@@ -35,28 +45,21 @@ def cells_of(home: RealArray | None, people: int, settings: Settings) -> KeyArra
     return coarse_cells(where, resolution=settings.neighbours.resolution)
 
 
-def shares_of_mean(counts: np.ndarray, settings: Settings) -> RealArray:
-    """gamma_i: how much of the others' mean each person takes; with few records, much (decisions/0002)."""
-    if settings.linear.mixing == "fixed":
-        return np.full(len(counts), settings.linear.gamma)
-    shares: RealArray = settings.linear.kappa / (settings.linear.kappa + counts)
-    return shares
-
-
 def neighbourhoods_of(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> NeighbourSets:
     """N(i) and S_if among those online in this pass."""
     rows = np.flatnonzero(online).astype(np.int32)
     position = np.full(len(online), -1, dtype=np.int32)
     position[rows] = np.arange(len(rows), dtype=np.int32)
-    plain = settings.neighbours.weights == "uniform"
     if settings.neighbours.kind == "random":
-        if not plain:
+        if settings.neighbours.weights != "uniform":
             raise UsageError("neighbours drawn anew for each interaction have uniform weights only")
         none = np.zeros(len(online) + 1, dtype=np.int64)
         empty = np.empty(0, dtype=np.int32)
-        return NeighbourSets(none, empty, np.empty(0), np.zeros(len(online)), _drawn(settings, online), rows, position)
+        return NeighbourSets(
+            none, empty, np.empty(0), np.zeros(len(online)), _how_many_fresh(settings, online), rows, position
+        )
     found = _neighbours(samples, settings, iteration=iteration, online=online)
-    weights, own = (np.empty(0), np.zeros(len(online))) if plain else _weights(found, samples, settings)
+    weights, own = _weights(found, samples, settings)
     return NeighbourSets(found.offsets, found.people, weights, own, 0, rows, position)
 
 
@@ -64,7 +67,7 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
     n = settings.neighbours
     if n.kind == "fixed":
         everyone = random_neighbours(len(online), count=n.count, rng=generator(settings.seed, "fixed neighbours"))
-        return _only(everyone, online)
+        return _only_online(everyone, online)
     if n.kind == "alike" and samples.area is not None:
         return nearest_in_line(samples.area, count=n.count, online=online)
     if samples.home is None:
@@ -75,38 +78,38 @@ def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online:
     return nearest(samples.home, count=n.count, online=online, among=n.among, rng=drawn)
 
 
-def _drawn(settings: Settings, online: BoolArray) -> int:
-    """How many are drawn for an interaction: N, or all others online where they are fewer; nobody where one other is
-    online, whose own model the sum would be."""
+def _how_many_fresh(settings: Settings, online: BoolArray) -> int:
+    """How many neighbours are drawn for an interaction: N, or all others online where they are fewer. Nobody where one
+    other person is online: the sum would be that person's own model."""
     check_count(settings.neighbours.count, people=len(online))
     others = int(np.count_nonzero(online)) - 1
     return min(settings.neighbours.count, others) if others > 1 else 0
 
 
-def with_coordinates_or_without(settings: Settings, *, located: bool) -> Settings:
-    """Settings that this city can be learnt with: where it has no coordinates, neighbours are drawn anew for each
-    interaction instead of from nearby, as the paper does for Foursquare (decisions/0008)."""
+def adapt_to_coordinates(settings: Settings, *, located: bool) -> Settings:
+    """Settings that fit a city with or without coordinates: without, neighbours are drawn anew for each interaction
+    instead of from nearby, as the paper does for Foursquare (decisions/0008)."""
     n = settings.neighbours
     if located or settings.schedule != "samples" or n.kind != "nearest" or n.weights != "uniform":
         return settings
     return msgspec.structs.replace(settings, neighbours=msgspec.structs.replace(n, kind="random", among=None))
 
 
-def _only(everyone: Neighbours, online: BoolArray) -> Neighbours:
+def _only_online(everyone: Neighbours, online: BoolArray) -> Neighbours:
     """The neighbours that are online, for those who are."""
     kept = online[everyone.people] & online[everyone.owners()]
     counts = np.bincount(everyone.owners()[kept], minlength=len(online))
     return Neighbours(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), everyone.people[kept])
 
 
-def _weights(found: Neighbours, samples: Samples, settings: Settings) -> strengths.Weights:
+def _weights(found: Neighbours, samples: Samples, settings: Settings) -> Weights:
     kind = settings.neighbours.weights
+    if kind == "uniform":  # 1 / |N(i)| is not stored for each edge: engines divide the sum once
+        return np.empty(0), np.zeros(len(found))
     if kind == "metropolis":
-        return strengths.metropolis_hastings(found)
+        return metropolis_weights(found)
     if kind == "ones-diverges":
-        return strengths.ones(found, knowing="it diverges")
-    if kind == "uniform":
-        return strengths.uniform(found)
+        return ones_weights(found, knowing="it diverges")
     if samples.home is None:
         raise UsageError("weights by distance need coordinates, which this city has not; use uniform weights")
-    return strengths.by_distance(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)
+    return distance_weights(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)

@@ -78,8 +78,8 @@ def nearest(
 
 
 def nearest_in_line(position: RealArray, *, count: int, online: BoolArray) -> Neighbours:
-    """The same for people who stand in a line, (I,), NaN for those who stand nowhere: those at one's own position come
-    first, and which of them is by chance of their order."""
+    """N(i) along a line: the `count` online people whose positions, (I,), are closest; NaN for people without one. Of
+    several at the same distance, the order of rows decides."""
     check_count(count, people=len(position))
     there = ~np.isnan(position) & _one_each(online, position)
     order = np.argsort(position[there], kind="stable")
@@ -92,7 +92,7 @@ def _around(
     """Neighbours of those who are there, each of whom has a point; `order` is a walk along the points."""
     walk = np.flatnonzero(there).astype(np.int32)[order]
     reach = min(reach, max(len(walk) - 1, 0))
-    chosen = _search(_apart(points[order]), reach=reach, count=count, rng=rng)
+    chosen = _search(_jittered(points[order]), reach=reach, count=count, rng=rng)
     people = np.empty_like(chosen)
     people[order] = walk[chosen]
     offsets = np.concatenate([[0], np.cumsum(there * np.int64(min(reach, count)))])
@@ -123,8 +123,8 @@ def _one_each(online: BoolArray, location: RealArray) -> BoolArray:
     return online
 
 
-def _apart(points: RealArray) -> RealArray:
-    """The same points, nudged by less than a millimetre by position in the list.
+def _jittered(points: RealArray) -> RealArray:
+    """The points, each moved by less than a millimetre, by its position in the list.
 
     Without this, people at one address (or all at a city's centre) fall into a single leaf that each of them scans
     whole, and all of them get the same few neighbours.
@@ -233,7 +233,7 @@ def _by_rejection(rows: int, others: int, count: int, rng: Generator) -> IndexAr
 
 
 def _by_order(rows: int, others: int, count: int, rng: Generator) -> IndexArray:
-    """The same when most people are neighbours: the first `count` of a random order."""
+    """(rows, count) distinct numbers below `others` where they are most of all numbers: the first of a random order."""
     order = np.argsort(rng.random((rows, others)), axis=1)
     return order[:, :count].astype(np.int32)
 
@@ -248,13 +248,13 @@ Weights: TypeAlias = tuple[RealArray, RealArray]
 Kind: TypeAlias = Literal["exponential", "gaussian", "inverse"]
 
 
-def uniform(neighbours: Neighbours) -> Weights:
+def uniform_weights(neighbours: Neighbours) -> Weights:
     """S_if = 1 / |N(i)|. The paper sets S_if = 1, which diverges: see decisions/0001."""
     counts = neighbours.counts()
     return np.repeat(1.0 / np.maximum(counts, 1), counts), _alone(neighbours)
 
 
-def metropolis_hastings(neighbours: Neighbours) -> Weights:
+def metropolis_weights(neighbours: Neighbours) -> Weights:
     """S_if = 1 / (1 + max(d_i, d_f)) where i and f name each other, d the number of such; the rest is S_ii.
 
     Nearest neighbours make a directed graph. An edge that is not returned gets 0, so that S is symmetric, its columns
@@ -270,7 +270,7 @@ def metropolis_hastings(neighbours: Neighbours) -> Weights:
     return weights, 1.0 - given
 
 
-def by_distance(neighbours: Neighbours, location: RealArray, *, kind: Kind, scale_km: float) -> Weights:
+def distance_weights(neighbours: Neighbours, location: RealArray, *, kind: Kind, scale_km: float) -> Weights:
     """S_if = f(d_if) / Σ f, the paper's mapping of distance to weight; whoever computes it knows the distances.
 
     f is exp(−d/s), exp(−d²/2s²) or 1/(1 + d/s) with s = scale_km.
@@ -285,7 +285,7 @@ def by_distance(neighbours: Neighbours, location: RealArray, *, kind: Kind, scal
     return _normalised(log_weights, neighbours), _alone(neighbours)
 
 
-def ones(neighbours: Neighbours, *, knowing: str = "") -> Weights:
+def ones_weights(neighbours: Neighbours, *, knowing: str = "") -> Weights:
     """S_if = 1 as printed in the paper, to show what it does; asks to be called with knowing="it diverges"."""
     if knowing != "it diverges":
         raise UsageError(f'{DIVERGES}. Use uniform; to watch it happen, call ones(neighbours, knowing="it diverges")')

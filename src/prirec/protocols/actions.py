@@ -1,4 +1,4 @@
-"""What a party answers with: persist this, then send that. Whoever drives it does both, in the order of the list."""
+"""What a party answers with: persist this, then send that. Its driver does both, in the order of the list."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -10,7 +10,7 @@ from prirec.types import RingArray
 
 
 class Stage(IntEnum):
-    """How far a round has come, as a journal knows it. It only rises."""
+    """How far a round has come, as the journal holds it. It only rises."""
 
     ENTERED = 1  # keys were made
     MASKED = 2  # a vector was masked: its pads are used up
@@ -32,6 +32,8 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Send:
+    """A message to its receiver."""
+
     message: AnyMessage
 
 
@@ -45,7 +47,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The round is over without a sum, and why."""
+    """The round is over without a sum; `error` says why."""
 
     error: PeerError
 

@@ -1,4 +1,4 @@
-"""The only place that looks at bytes: exactly one message comes out, or a PeerError.
+"""Bytes to messages and back, and sealed boxes. Nothing else parses bytes: one message comes out, or a PeerError.
 
 Canonical: bytes that decode to a message are the bytes that this message encodes to, so that a hash of one is a hash of
 the other, and nothing can be smuggled beside it.
@@ -40,12 +40,12 @@ def encode(message: Part) -> bytes:
 
 
 def decode(data: bytes, *, limit: int = LIMIT) -> AnyMessage:
-    """One message."""
+    """The one message that these bytes are."""
     return decode_with(_messages, data, limit=limit)
 
 
 def decode_content(kind: type[Content], data: bytes, *, limit: int = LIMIT) -> Content:
-    """What was inside a box, of the kind that belongs there."""
+    """The content of a box, of the kind that belongs there."""
     content = decode_with(_contents, data, limit=limit)
     if not isinstance(content, kind):
         raise PeerError(Fault.DECODE, "a box holds something else than its step calls for")
@@ -53,12 +53,12 @@ def decode_content(kind: type[Content], data: bytes, *, limit: int = LIMIT) -> C
 
 
 def decode_with(decoder: msgspec.msgpack.Decoder[Decoded], data: bytes, *, limit: int) -> Decoded:
-    """Whatever this decoder knows, strictly: for what travels beside the protocols' messages."""
+    """Decode strictly with any decoder: also for what travels beside the protocols' messages."""
     if len(data) > limit:
         raise PeerError(Fault.DECODE, f"a message of {len(data)} bytes is over the limit of {limit}")
     try:
         message = decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the first two may quote what was sent
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # texts of the first two may quote what was sent
         raise PeerError(Fault.DECODE, "these bytes are not exactly one message of this version") from None
     if encode(message) != data:
         raise PeerError(Fault.DECODE, "these bytes are not the canonical form of a message")
@@ -159,21 +159,22 @@ def digest(part: Part) -> bytes:
 
 
 def keys_of(listed: Listed, of: Round) -> RoundKeys:
+    """What the signature in a line of a roster is on."""
     return RoundKeys(1, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
 
 
-OVERHEAD = 16
-_NONCE = bytes(12)
+OVERHEAD = 16  # bytes that sealing adds
+_NONCE = bytes(12)  # each key seals one text, see above
 
 
 def seal(agreed: bytes, header: BoxHeader, content: Part) -> bytes:
-    """The content, readable by the two parties that agreed."""
+    """Encrypt for the two parties that agreed on this key."""
     bound = encode(header)
     return AESGCM(derive(agreed, "box", bound)).encrypt(_NONCE, encode(content), bound)
 
 
 def unseal(agreed: bytes, header: BoxHeader, sealed: bytes) -> bytes:
-    """What was sealed under exactly this header, or a PeerError."""
+    """Decrypt what was sealed under exactly this header; PeerError otherwise."""
     bound = encode(header)
     try:
         return AESGCM(derive(agreed, "box", bound)).decrypt(_NONCE, sealed, bound)

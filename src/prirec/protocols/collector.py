@@ -1,4 +1,4 @@
-"""How the collector takes off the pads that do not cancel: own masks of survivors, and edges to those who were lost."""
+"""The collector's side of a secure sum (member.py): the recommender's, or under pads that of user i in Algorithm 1."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,86 +36,8 @@ from prirec.sharing.keys import AgreementKey, SigningKey, verify
 from prirec.types import RingArray
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """Secrets from shares. A secret that does not come out as committed to ends the round: never a wrong sum."""
-
-    meeting: Meeting
-    roster: Sequence[Listed]
-    near: Sequence[frozenset[int]]
-    sharing: frozenset[int]
-    survivors: frozenset[int]
-
-    def without_pads(
-        self, total: RingArray, reveals: Mapping[int, Revealed], commitments: Mapping[int, bytes]
-    ) -> RingArray:
-        """The sum of the survivors' vectors, less every pad that has not cancelled."""
-        seeds, keys = self.seeds(reveals, commitments), self.mask_keys(reveals)
-        added = chain(self.own_pads(seeds), self.edge_pads(keys, of_lower=True))
-        return masking.lay_on(total, added=self.edge_pads(keys, of_lower=False), taken=added)
-
-    def seeds(self, reveals: Mapping[int, Revealed], commitments: Mapping[int, bytes]) -> dict[int, bytes]:
-        """b_u of each survivor."""
-        given = _gathered({at: one.seeds for at, one in reveals.items()})
-        seeds = {at: self._combined(given.get(at, [])) for at in sorted(self.survivors)}
-        for at, seed in seeds.items():
-            if masking.commitment(seed, self.meeting, name=self.roster[at].name) != commitments[at]:
-                raise _unfit()
-        return seeds
-
-    def mask_keys(self, reveals: Mapping[int, Revealed]) -> dict[int, AgreementKey]:
-        """The mask key of each that was lost after its boxes were delivered."""
-        given = _gathered({at: one.mask_keys for at, one in reveals.items()})
-        lost = sorted(at for at in self.sharing - self.survivors if self.near[at] & self.survivors)
-        keys = {at: AgreementKey(self._combined(given.get(at, []))) for at in lost}
-        if any(key.public != self.roster[at].mask_key for at, key in keys.items()):
-            raise _unfit()
-        return keys
-
-    def own_pads(self, seeds: Mapping[int, bytes]) -> Iterator[RingArray]:
-        for at, seed in seeds.items():
-            yield masking.own_pad(seed, self.meeting, name=self.roster[at].name)
-
-    def edge_pads(self, keys: Mapping[int, AgreementKey], *, of_lower: bool) -> Iterator[RingArray]:
-        """The pads between the lost and survivors: those that survivors added, as the lower of the two, or took off."""
-        sharing = bitmap(self.sharing, size=len(self.roster))
-        for lost, key in keys.items():
-            for at in sorted(self.near[lost] & self.survivors):
-                if (at < lost) is of_lower:
-                    low, high = self.roster[min(at, lost)].name, self.roster[max(at, lost)].name
-                    agreed = key.agree(self.roster[at].mask_key)
-                    yield masking.pairwise_pad(agreed, self.meeting, sharing=sharing, low=low, high=high)
-
-    def _combined(self, shares: list[tuple[int, bytes]]) -> bytes:
-        t = self.meeting.graph.threshold
-        if len(shares) < t:
-            raise FatalError(Fault.ABORTED, "too few shares of a secret were given out; the sum stays closed")
-        points = np.array([at for at, _ in shares[:t]], dtype=np.int64) + 1
-        rows = np.frombuffer(b"".join(share for _, share in shares[:t]), dtype="<u4").reshape(t, -1)
-        try:
-            return secret_sharing.shamir_combine(points, rows)
-        except PeerError:
-            raise _unfit() from None
-
-
-def _gathered(given: Mapping[int, Iterable[Share]]) -> dict[int, list[tuple[int, bytes]]]:
-    """From what each holder gave, by whose secret it is a share of."""
-    gathered: dict[int, list[tuple[int, bytes]]] = {}
-    for holder in sorted(given):
-        for share in given[holder]:
-            gathered.setdefault(share.position, []).append((holder, share.share))
-    return gathered
-
-
-def _unfit() -> FatalError:
-    return FatalError(Fault.ABORTED, "shares that were given out do not fit together; the sum stays closed")
-
-
-# The collector's side of a secure sum: the recommender's, or under pads that of user i in Algorithm 1.
-
-
 class Collector(CollectorBase):
-    """Gathers vectors that it cannot read, and opens their sum."""
+    """Adds up vectors that it cannot read, and opens their sum."""
 
     moves = COLLECTOR
 
@@ -179,6 +101,7 @@ class Collector(CollectorBase):
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         at = self.place(message.sender, range(self.size))
+        # A member that sealed no box for some neighbour would leave too few shares of its secrets, should it drop out.
         if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
             raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
         vouched = encode(Vouched(self._meeting.statement, at))
@@ -187,7 +110,7 @@ class Collector(CollectorBase):
         return []
 
     def _deliver(self) -> list[Action]:
-        """To everyone who sealed boxes, the boxes for them."""
+        """Send everyone who sealed boxes the boxes that are for them."""
         self._go_on(self._boxes)
         self.enough(len(self._sharing), "sealed their boxes")
         sealed: dict[int, list[Box]] = {at: [] for at in sorted(self._sharing)}
@@ -209,6 +132,7 @@ class Collector(CollectorBase):
         lengths = (32 if self._double else 0, 32 if self.task.terms.opening == "members" else 0)
         if (len(content.commitment), len(content.members)) != lengths:
             raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
+        # Neighbours on a sparse graph will insist on this signature: a bad one costs its sender, not everybody's round.
         delivered = encode(Delivered(self._meeting.mark, self._shared))
         verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
         self._total += masking.vector(content.values, self.task.terms)
@@ -217,7 +141,7 @@ class Collector(CollectorBase):
         return []
 
     def _settle(self) -> list[Action]:
-        """The list of survivors, settled for good."""
+        """Settle the list of survivors for good, and ask them to sign it."""
         self._survivors = frozenset(self._commitments)
         self.enough(len(self._survivors), "sent their vectors")
         if len(self._members) > 1:
@@ -238,7 +162,7 @@ class Collector(CollectorBase):
         return []
 
     def _pass_agreements(self) -> list[Action]:
-        """To everyone who agreed, what its neighbours signed."""
+        """Send everyone who signed the list the signatures of their neighbours."""
         sends: list[Action] = []
         for at in sorted(self._agreements):
             near = sorted(self._near[at] & self._agreements.keys())
@@ -251,6 +175,7 @@ class Collector(CollectorBase):
         content = decode_content(Revealed, self.unsealed(at, Reveal, message.sealed))
         near = self._near[at] & self._sharing
         seeds, mask_keys = sorted((near & self._survivors) | {at}), sorted(near - self._survivors)
+        # Exactly those, once each: a missing share could keep the sum closed, and one too many is asked of nobody.
         given = [sorted(share.position for share in shares) for shares in (content.seeds, content.mask_keys)]
         if given != [seeds, mask_keys]:
             raise PeerError(Fault.PARAMS_MISMATCH, "shares of other secrets than the survivors call for")
@@ -258,7 +183,7 @@ class Collector(CollectorBase):
         return []
 
     def _open(self) -> list[Action]:
-        """The sum without the pads of survivors and of the lost; where the members open, theirs are still on it."""
+        """Take off the pads of survivors and of the lost; where the members open, theirs are still on the sum."""
         recovery = Recovery(self._meeting, self._roster, self._near, sharing=self._sharing, survivors=self._survivors)
         total = recovery.without_pads(self._total, self._reveals, self._commitments)
         self._reveals = {}  # shares are not kept after use
@@ -271,9 +196,8 @@ class Collector(CollectorBase):
         return self._opened(self._total)
 
     def _opened(self, total: RingArray) -> list[Action]:
-        opened = Persist(
-            self.round, Stage.OPENED, self._meeting.mark
-        )  # no hash of a sum: a guess could be tested on it
+        # The digest is the meeting's, no hash of the sum: with that, a guess of the sum could be tested.
+        opened = Persist(self.round, Stage.OPENED, self._meeting.mark)
         if self.task.terms.opening == "collector":
             return [opened, Finished(total, len(self._survivors))]
         content, sends = Vector(total.tobytes()), []
@@ -281,3 +205,82 @@ class Collector(CollectorBase):
             sealed = self.seal_for(at, Opened, content)
             sends.append(Send(Opened(VERSION, self.round, self.name, self._roster[at].name, sealed)))
         return [opened, *sends]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Takes off the pads that have not cancelled: own masks of survivors, and edges to members who were lost.
+
+    Their secrets are put together from shares. One that is not as it was committed to ends the round: better no sum
+    than a wrong one."""
+
+    meeting: Meeting
+    roster: Sequence[Listed]
+    near: Sequence[frozenset[int]]
+    sharing: frozenset[int]
+    survivors: frozenset[int]
+
+    def without_pads(
+        self, total: RingArray, reveals: Mapping[int, Revealed], commitments: Mapping[int, bytes]
+    ) -> RingArray:
+        """The sum of the survivors' vectors, less every pad that has not cancelled."""
+        seeds, keys = self.seeds(reveals, commitments), self.mask_keys(reveals)
+        added = chain(self.own_pads(seeds), self.edge_pads(keys, of_lower=True))
+        return masking.lay_on(total, added=self.edge_pads(keys, of_lower=False), taken=added)
+
+    def seeds(self, reveals: Mapping[int, Revealed], commitments: Mapping[int, bytes]) -> dict[int, bytes]:
+        """The seed b_u of each survivor."""
+        given = _gathered({at: one.seeds for at, one in reveals.items()})
+        seeds = {at: self._combined(given.get(at, [])) for at in sorted(self.survivors)}
+        for at, seed in seeds.items():
+            if masking.commitment(seed, self.meeting, name=self.roster[at].name) != commitments[at]:
+                raise _unfit()
+        return seeds
+
+    def mask_keys(self, reveals: Mapping[int, Revealed]) -> dict[int, AgreementKey]:
+        """The mask key of each member that was lost after its boxes were delivered."""
+        given = _gathered({at: one.mask_keys for at, one in reveals.items()})
+        lost = sorted(at for at in self.sharing - self.survivors if self.near[at] & self.survivors)
+        keys = {at: AgreementKey(self._combined(given.get(at, []))) for at in lost}
+        # The public half of a mask key is its commitment: a key from wrong shares does not match the roster.
+        if any(key.public != self.roster[at].mask_key for at, key in keys.items()):
+            raise _unfit()
+        return keys
+
+    def own_pads(self, seeds: Mapping[int, bytes]) -> Iterator[RingArray]:
+        for at, seed in seeds.items():
+            yield masking.own_pad(seed, self.meeting, name=self.roster[at].name)
+
+    def edge_pads(self, keys: Mapping[int, AgreementKey], *, of_lower: bool) -> Iterator[RingArray]:
+        """The pads between the lost and survivors: those that survivors added, as the lower of the two, or took off."""
+        sharing = bitmap(self.sharing, size=len(self.roster))
+        for lost, key in keys.items():
+            for at in sorted(self.near[lost] & self.survivors):
+                if (at < lost) is of_lower:
+                    low, high = self.roster[min(at, lost)].name, self.roster[max(at, lost)].name
+                    agreed = key.agree(self.roster[at].mask_key)
+                    yield masking.pairwise_pad(agreed, self.meeting, sharing=sharing, low=low, high=high)
+
+    def _combined(self, shares: list[tuple[int, bytes]]) -> bytes:
+        t = self.meeting.graph.threshold
+        if len(shares) < t:
+            raise FatalError(Fault.ABORTED, "too few shares of a secret were given out; the sum stays closed")
+        points = np.array([at for at, _ in shares[:t]], dtype=np.int64) + 1
+        rows = np.frombuffer(b"".join(share for _, share in shares[:t]), dtype="<u4").reshape(t, -1)
+        try:
+            return secret_sharing.shamir_combine(points, rows)
+        except PeerError:
+            raise _unfit() from None
+
+
+def _gathered(given: Mapping[int, Iterable[Share]]) -> dict[int, list[tuple[int, bytes]]]:
+    """Shares by the person whose secret they are of, each with its holder."""
+    gathered: dict[int, list[tuple[int, bytes]]] = {}
+    for holder in sorted(given):
+        for share in given[holder]:
+            gathered.setdefault(share.position, []).append((holder, share.share))
+    return gathered
+
+
+def _unfit() -> FatalError:
+    return FatalError(Fault.ABORTED, "shares that were given out do not fit together; the sum stays closed")

@@ -1,4 +1,4 @@
-"""The life of a round, as rules: a pad is used once, whatever crashes.
+"""The life of a round, as rules for what may be persisted: a pad is used once, whatever crashes.
 
 Keys live in memory only, so a crash ends the round for this party; what it had already sent it may send again, bit for
 bit. What must be remembered is written before it is used, and these rules say what may be written:
@@ -31,7 +31,7 @@ LIFE = {
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What the journal holds of a number: its last attempt, how far that came, and what was settled on the way."""
+    """What the journal holds of a round number: its last attempt, and how far that came."""
 
     round: Round
     stage: Stage
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 class ConflictError(StateError):
-    """A stage was settled in another way before. Whoever keeps the journal burns the round, then passes this on."""
+    """A stage was settled in another way before. The store that keeps the journal burns the round, then raises this."""
 
     def __init__(self, of: Round, stage: Stage):
         super().__init__(f"this round has settled its stage {stage.name} in another way; it is given up")
@@ -80,7 +80,8 @@ def _begin(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> V
 
 
 def entry(wanted: Persist, *, held: JournalEntry | None) -> JournalEntry:
-    """What is then held. Once there is a list of survivors a vector has arrived or never will: it is not kept."""
+    """The entry to write. The masked vector is kept only until there is a list of survivors: by then it has arrived, or
+    never will."""
     same = held is not None and held.round == wanted.round
     masked = wanted.stage not in (Stage.ENTERED, Stage.BURNT) or (same and held is not None and held.masked)
     payload = wanted.payload if wanted.stage is Stage.MASKED else b""

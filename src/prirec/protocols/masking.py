@@ -1,4 +1,4 @@
-"""The pads of a secure sum, and how they are laid on."""
+"""The pads of a secure sum: how they are derived, added and taken off."""
 
 from collections.abc import Iterable
 
@@ -13,6 +13,7 @@ from prirec.types import RingArray
 
 
 def ring(terms: Terms) -> np.dtype[np.unsignedinteger]:
+    """The dtype of ring elements on the wire."""
     return np.dtype("<u8" if terms.ring_bits == 64 else "<u4")
 
 
@@ -21,7 +22,7 @@ def nothing(terms: Terms) -> RingArray:
 
 
 def checked(value: RingArray, terms: Terms) -> RingArray:
-    """A member's own vector; refused here, before anything is sent and the round is used up."""
+    """A member's own vector; a wrong one is refused here, before anything is sent and the round is used up."""
     if value.dtype != ring(terms) or value.shape != (terms.length,):
         raise UsageError(f"the terms call for {terms.length} elements of the ring of {terms.ring_bits} bits")
     return value
@@ -48,17 +49,17 @@ def own_pad(seed: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
 
 
 def commitment(seed: bytes, meeting: Meeting, *, name: bytes) -> bytes:
-    """By which the collector knows that it has put a seed together rightly."""
+    """Sent with the vector: by it the collector knows that it has put the seed together from the right shares."""
     return derive(seed, "prirec", VERSION, "commitment", meeting.mark, name)
 
 
 def members_key(parts: Iterable[bytes], meeting: Meeting, *, sharing: bytes) -> bytes:
-    """Held by all members, each of whom gave a part of it, and by nobody else."""
+    """A key that all members hold, each of whom gave a part of it, and nobody else."""
     return derive(b"".join(parts), "prirec", VERSION, "members' key", meeting.mark, sharing)
 
 
 def members_check(key: bytes, meeting: Meeting) -> bytes:
-    """By which the collector knows that all members hold the same key, which it does not tell."""
+    """By it the collector knows that all members hold the same key; it reveals nothing of the key."""
     return derive(key, "prirec", VERSION, "members' check", meeting.mark)
 
 
@@ -68,7 +69,7 @@ def members_pad(key: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
 
 
 def lay_on(value: RingArray, *, added: Iterable[RingArray], taken: Iterable[RingArray] = ()) -> RingArray:
-    """value + pads - pads in the ring; the way back is the same with the two exchanged."""
+    """value + pads - pads in the ring; the inverse is the same with the two exchanged."""
     total = value.copy()
     for pad in added:
         total += pad

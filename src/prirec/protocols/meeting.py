@@ -1,6 +1,7 @@
 """How a round comes together: an invitation, keys, a roster. Both sums and Algorithm 1 begin like this.
 
-`MemberBase` is the device's side, `CollectorBase` the collector's.
+`MemberBase` is the device's side, `CollectorBase` the collector's; `Party` is what both do with any message. A party is
+fed messages and answers with actions: it has no socket and no clock.
 
 A device believes nothing of a roster that it has not checked: that its own line is as it sent it; that its own and its
 neighbours' lines are lines of the one roster with this root; that the mask graph, which follows from the root alone,
@@ -37,22 +38,20 @@ from prirec.protocols.moves import Moves, State
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey, SigningKey, refuse_low_order, verify
 
-# A party is fed and answers; it never fetches. What all parties do with a message before they look into it.
-
 
 class FatalError(PeerError):
-    """Raised inside a party: not only is the message refused, the round is over for this party."""
+    """Raised inside a party: the message is refused, and the round is over for this party as well."""
 
 
 class Party(ABC):
-    """Holds a state, knows its legal moves, and answers a message that comes again as it did the first time.
+    """A state machine: it knows its legal moves, and answers a repeated message as it did the first time.
 
     A PeerError that leaves `receive` means that the message was refused and nothing has changed. A fault after which
-    it would be unsafe to go on burns the round: the answer then is to write that down, and why.
+    it would be unsafe to go on burns the round: the answer then is to persist that, and to say why.
     """
 
     moves: Moves
-    burns_on_equivocation = True  # a device gives up; a collector keeps what it heard first
+    burns_on_equivocation = True  # a device gives up; a collector keeps the first message
 
     def __init__(self, name: bytes, of: Round) -> None:
         self.name, self.round, self.state = name, of, State.IDLE
@@ -60,7 +59,8 @@ class Party(ABC):
         self._written: Persist | None = None  # the last thing to persist
 
     def receive(self, message: AnyMessage) -> list[Action]:
-        """Takes a message and says what is to be done, in order."""
+        """Take a message; returns what is to be done, in order."""
+        # Before anything else: a message of another round must not be able to burn this one.
         if message.round != self.round or message.receiver != self.name:
             raise PeerError(Fault.ORDER, "a message of another round, or for somebody else")
         if self.state is State.BURNT:
@@ -94,8 +94,10 @@ class Party(ABC):
         heard, actions = self._heard[said]
         if heard == mark:
             sends: list[Action] = [action for action in actions if isinstance(action, Send)]
-            # what could not be written then must be written now
+            # The message may come again because the answer was lost before it was written: persist again, then send.
             return [self._written, *sends] if sends and self._written is not None else sends
+        # A collector that sends a device two different versions of a step is trying to learn more than one sum: the
+        # device gives up. A member that does so to a collector only harms itself, and may not end everybody's round.
         if self.state is State.DONE or not self.burns_on_equivocation:
             raise PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'")
         return self.burn(PeerError(Fault.EQUIVOCATION, f"a second, different '{step(said[0])}'; the round is given up"))
@@ -103,7 +105,7 @@ class Party(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a party has made up its mind to take part in, before it hears a word."""
+    """What a party has decided to take part in, before any message: nothing of it is taken from the collector."""
 
     round: Round
     collector: bytes
@@ -112,6 +114,7 @@ class Task:
     allowed: frozenset[bytes] | None = field(default=None, repr=False)  # who may be on the roster; None: anybody
 
     def __post_init__(self) -> None:
+        # Refused when a task is made, long before a device sends anything.
         if self.terms.opening == "members" and self.terms.method != "double":
             raise UsageError("a sum that its members open needs double masks")
         if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
@@ -122,13 +125,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What a member knows of the others once the roster is checked."""
+    """The checked roster: what a member knows of the others in a round."""
 
     statement: Statement
-    mark: bytes  # its digest
+    mark: bytes  # digest of the statement, bound into every box and pad
     position: int = -1  # a collector has none
     others: dict[int, Listed] = field(default_factory=dict, repr=False)
-    channels: dict[int, bytes] = field(default_factory=dict, repr=False)  # agreed with each of them, for boxes
+    channels: dict[int, bytes] = field(default_factory=dict, repr=False)  # keys agreed with each of them, for boxes
 
     @property
     def graph(self) -> Graph:
@@ -140,7 +143,7 @@ class Meeting:
 
 
 def graph_for(terms: Terms, size: int) -> Graph:
-    """The mask graph of a roster: complete where all must be heard or the members open, else as sparse as is safe."""
+    """The mask graph of a roster: complete where nobody may drop out or the members open, else as sparse as is safe."""
     if terms.method != "double":
         return Graph(size, size - 1, size)
     if terms.opening == "members":
@@ -149,7 +152,7 @@ def graph_for(terms: Terms, size: int) -> Graph:
 
 
 def acceptable(graph: Graph, terms: Terms) -> bool:
-    """Whether a device goes along with a roster of this size and graph: no sum may wrap, none may be taken apart."""
+    """Whether a device accepts a roster of this size and graph: its sum cannot wrap, and no part of it be opened."""
     if not graph.possible or graph.size < terms.floor:
         return False
     if graph.size * terms.bound + noise.room(terms, graph.size) > 2 ** (terms.ring_bits - 1) - 1:
@@ -172,7 +175,7 @@ MEMBER_ENTROPY = 96  # bytes: three secret keys
 
 
 class MemberBase(Party):
-    """Enters a round and checks its roster; what is done there is for the sum or Algorithm 1 to say."""
+    """A device's side of a meeting: enters a round and checks its roster. Subclasses do the sum, or Algorithm 1."""
 
     def __init__(self, task: Task, *, identity: SigningKey, entropy: bytes) -> None:
         super().__init__(identity.public, task.round)
@@ -184,7 +187,7 @@ class MemberBase(Party):
         self._mask_key, self._box_key = AgreementKey(entropy[:32]), AgreementKey(entropy[32:64])
         self._signing_key = SigningKey(entropy[64:96])
         self._invited: Invited
-        self._channel: bytes  # agreed with the collector, for boxes
+        self._channel: bytes  # key agreed with the collector, for boxes
 
     def enter(self, invitation: Invitation) -> list[Action]:
         """Keys for this round, if the invitation is to what this device means to take part in."""
@@ -195,9 +198,8 @@ class MemberBase(Party):
             raise PeerError(Fault.PARAMS_MISMATCH, "the invitation has other terms, or another V, than this device")
         verify(self.task.collector, signature=invitation.signature, message=encode(invited))
         channel = self._box_key.agree(invitation.box_key)
-        mine = RoundKeys(
-            VERSION, self.round, self.name, self._mask_key.public, self._box_key.public, self._signing_key.public
-        )
+        mine = self._round_keys()
+        signature = self._identity.sign(encode(mine))
         keys = Keys(
             VERSION,
             self.round,
@@ -206,32 +208,35 @@ class MemberBase(Party):
             mine.mask_key,
             mine.box_key,
             mine.signing_key,
-            self._identity.sign(encode(mine)),
+            signature,
         )
         self._invited, self._channel = invited, channel
         return [Persist(self.round, Stage.ENTERED, digest(keys)), Send(keys)]
 
     def meet(self, roster: Roster) -> Meeting:
-        """Who the others are, once everything about them holds."""
-        graph, listed = (
-            Graph(roster.size, roster.degree, roster.threshold),
-            {one.position: one for one in roster.listed},
-        )
+        """Check a roster against everything that this device knows by itself."""
+        graph = Graph(roster.size, roster.degree, roster.threshold)
+        listed = {one.position: one for one in roster.listed}
+        # A sparser graph, or a lower threshold, would let a few colluding members open one person's vector.
         if len(listed) != graph.degree + 1 or max(listed) >= graph.size or not acceptable(graph, self.task.terms):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster's mask graph is not what the terms call for")
         own = next((one for one in roster.listed if one.name == self.name), None)
-        if own is None or keys_of(own, self.round) != keys_of(self._line(own.position), self.round):
+        if own is None or keys_of(own, self.round) != self._round_keys():
             raise PeerError(Fault.AUTH, "the roster does not list this device as it is")
+        # The neighbours follow from the root. A collector that chose them would surround a device with accomplices; all
+        # that it can do is try rosters, for which the bounds of mask_graph leave 40 bits.
         expected = mask_graph.neighbours(graph, beacon=roster.root, position=own.position).tolist()
         if sorted(listed) != sorted([own.position, *expected]) or len(roster.listed) != len(listed):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster lists others than the mask graph gives this device")
+        # Names rise strictly, so nobody is on the roster twice.
         names = [listed[at].name for at in sorted(listed)]
         if any(a >= b for a, b in pairwise(names)):
             raise PeerError(Fault.AUTH, "the roster is not in the order of its names")
         self._refuse_strangers(roster.size, names)
+        # One root for everybody: two members cannot be shown different rosters without one of them noticing.
         known = {at: encode(one) for at, one in listed.items()}
         merkle.check(roster.root, size=roster.size, known=known, proof=roster.proof)
-        if self.task.terms.method != "double":
+        if self.task.terms.method != "double":  # under double masks signatures are checked when boxes arrive
             for at in expected:
                 verify(listed[at].name, signature=listed[at].signature, message=encode(keys_of(listed[at], self.round)))
         channels = {at: self._box_key.agree(listed[at].box_key) for at in expected}
@@ -239,13 +244,13 @@ class MemberBase(Party):
         return Meeting(statement, digest(statement), own.position, {at: listed[at] for at in expected}, channels)
 
     def _refuse_strangers(self, size: int, names: list[bytes]) -> None:
-        """Of those whom the task does not allow, each is seen by the neighbours that the graph draws for it."""
+        """A device sees only its neighbours' lines; a stranger elsewhere has neighbours too, who see it and refuse."""
         allowed = self.task.allowed
         if allowed is not None and (size > len(allowed) or not allowed.issuperset(names)):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster lists somebody who has no place in this round")
 
     def seal_for(self, meeting: Meeting, at: int, kind: type[Message], content: Part) -> bytes:
-        """A box for another member."""
+        """A sealed box for another member."""
         header = meeting.header(sender=self.name, receiver=meeting.others[at].name, kind=kind)
         return seal(meeting.channels[at], header, content)
 
@@ -262,27 +267,24 @@ class MemberBase(Party):
         header = meeting.header(sender=self.task.collector, receiver=self.name, kind=kind)
         return unseal(self._channel, header, sealed)
 
-    def _line(self, position: int) -> Listed:
-        return Listed(
-            position, self.name, self._mask_key.public, self._box_key.public, self._signing_key.public, bytes(64)
-        )
+    def _round_keys(self) -> RoundKeys:
+        public = self._mask_key.public, self._box_key.public, self._signing_key.public
+        return RoundKeys(VERSION, self.round, self.name, *public)
 
     def from_collector(self, message: AnyMessage) -> None:
         if message.sender != self.task.collector:
             raise PeerError(Fault.AUTH, "this comes from somebody else than the collector of the round")
 
 
-# The collector's side of a meeting: the recommender's, or that of user i in Algorithm 1.
-
-
 COLLECTOR_ENTROPY = 32  # bytes: one secret key
 
 
 class CollectorBase(Party):
-    """Invites, gathers keys and tells everyone their part of the roster; what follows is for the sum to say.
+    """The collector's side of a meeting: the recommender's, or that of user i in Algorithm 1. It invites,
+    collects keys, and sends everyone their part of the roster. Subclasses do the rest.
 
-    It is fed messages, and told by `advance` that the time for a step is over: it then goes on with those it has heard.
-    Whoever drives it knows the time, and from `waiting` whether anybody is still to come.
+    `advance` ends a step: the collector goes on with the members it has heard. Its driver knows the time, and by
+    `waiting` whether anybody is still missing.
     """
 
     burns_on_equivocation = False
@@ -305,7 +307,7 @@ class CollectorBase(Party):
         self._meeting: Meeting
 
     def invite(self, names: Collection[bytes]) -> list[Action]:
-        """Opens the round to these."""
+        """Open the round to these members."""
         if self.state is not State.IDLE or self.name in names:
             raise UsageError("a round is opened once, and its collector is not one of its members")
         self.state, self._asked, i = State.KEYS, frozenset(names), self._invited
@@ -316,7 +318,7 @@ class CollectorBase(Party):
         return [Persist(self.round, Stage.ENTERED, digest(i)), *sends]
 
     def advance(self) -> list[Action]:
-        """The time for this step is over."""
+        """End this step, and go on with those who were heard in it."""
         if self.state not in self.steps:
             raise UsageError(f"a round that is {self.state} has no next step")
         try:
@@ -328,11 +330,11 @@ class CollectorBase(Party):
 
     @abstractmethod
     def go_on(self) -> list[Action]:
-        """What the end of this step leads to."""
+        """What the end of this step leads to; FatalError burns the round."""
 
     @property
     def waiting(self) -> frozenset[bytes]:
-        """Who could still be heard in this step."""
+        """Members that are still to be heard in this step."""
         if self.state is State.KEYS:
             return self._asked - self._keys.keys()
         who, heard = self.expected()
@@ -340,7 +342,7 @@ class CollectorBase(Party):
 
     @abstractmethod
     def expected(self) -> tuple[Collection[int], Collection[int]]:
-        """Who may speak in this step after the roster, and who has."""
+        """Positions that are to be heard in this step, after the roster, and those that were."""
 
     @property
     def size(self) -> int:
@@ -358,7 +360,7 @@ class CollectorBase(Party):
         return []
 
     def convene(self) -> list[Action]:
-        """Everyone's part of the roster, with a proof that it is part of the same one."""
+        """Send everyone their part of the roster, with a proof that it is part of one roster for all."""
         came = [self._keys[name] for name in sorted(self._keys)]
         if len(came) < max(2, self.task.terms.floor):
             raise FatalError(Fault.ABORTED, f"only {len(came)} came, fewer than the terms allow a sum of")
@@ -386,7 +388,7 @@ class CollectorBase(Party):
         )
 
     def place(self, name: bytes, among: Collection[int]) -> int:
-        """Where a sender stands in the roster, if it is still in the round."""
+        """A sender's position in the roster, if it is still in the round."""
         at = self._places.get(name, -1)
         if at not in among:
             raise PeerError(Fault.AUTH, "this comes from somebody who is not, or no longer, in the round")
@@ -398,7 +400,7 @@ class CollectorBase(Party):
         return unseal(self._agreed[name], self._meeting.header(sender=name, receiver=self.name, kind=kind), sealed)
 
     def seal_for(self, at: int, kind: type[Message], content: Part) -> bytes:
-        """A box for a member."""
+        """A sealed box for a member."""
         name = self._roster[at].name
         return seal(self._agreed[name], self._meeting.header(sender=self.name, receiver=name, kind=kind), content)
 

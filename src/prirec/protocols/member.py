@@ -65,12 +65,9 @@ from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey, derive, verify
 from prirec.types import RingArray
 
-# The device's side of a secure sum.
-
-
-ENTROPY = (
-    meeting.MEMBER_ENTROPY + 128
-)  # bytes: and a seed, the coefficients of its shares, a part of the members' key, noise
+# Bytes: keys, then 32 each for the seed of the own mask, the coefficients of its shares, a part of the members' key,
+# and noise. All entropy is drawn when the member is made, so that a repeated message is answered with the same bits.
+ENTROPY = meeting.MEMBER_ENTROPY + 128
 
 
 def noise_seed(entropy: bytes) -> bytes:
@@ -79,7 +76,7 @@ def noise_seed(entropy: bytes) -> bytes:
 
 
 class Member(MemberBase):
-    """Adds one vector to a sum. What it persists and sends at each step, docs/protocols.md shows."""
+    """A device in a secure sum: adds one vector. docs/protocols.md shows what it persists and sends at each step."""
 
     def __init__(self, task: Task, *, identity: SigningKey, value: RingArray, entropy: bytes) -> None:
         super().__init__(task, identity=identity, entropy=entropy)
@@ -92,7 +89,7 @@ class Member(MemberBase):
         self._seed, self._coefficients, self._part = (entropy[at : at + 32] for at in (96, 128, 160))
         self._noise_seed = noise_seed(entropy)
         self._meeting: Meeting
-        self._edges: dict[int, bytes] = {}  # agreed with each neighbour, for pads
+        self._edges: dict[int, bytes] = {}  # key agreed with each neighbour, for pads
         self._own_share: bytes
         self._held: dict[int, Secrets] = {}
         self._sharing, self._survivors, self._settled = b"", frozenset[int](), b""
@@ -115,7 +112,7 @@ class Member(MemberBase):
         raise PeerError(Fault.ORDER, "a member has nothing to do with this")
 
     def _share(self, meeting: Meeting) -> list[Action]:
-        """Shares of both secrets, one of each for every neighbour, and one of the seed kept."""
+        """Send every neighbour a share of both secrets, and keep one of the seed."""
         self._edges = {at: self._mask_key.agree(other.mask_key) for at, other in meeting.others.items()}
         self._meeting = meeting
         if self.task.terms.method == "pads":
@@ -138,16 +135,17 @@ class Member(MemberBase):
         return [Send(Boxes(VERSION, self.round, self.name, self.task.collector, signature, boxes))]
 
     def _mask_among(self, delivery: Delivery) -> list[Action]:
-        """The masked vector, once every neighbour that goes on has signed the same statement as this device."""
+        """Send the masked vector, once every neighbour that goes on has signed the same statement as this device."""
         meeting = self._meeting
         sharing = positions(delivery.sharing, size=meeting.graph.size)
+        # Exactly the neighbours that go on: with a box withheld, this device would mask with fewer than it believes.
         near, came = sharing & meeting.others.keys(), {box.position: box.sealed for box in delivery.boxes}
         signed = {one.position: one.signature for one in delivery.signatures}
         if meeting.position not in sharing or not near == came.keys() == signed.keys():
             raise PeerError(Fault.PARAMS_MISMATCH, "the boxes delivered are not those of the neighbours that go on")
         if len(sharing) < least(self.task.terms, meeting.graph.size) or 1 + len(near) < meeting.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
-        for at in sorted(meeting.others.keys() - near):
+        for at in sorted(meeting.others.keys() - near):  # all checks come before the vector leaves
             self._refuse_false_line(at)
         held = {at: self._opened_box(at, came[at], signed[at]) for at in sorted(near)}
         self._held, self._sharing = held, delivery.sharing
@@ -165,7 +163,7 @@ class Member(MemberBase):
             self._members_key = self._key_of_members(sharing, held)
             added.append(masking.members_pad(self._members_key, meeting, name=self.name))
             check = masking.members_check(self._members_key, meeting)
-        if terms.noise:
+        if terms.noise:  # added as another pad, which nobody can take off
             added.append(noise.drawn(terms, meeting.graph.size, seed=self._noise_seed))
         values = masking.lay_on(self._value, added=added, taken=taken)
         sealed = self.seal_for_collector(meeting, Masked, Vector(values.tobytes(), proof, check))
@@ -174,7 +172,8 @@ class Member(MemberBase):
         return [Persist(self.round, Stage.MASKED, digest(message), encode(message)), Send(message)]
 
     def _agree(self, message: Survivors) -> list[Action]:
-        """A signature on the one list of survivors that this device will ever sign in this round."""
+        """Sign a list of survivors: the only one that this device ever signs in this round. With two lists a collector
+        could get shares of both secrets of a person."""
         meeting = self._meeting
         survivors = positions(message.survivors, size=meeting.graph.size)
         if meeting.position not in survivors or not survivors <= positions(self._sharing, size=meeting.graph.size):
@@ -183,6 +182,7 @@ class Member(MemberBase):
             )
         if len(survivors) < least(self.task.terms, meeting.graph.size):
             raise FatalError(Fault.ABORTED, "fewer survivors than the terms allow a sum of; nothing is opened")
+        # Else a collector could tell two arcs of the ring of different boxes, and open the sum of each.
         if not meeting.graph.is_complete and not self._told_alike(message.signatures, survivors):
             raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other boxes; nothing is opened")
         settled = Settled(meeting.mark, self._sharing, message.survivors)
@@ -193,7 +193,7 @@ class Member(MemberBase):
         return [Persist(self.round, Stage.AGREED, digest(settled)), Send(agreement)]
 
     def _reveal(self, message: Agreements) -> list[Action]:
-        """For each neighbour a share of one of its two secrets: which one follows from the list that t have signed."""
+        """Give out a share of one of each neighbour's two secrets: which one follows from the list that t signed."""
         meeting = self._meeting
         near, enough = self._survivors & self._held.keys(), meeting.graph.threshold - 1  # this device has signed too
         if len(self._signers(message.signatures, self._settled, near, enough=enough)) < enough:
@@ -206,7 +206,7 @@ class Member(MemberBase):
         return [Persist(self.round, Stage.REVEALED, digest(reveal)), Send(reveal)]
 
     def _open(self, message: Opened) -> list[Action]:
-        """Where the members open: the sum, without the pads that only they hold."""
+        """Where the members open: take off the pads that only they hold."""
         if self.task.terms.opening != "members":
             raise PeerError(Fault.ORDER, "this sum is not opened to its members")
         names = {at: one.name for at, one in self._meeting.others.items()} | {self._meeting.position: self.name}
@@ -255,7 +255,7 @@ class Member(MemberBase):
         return len(self._signers(signatures, delivered, near, enough=len(near))) == len(near)
 
     def _signers(self, signatures: tuple[Signed, ...], what: bytes, among: frozenset[int], *, enough: int) -> set[int]:
-        """Neighbours among these who signed it, until there are enough; a signature that does not hold is none."""
+        """Neighbours among these who signed it, until there are enough; an invalid signature does not count."""
         signers: set[int] = set()
         for one in signatures:
             if len(signers) < enough and one.position in among:

@@ -1,5 +1,5 @@
-"""Everything that parties say to one another. Each message has a version, a round, a sender and a receiver; its step is
-the name that leads it on the wire. What each reveals, and to whom, stands in docs/who-learns-what.md.
+"""The messages between parties, and the contents of sealed boxes. Each message has a version, a round, a sender and a
+receiver; its step is the tag that leads it on the wire. docs/who-learns-what.md says what each reveals, and to whom.
 
 A party is named by its Ed25519 public key, so that a signature can be checked without a directory. `position` is a
 place in the round's roster, which is sorted by name. Bitmaps say which positions of a roster are meant.
@@ -27,18 +27,18 @@ Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Something that travels inside messages."""
+    """Base of everything that is encoded on the wire."""
 
 
 class Quiet(Part, frozen=True):
-    """A part that does not print what it holds."""
+    """A part whose fields are not printed: they are secret, or long."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
 
 class Round(Part, frozen=True):
-    """Which sum is meant. A number is never gone back to; an attempt is a new one at the same number."""
+    """Which sum is meant. Numbers only rise; an attempt is another try at the same number."""
 
     deployment: Annotated[bytes, Meta(min_length=16, max_length=16)]
     kind: Annotated[str, Meta(min_length=1, max_length=32)]  # what is summed: "linear", "interaction"
@@ -48,7 +48,7 @@ class Round(Part, frozen=True):
 
 
 class Terms(Part, frozen=True):
-    """What everyone in a round must hold to be the same; signed, and bound into every mask."""
+    """The parameters of a sum, on which everyone in a round must agree; signed, and bound into every mask."""
 
     method: Literal["shares", "pads", "double"]  # Algorithm 1; one-time pads; double masks, which survive drop-outs
     opening: Literal["collector", "members"]
@@ -63,18 +63,22 @@ class Terms(Part, frozen=True):
 
 
 class Box(Quiet, frozen=True):
-    """Sealed end to end; whoever carries it sees who, to whom and how long."""
+    """Sealed end to end; its relay sees sender, receiver and length."""
 
     position: Natural  # the receiver's on the way in, the sender's on the way out
     sealed: Annotated[bytes, Meta(max_length=256)]  # Secrets: 135 bytes at most
 
 
 class Signed(Quiet, frozen=True):
+    """A signature, and the position of who signed."""
+
     position: Natural
     signature: Signature
 
 
 class Share(Quiet, frozen=True):
+    """A share of one person's secret."""
+
     position: Natural  # whose secret this is a share of
     share: ShareBytes
 
@@ -85,7 +89,7 @@ Shares: TypeAlias = Annotated[tuple[Share, ...], Meta(max_length=_NEAR)]
 
 
 class Message(Quiet, frozen=True):
-    """What every message begins with."""
+    """The head of every message."""
 
     version: Literal[1]
     round: Round
@@ -94,7 +98,7 @@ class Message(Quiet, frozen=True):
 
 
 def step(kind: type[Message]) -> str:
-    """The name that leads a kind of message on the wire."""
+    """The tag of a kind of message."""
     return str(kind.__struct_config__.tag)
 
 

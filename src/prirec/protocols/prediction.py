@@ -1,9 +1,9 @@
-"""Why this place and not the others nearby. Computed and shown on the person's device; nobody else learns it.
+"""Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
-Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that
-w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
-every place, which the comparison with the other matched places removes: it shows only through its pairs with
-features of the place or the moment.
+The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
+chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Guide` is the
+algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
+simulation of it. Below it are the lines of the algorithm, and the reasons that a person is shown.
 """
 
 import math
@@ -13,13 +13,17 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.encoding import Encoding, columns_of, encode_context
+from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.location import OwnVisits, nearest_km
 from prirec.graph.matching import RegionIndex
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
 
-SMALLEST = 0.005  # what would read as 0.00 is no reason
+Features: TypeAlias = FeatureArray | RealArray
+
+BLOCK = 65_536  # places taken to float64 at a time, so that a large catalogue is never copied whole
+SMALLEST = 0.005  # a pull that would print as 0.00 is no reason
+LATENT = "like places you chose"  # what the latent part is called among reasons
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,59 +32,6 @@ class Reason:
 
     name: str
     pull: float
-
-
-def in_words(reason: Reason) -> str:
-    """For the person's eyes: `popularity +0.82`."""
-    return f"{reason.name} {reason.pull:+.2f}"
-
-
-def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
-    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
-    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
-    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
-        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
-    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
-        raise UsageError("the models and the samples must be finite numbers")
-    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
-    contribution: RealArray = X * (w[1:] + 0.5 * others)
-    return contribution
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
-
-    pulls: RealArray = field(repr=False)  # (M, G)
-    group_names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...]) -> Self:
-        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
-        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
-            raise UsageError("every feature column needs a group: groups must have D entries")
-        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
-            raise UsageError("a feature column belongs to a group without a name")
-        by_group = contribution @ np.eye(len(group_names))[groups]
-        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names)
-
-    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
-        """The strongest pulls on the place at this position, upward ones first, each side by size."""
-        pulls = self.pulls[position]
-        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
-        kept = [Reason(self.group_names[g], float(pulls[g])) for g in strongest if abs(pulls[g]) >= SMALLEST]
-        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))
-
-
-# Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
-#
-# The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
-# chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count.
-
-
-Features: TypeAlias = FeatureArray | RealArray
-
-BLOCK = 65_536  # places taken to float64 at a time, so that a large catalogue is never copied whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +68,120 @@ class Recommendation:
     probability: float  # sigma(score)
     distance_km: float | None
     reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Moment:
+    """Where the person is and when; by default at home, at no particular time."""
+
+    here: tuple[float, float] | None = None
+    time: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Asker:
+    """The private half of a prediction: one person. Nothing of it prints."""
+
+    features: FeatureArray  # (m,) X^i
+    linear: RealArray  # (D + 1,) W_i
+    latent: RealArray  # (K',) u_i; no entries where the guide has no factors
+    home: tuple[float, float] | None
+    visited: IndexArray  # rows of the places that the person knows
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """The public half of a prediction: a catalogue under a published V. Computed once, for any number of people."""
+
+    encoding: Encoding = field(repr=False)
+    interaction: RealArray = field(repr=False)  # (D, K)
+    factors: RealArray = field(repr=False)  # (J, K') P; no columns where there is no latent part
+    places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
+    part: PlacePart = field(repr=False)
+    location: RealArray | None = field(repr=False)  # (J, 2)
+    points: RealArray | None = field(repr=False)  # (J, 3): the same on the unit sphere
+    index: RegionIndex | None = field(repr=False)  # None: no place has coordinates
+
+    @classmethod
+    def of(
+        cls, encoding: Encoding, *, interaction: RealArray, places: FeatureArray, location: RealArray | None,
+        part: PlacePart | None = None, factors: RealArray | None = None,
+    ) -> Self:  # fmt: skip
+        """With the places' part of Eq. (1) as it was published; else it is worked out here."""
+        if factors is None:
+            factors = np.empty((len(places), 0))
+        if part is None:
+            part = PlacePart.of(interaction, places, first=encoding.width(encoding.person))
+        somewhere = location is not None and bool(located(location).any())
+        index = RegionIndex.build(location) if location is not None and somewhere else None
+        points = None if location is None else unit_vectors(location)
+        return cls(encoding, interaction, factors, places, part, location, points, index)
+
+    def recommend(
+        self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
+    ) -> tuple[Recommendation, ...]:  # fmt: skip
+        """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
+        when = moment if moment is not None else Moment()
+        matched = self.matched(asker, when, k=k, radius_km=radius_km)
+        context, km = self.context(asker, matched, when)
+        samples = combine(asker.features, self.places[matched], context)
+        pulls = contributions(asker.linear, self.interaction, samples)
+        groups, names = self.encoding.groups()
+        if len(asker.latent):
+            pulls = np.column_stack([pulls, self.affinity(asker, matched)])
+            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, LATENT)
+        return recommend(
+            matched=matched,
+            scores=self.scores(asker, matched, context),
+            k=k,
+            visited=asker.visited,
+            distance_km=km,
+            contrast=Contrast.of(pulls, groups=groups, group_names=names),
+        )
+
+    def matched(self, asker: Asker, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
+        """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
+        here = moment.here if moment.here is not None else asker.home
+        if self.index is None or here is None:
+            return np.arange(len(self.places), dtype=np.int32)
+        within = self.index.near(here, radius_km)
+        if len(np.setdiff1d(within, asker.visited)) >= k:
+            return within
+        return self.index.near(here, radius_km, at_least=k + len(asker.visited))
+
+    def context(self, asker: Asker, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
+        """The context of each matched place, and how far it is from home. What visits are described by is not known of
+        a visit that has not happened."""
+        km = np.full(len(matched), np.nan)
+        if self.location is not None and asker.home is not None:
+            km = haversine_km(np.array(asker.home), self.location[matched])
+        time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
+        unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
+        own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
+        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
+        return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
+
+    def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
+        """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
+        features = score_places(
+            linear=asker.linear,
+            interaction=self.interaction,
+            person=asker.features,
+            places=self.places[places],
+            context=context,
+            part=self.part.take(places),
+        )
+        return features + self.affinity(asker, places)
+
+    def affinity(self, asker: Asker, places: IndexArray) -> RealArray:
+        """u_i . p_j at these places; 0 where there is no latent part."""
+        if self.factors.shape[1:] != asker.latent.shape:
+            raise UsageError("the latent vector and the factors of places must have the same length")
+        found: RealArray = self.factors[places] @ asker.latent
+        return found
+
+
+# The lines of Algorithm 3
 
 
 def combine(person: Features, places: Features, context: Features) -> RealArray:
@@ -163,7 +228,7 @@ def recommend(
     k: int,
     visited: IndexArray | None = None,
     distance_km: RealArray | None = None,
-    contrast: Contrast | None = None,
+    contrast: "Contrast | None" = None,
 ) -> tuple[Recommendation, ...]:
     """Algorithm 3, lines 10 and 11: the k matched places with the highest scores, ties by row; fewer if fewer match.
 
@@ -232,119 +297,51 @@ def _refuse_non_finite(*arrays: np.ndarray) -> None:
         raise UsageError("models, features and scores must be finite; a NaN or an infinity was given")
 
 
-# Algorithm 3 from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
-# simulation of it. Nothing of it leaves the device.
+# Reasons: why this place and not the others nearby.
+#
+# Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that
+# w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
+# every place, which the comparison with the other matched places removes: it shows only through its pairs with
+# features of the place or the moment.
 
 
-LATENT = "like places you chose"  # what the latent part is called among reasons
+def in_words(reason: Reason) -> str:
+    """As the person is shown it: `popularity +0.82`."""
+    return f"{reason.name} {reason.pull:+.2f}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Moment:
-    """Where the person is and when; home and no particular time where nothing is said."""
-
-    here: tuple[float, float] | None = None
-    time: int | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Asker:
-    """The private half: one person. Nothing of it prints."""
-
-    features: FeatureArray  # (m,) X^i
-    linear: RealArray  # (D + 1,) W_i
-    latent: RealArray  # (K',) u_i; no entries where the guide has no factors
-    home: tuple[float, float] | None
-    visited: IndexArray  # rows of the places that the person knows
+def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
+    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
+    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
+    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
+        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
+    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
+        raise UsageError("the models and the samples must be finite numbers")
+    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
+    contribution: RealArray = X * (w[1:] + 0.5 * others)
+    return contribution
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
-    """The public half: a catalogue under a published V. It is computed once and serves whoever asks."""
+class Contrast:
+    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
 
-    encoding: Encoding = field(repr=False)
-    interaction: RealArray = field(repr=False)  # (D, K)
-    factors: RealArray = field(repr=False)  # (J, K') P; no columns where there is no latent part
-    places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
-    part: PlacePart = field(repr=False)
-    location: RealArray | None = field(repr=False)  # (J, 2)
-    points: RealArray | None = field(repr=False)  # (J, 3): the same on the unit sphere
-    index: RegionIndex | None = field(repr=False)  # None: no place has coordinates
+    pulls: RealArray = field(repr=False)  # (M, G)
+    group_names: tuple[str, ...]
 
     @classmethod
-    def of(
-        cls, encoding: Encoding, *, interaction: RealArray, places: FeatureArray, location: RealArray | None,
-        part: PlacePart | None = None, factors: RealArray | None = None,
-    ) -> Self:  # fmt: skip
-        """With the places' part of Eq. (1) as it was published; else it is worked out here."""
-        if factors is None:
-            factors = np.empty((len(places), 0))
-        if part is None:
-            part = PlacePart.of(interaction, places, first=encoding.width(encoding.person))
-        somewhere = location is not None and bool(located(location).any())
-        index = RegionIndex.build(location) if location is not None and somewhere else None
-        points = None if location is None else unit_vectors(location)
-        return cls(encoding, interaction, factors, places, part, location, points, index)
+    def of(cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...]) -> Self:
+        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
+        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
+            raise UsageError("every feature column needs a group: groups must have D entries")
+        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
+            raise UsageError("a feature column belongs to a group without a name")
+        by_group = contribution @ np.eye(len(group_names))[groups]
+        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names)
 
-    def recommend(
-        self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
-    ) -> tuple[Recommendation, ...]:  # fmt: skip
-        """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
-        when = moment if moment is not None else Moment()
-        matched = self.matched(asker, when, k=k, radius_km=radius_km)
-        context, km = self.context(asker, matched, when)
-        samples = combine(asker.features, self.places[matched], context)
-        pulls = contributions(asker.linear, self.interaction, samples)
-        groups, names = self.encoding.groups()
-        if len(asker.latent):
-            pulls = np.column_stack([pulls, self.affinity(asker, matched)])
-            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, LATENT)
-        return recommend(
-            matched=matched,
-            scores=self.scores(asker, matched, context),
-            k=k,
-            visited=asker.visited,
-            distance_km=km,
-            contrast=Contrast.of(pulls, groups=groups, group_names=names),
-        )
-
-    def matched(self, asker: Asker, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
-        """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        here = moment.here if moment.here is not None else asker.home
-        if self.index is None or here is None:
-            return np.arange(len(self.places), dtype=np.int32)
-        within = self.index.near(here, radius_km)
-        if len(np.setdiff1d(within, asker.visited)) >= k:
-            return within
-        return self.index.near(here, radius_km, at_least=k + len(asker.visited))
-
-    def context(self, asker: Asker, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
-        """The context of each matched place, and how far it is from home. What visits are described by is not known of
-        a visit that has not happened."""
-        km = np.full(len(matched), np.nan)
-        if self.location is not None and asker.home is not None:
-            km = haversine_km(np.array(asker.home), self.location[matched])
-        time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
-        unknown = columns_of(self.encoding.context, [{}] * len(matched))
-        own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
-        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
-        return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
-
-    def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
-        """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
-        features = score_places(
-            linear=asker.linear,
-            interaction=self.interaction,
-            person=asker.features,
-            places=self.places[places],
-            context=context,
-            part=self.part.take(places),
-        )
-        return features + self.affinity(asker, places)
-
-    def affinity(self, asker: Asker, places: IndexArray) -> RealArray:
-        """u_i . p_j at these places; 0 where there is no latent part."""
-        if self.factors.shape[1:] != asker.latent.shape:
-            raise UsageError("the latent vector and the factors of places must have the same length")
-        found: RealArray = self.factors[places] @ asker.latent
-        return found
+    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
+        """The strongest pulls on the place at this position, upward ones first, each side by size."""
+        pulls = self.pulls[position]
+        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
+        kept = [Reason(self.group_names[g], float(pulls[g])) for g in strongest if abs(pulls[g]) >= SMALLEST]
+        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))

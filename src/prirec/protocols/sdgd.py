@@ -5,7 +5,7 @@ Private, if all follow the protocol: a neighbour sees one share of each other mo
 is; user i sees partial sums that are uniform but for their total; a relay sees sealed boxes. User i together with N - 1
 neighbours can take the last one's model out of the sum: that is the sum's doing, not the shares'.
 
-It takes N (N - 1) boxes, and everyone must stay until the end. The same sum under pads (secure_sum) takes N vectors.
+It takes N (N - 1) boxes, and everyone must stay until the end. A sum under pads (member.py) takes N vectors.
 """
 
 from collections.abc import Collection
@@ -54,9 +54,7 @@ class Neighbour(MemberBase):
     def _distribute(self, roster: Roster) -> list[Action]:
         """Lines 2 to 4: splits the weighted model, keeps one share, sends one to each of the others."""
         meeting = self.meet(roster)
-        shares = secret_sharing.additive_split(
-            self._value, pads=self._pads, own=meeting.position
-        )  # row j is for position j
+        shares = secret_sharing.additive_split(self._value, pads=self._pads, own=meeting.position)  # row j: position j
         sends = []
         for at, other in meeting.others.items():
             sealed = self.seal_for(meeting, at, ShareOf, Vector(shares[at].tobytes()))
@@ -71,7 +69,7 @@ class Neighbour(MemberBase):
     def _take_share(self, message: ShareOf) -> list[Action]:
         """Line 7, share after share; one that overtakes the roster is kept until it can be opened."""
         if self._meeting is None:
-            if len(self._early) == len(self._pads):
+            if len(self._early) == len(self._pads):  # or a stranger could fill this device's memory
                 raise PeerError(Fault.ORDER, "more shares than there are neighbours")
             self._early.append(message)
             return []

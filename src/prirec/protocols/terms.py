@@ -1,4 +1,5 @@
-"""How the two kinds of sums are written in the ring, for a schedule: refused here if one of them could wrap."""
+"""From settings to what a round is agreed on: how each kind of sum is encoded in the ring, and its terms. Settings
+under which a sum could wrap are refused here."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,19 +23,19 @@ _ROUNDING = 1.001  # a vector scaled to its norm may have an entry a few bits la
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of sum: what a contribution may be, and how noisy what is opened must be."""
+    """The encoding of one kind of sum: how long a contribution may be, and how much noise hides it."""
 
     ring: FixedPoint
-    clip: float = inf  # the longest contribution, before it is rounded
-    most: int = 0  # the square of its length in whole numbers, at most; 0: any
-    noise: int = 0  # the variance of the Gaussian noise that hides it, in whole numbers; 0: none
+    clip: float = inf  # norm to which a contribution is clipped, before rounding
+    most: int = 0  # bound on its squared norm in whole numbers, after rounding; 0: none
+    noise: int = 0  # variance of the Gaussian noise, in whole numbers; 0: none
 
     @property
     def encoder(self) -> Encoder:
         return Encoder(self.ring.scale, self.ring.bound, self.most)
 
     def write(self, clipped: RealArray) -> RingArray:
-        """A device's contribution, clipped already, in the ring; no longer than it may be even after rounding."""
+        """A device's contribution, which is clipped already, in the ring: within the norm even after rounding."""
         values = clipped.copy()
         if not (abs(values) <= self.ring.bound).all():
             raise outside(self.ring.bound)
@@ -44,17 +45,20 @@ class Code:
 
 
 class Codes(NamedTuple):
+    """The encodings of both kinds of sums: of linear models, and of gradients of V."""
+
     linear: Code
     interaction: Code
 
 
 def codes(samples: Samples, settings: Settings) -> Codes:
-    """For a city."""
+    """The encodings for these samples."""
     return codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
 
 
 def codes_for(settings: Settings, *, people: int, places: int, features: int) -> Codes:
-    """Rounds: clipped vectors of up to everyone, noisy within a budget. Samples: N neighbours, a batch of gradients."""
+    """Schedule `rounds`: clipped vectors of up to everyone, with noise if there is a budget. Schedule `samples`: models
+    of N neighbours, and a batch of gradients."""
     ring = settings.ring
     bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
     if settings.privacy.epsilon_per_user is not None:
@@ -74,7 +78,7 @@ def codes_for(settings: Settings, *, people: int, places: int, features: int) ->
 
 
 def _noisy(release: Release, people: int, settings: Settings) -> Code:
-    """As finely as the plan says, with room for rounding in the norm and for noise in the ring."""
+    """An encoding as fine as the plan says, with room for rounding in the norm and for noise in the ring."""
     norm, length = release.norm, release.of.length
     clip = float(norm.before_rounding(length))
     ring = FixedPoint(
@@ -89,11 +93,12 @@ def _noisy(release: Release, people: int, settings: Settings) -> Code:
     return Code(ring, clip, int(norm.units**2), release.wanted_whole)
 
 
-# From settings and V, which everyone has, to what a round is agreed on.
+# Terms of a round
 
 
 def model_hash(*models: RealArray) -> bytes:
-    """H(V), or of V and a cohort's centre: of shapes and of every bit. A device takes it of what it holds itself."""
+    """H(V), or the hash of V and a cohort's centre: of shapes and every bit. A device hashes the V that it holds: so a
+    collector cannot have it train on another V than everybody else, which would single it out."""
     digest = sha256(b"prirec V")
     for model in models:
         digest.update(np.array([model.ndim, *model.shape], dtype="<u8").tobytes() + model.astype("<f8").tobytes())
@@ -103,13 +108,13 @@ def model_hash(*models: RealArray) -> bytes:
 def double_masks(
     code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums, noise: int = 0
 ) -> Terms:
-    """A sum that survives drop-outs: the default. The noise is a variance, in whole numbers of the ring."""
+    """Terms of a sum that survives drop-outs: the default. The noise is a variance, in whole numbers of the ring."""
     shares = {"corrupt": round(1000 * sums.corrupt), "lost": round(1000 * sums.lost)}
     return _terms(code, "double", opening, length=length, floor=floor, noise=noise, **shares)
 
 
 def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, length: int, people: int) -> Terms:
-    """A sum as in the paper, by shares or under pads: nobody may be missing."""
+    """Terms of a sum as in the paper, by shares or under pads: nobody may drop out."""
     return _terms(code, method, "collector", length=length, floor=people, corrupt=0, lost=0)
 
 
@@ -118,5 +123,7 @@ def _terms(
     length: int, floor: int, corrupt: int, lost: int, noise: int = 0,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
-    bound = max(1, floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2)))  # the largest when rounded
+    bound = max(
+        1, floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2))
+    )  # largest entry after rounding
     return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost, noise)

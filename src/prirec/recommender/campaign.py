@@ -1,9 +1,9 @@
-"""How far a campaign has come, and what each opened sum leads to: rules only. The conductor gathers sums, and writes
-what follows from here in one transaction with the fact that they were opened.
+"""The state of a campaign, and what follows from each opened sum: pure functions, without a store and a clock. The
+conductor runs the sums, and writes what follows in one transaction with the fact that they were opened.
 
-visits -> (mixing -> learning) for each round -> over. A sum that was not opened changes nothing: V or a mean stays as
-it was, and the campaign goes on. Without the sum of visits there is nothing to go on with, and if V never moved nothing
-to publish: the campaign has failed.
+visits -> (mixing -> learning) for each round -> over. What a round computes is defined in prirec/rounds. A sum that was
+not opened changes nothing: V or a mean stays as it was, and the campaign goes on. It fails without the sum of visits,
+which everything is built on, and if V never moved, since then there is nothing to publish.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,28 +15,27 @@ import numpy as np
 from msgspec import Meta
 
 from prirec.errors import StateError
-from prirec.model import adam
 from prirec.model.adam import Moments, no_moments
 from prirec.protocols.actions import Finished
 from prirec.protocols.codec import bitmap
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Digest, Natural, Part
-from prirec.recommender.release import Catalogue, edition, publication
+from prirec.recommender.release import Catalogue, popularity_release, publication
+from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
-from prirec.util.keyed_random import generator
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import Charter, Edition, Line, MaybeDigest, Mean, Model, People, array, octets, read, written
 from prirec.wire.http import MOST_ATTEMPTS
 from prirec.wire.log import Subject
 
-MOST_PAST = 1000  # sums that are over: so many are told of, the last
+MOST_PAST = 1000  # reports of sums that are over: the last so many are kept
 
-Documents = list[tuple[bytes, bytes]]
+Documents = list[tuple[bytes, bytes]]  # name and content
 
 
 class Past(Part, frozen=True):
-    """What one sum came to, for whoever runs the deployment."""
+    """The outcome of the sums of one phase, for the operator."""
 
     kind: str
     iteration: Natural
@@ -47,7 +46,7 @@ class Past(Part, frozen=True):
 
 
 class Progress(Part, frozen=True, tag="prirec progress"):
-    """Public, all of it: nothing but opened sums and what is made of them."""
+    """The state of a campaign. All of it is public: opened sums, and what is computed from them."""
 
     charter: Digest
     phase: Literal["visits", "mixing", "learning", "over", "failed"]
@@ -85,7 +84,7 @@ _decoder: msgspec.msgpack.Decoder[Progress] = msgspec.msgpack.Decoder(Progress)
 
 
 def read_progress(data: bytes) -> Progress:
-    """What the conductor has written itself."""
+    """The state as the conductor has stored it. StateError if it is damaged."""
     try:
         return _decoder.decode(data)
     except NOT_DECODED:
@@ -93,50 +92,49 @@ def read_progress(data: bytes) -> Progress:
 
 
 def first_round(progress: Progress, campaign: Campaign) -> tuple[Progress, Documents]:
-    """The sum of visits is open: V starts small and random, from the public seed, and every model at 0."""
-    edition, s = _edition(campaign), campaign.settings
-    features = len(campaign.encoding.names())
-    shape = (features, s.model.dimension)
-    V = generator(s.seed, "start of V").normal(0.0, s.model.spread, size=shape)
-    none = no_moments(shape)
+    """After the sum of visits: V starts small and random, from the public seed, and every linear model at 0."""
+    edition, features = _edition(campaign), len(campaign.encoding.names())
+    V = first_interaction(features, campaign.settings)
     begun = _replace(
         progress,
-        phase="learning",  # the first round mixes nothing
+        phase=_first_phase(campaign, 0),
         attempt=0,
         edition=written(edition)[0],
-        shape=shape,
-        means=octets(np.zeros((edition.cohorts, features + 1)), np.float64),
-        **_learnt(V, none),
+        shape=V.shape,
+        means=octets(first_linear(edition.cohorts, features), np.float64),
+        **_learnt(V, no_moments(V.shape)),
     )
-    return begun, model_of(begun, mixed=True)
+    return begun, model_of(begun, mixed=begun.phase == "learning")
 
 
 def after_mixing(progress: Progress, campaign: Campaign, opened: Mapping[int, Finished]) -> tuple[Progress, Documents]:
-    """Steps (b) and (c): each cohort's new mean, around its last one."""
-    means, ring = progress.centres, campaign.rounds.linear.ring
+    """Step (b): the new mean of each cohort whose sum was opened; the others keep their last one."""
+    means, rules = progress.centres, campaign.rounds
+    centres = rules.centres(means)
     for cohort, total in opened.items():
-        means[cohort] = means[cohort] + ring.decode(total.total) / total.summands
+        means[cohort] = rules.cohort_mean(centres[cohort], total.total, total.summands)
     mixed = _replace(progress, phase="learning", attempt=0, means=octets(means, np.float64))
     return mixed, model_of(mixed, mixed=True, opened=sorted(opened))
 
 
 def after_learning(progress: Progress, campaign: Campaign, opened: Finished | None) -> tuple[Progress, Documents]:
-    """Step (f): V moves on, if its sum was opened, and the next round begins; after the last one there is none."""
-    settings, after = campaign.settings, progress.iteration + 1
-    learnt: dict[str, object] = {}
+    """Step (f): V moves on, if its sum was opened, and the next round begins, unless this was the last one."""
+    after, learnt = progress.iteration + 1, dict[str, object]()
     if opened is not None:
-        mean = campaign.rounds.interaction.ring.decode(opened.total) / opened.summands
-        V, moments = adam.move(
-            progress.V, mean, progress.moments, alpha=settings.interaction.alpha, lambda_v=settings.model.lambda_v
-        )
-        learnt = _learnt(V, moments)
-    phase = "over" if after == settings.iterations else "mixing"
+        V, moments = progress.V, progress.moments
+        learnt = _learnt(*campaign.rounds.move_interaction(V, moments, opened.total, opened.summands))
+    phase = "over" if after == campaign.settings.iterations else _first_phase(campaign, after)
     moved = _replace(progress, phase=phase, attempt=0, iteration=after, **learnt)
-    return moved, [] if phase == "over" else model_of(moved, mixed=False)
+    return moved, [] if phase == "over" else model_of(moved, mixed=phase == "learning")
+
+
+def _first_phase(campaign: Campaign, iteration: int) -> str:
+    """With what a round begins: by mixing, or by learning where nothing is mixed."""
+    return "mixing" if campaign.rounds.mixes(iteration) else "learning"
 
 
 def model_of(progress: Progress, *, mixed: bool, opened: Sequence[int] = ()) -> Documents:
-    """V and the cohorts' means as they are published; the model itself is the last."""
+    """V and the cohorts' means as they are published: a document for each mean, then the model that names them."""
     means = [
         written(Mean(number, octets(mean, np.float64))) for number, mean in enumerate(progress.centres)
     ]  # fmt: skip
@@ -152,7 +150,7 @@ def noted(progress: Progress, past: Past) -> Progress:
 
 
 def failed(progress: Progress) -> Progress:
-    """Nothing follows any more, and nothing is published."""
+    """The campaign ends here, and nothing is published."""
     return _replace(progress, phase="failed")
 
 
@@ -175,14 +173,14 @@ def _replace(progress: Progress, **changes: object) -> Progress:
     return msgspec.structs.replace(progress, **changes)
 
 
-# The course of a campaign: which sums a phase has, and what follows when they are over. No store and no clock.
+# Which sums a phase has, and what follows when they are over
 
 
-Fetch = Callable[[bytes], bytes]  # a document of the recommender's own, by its name
+Fetch = Callable[[bytes], bytes]  # a document from the recommender's store, by its name
 
 
 class Step(NamedTuple):
-    """An entry for the log: the last of the documents is what it names."""
+    """A log entry and the documents that are stored with it; the entry names the last of them."""
 
     subject: Subject
     documents: Documents
@@ -190,7 +188,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What is written together: how far the campaign is, and what the log says about it."""
+    """What is written in one transaction: the new state of the campaign, and entries for the log."""
 
     progress: Progress
     steps: tuple[Step, ...] = ()
@@ -198,7 +196,7 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A campaign with its people, as the store knows them."""
+    """A campaign with its roster, as the store has them."""
 
     campaign: Campaign
     lines: tuple[Line, ...] = field(repr=False)
@@ -212,11 +210,11 @@ class Course:
         return cls(Campaign.of(charter, found), people.lines, fetch)
 
     def holds(self, progress: Progress) -> bool:
-        """Whether this is still the course that progress is on."""
+        """Whether this is the campaign, and the edition of it, that the state belongs to."""
         return self.campaign.name == progress.charter and (self.campaign.edition is None) == (not progress.edition)
 
     def sums(self, progress: Progress) -> list[tuple[Task, list[bytes]]]:
-        """The sums of a phase, and who is in each."""
+        """The sums of a phase, and who is invited to each."""
         everyone, t, attempt = [line.name for line in self.lines], progress.iteration, progress.attempt
         if progress.phase == "visits":
             return [(self.campaign.popularity(attempt=attempt), everyone)]
@@ -230,7 +228,8 @@ class Course:
         ]
 
     def after(self, progress: Progress, opened: Mapping[int, Finished], *, rostered: int, masked: bool) -> Following:
-        """By group, the sums that were opened. Where nobody masked anything, the same can be tried once more."""
+        """What follows from the sums that were opened, by group. Where none was, and nobody has masked a vector, the
+        phase is tried again: nobody has paid for it yet."""
         if not opened and not masked and progress.attempt + 1 < MOST_ATTEMPTS:
             return Following(msgspec.structs.replace(progress, attempt=progress.attempt + 1))
         if progress.phase == "mixing":
@@ -241,15 +240,15 @@ class Course:
         return self._after_visits(progress, opened.get(0), rostered=rostered)
 
     def interrupted(self, progress: Progress, *, masked: bool) -> Following:
-        """Sums that somebody began and did not finish. They are tried again, unless boxes were delivered in one of
-        them: then vectors were masked for it, and it may have been open to whoever began it."""
+        """After sums that another conductor began and did not finish. They are tried again, unless key boxes were
+        delivered in one of them: then vectors were masked for it, and that conductor may have opened it."""
         return self.after(progress, {}, rostered=0, masked=masked)
 
     def _after_visits(self, progress: Progress, opened: Finished | None, *, rostered: int) -> Following:
         if opened is None:
             return Following(failed(progress))
         catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
-        issued = edition(
+        issued = popularity_release(
             self.campaign, catalogue, self.lines,
             opened=opened.total, survivors=opened.summands, rostered=rostered,
         )  # fmt: skip
@@ -261,7 +260,7 @@ class Course:
         moved, documents = after_learning(progress, self.campaign, opened)
         if moved.phase != "over":
             return Following(moved, (Step("model", documents),))
-        if not moved.steps:  # V is the random start: people keep what was published before
+        if not moved.steps:  # V is still its random start: what was published before stays in force
             return Following(failed(moved))
         catalogue = Catalogue.read(self._edition.manifest, self.fetch, campaign=self.campaign)
         issued = publication(

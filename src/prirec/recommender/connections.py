@@ -1,5 +1,6 @@
-"""Connections that are not waited on for ever: uvicorn's, with limits on how long a request may take to arrive and its
-answer to leave, and on the size of its head. How large a body may be, the service knows: it bounds that.
+"""uvicorn's HTTP connections with deadlines: a request must arrive, and its answer leave, in time, and a request's
+headers are bounded in size. Otherwise slow clients (Slowloris) could hold all connections open. The size of a body is
+bounded by the endpoints.
 """
 
 from asyncio import TimerHandle
@@ -8,37 +9,38 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS: Final = 20.0
-BODY_SECONDS: Final = 20.0  # for any body, in or out; a large one has more
-SLOWEST: Final = 128 * 2**10  # bytes in a second of a large body
-LONGEST: Final = 64 * 2**20  # bytes beyond which a declared length earns no more time
+BODY_SECONDS: Final = 20.0  # for any body, in or out; a large one gets more
+SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move
+LONGEST: Final = 64 * 2**20  # bytes: a larger declared length earns no more time
 GOODBYE_SECONDS: Final = 0.5
 HEAD_BYTES: Final = 16_384
-UNREAD: Final = 131_072  # bytes of an answer that wait for one client; no more are written until it has read
-GONE: Final = "gone"  # in a request's state: what is to be called if the client goes before it is answered
+UNREAD: Final = 131_072  # bytes of an answer that are buffered for a client
+ON_DISCONNECT: Final = "gone"  # key in a request's state: called if the client leaves before it is answered
 
 
 class Connection(HttpToolsProtocol):
     """One client's connection."""
 
     _deadline: TimerHandle | None = None
-    _leaving: TimerHandle | None = None  # until when an answer must have left
-    _head: int | None = 0  # bytes of a head that is not complete; None while a body is awaited
+    _leaving: TimerHandle | None = None  # deadline for the answer
+    _head: int | None = 0  # bytes of incomplete headers; None while a body is awaited
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=UNREAD)
+        transport.set_write_buffer_limits(high=UNREAD)  # or a client that reads nothing fills this process's memory
         self._expect(HEAD_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
             self._head += len(data)
         super().data_received(data)
+        # uvicorn bounds no headers with this parser: a client could send them without end.
         if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of this request is too long.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._deadline is None:
+        if self._deadline is None:  # else the deadline of the connection's first bytes goes on: no trickling
             self._expect(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
@@ -66,19 +68,19 @@ class Connection(HttpToolsProtocol):
         self._expect(None)
         self._left()
         super().connection_lost(exc)
-        if self.cycle is not None and (gone := self.cycle.scope["state"].get(GONE)) is not None:
+        if self.cycle is not None and (gone := self.cycle.scope["state"].get(ON_DISCONNECT)) is not None:
             gone()
 
     def shutdown(self) -> None:
-        """The server ends: requests that wait for letters are answered first."""
+        """The server ends: long polls are answered first."""
         if (release := self.app_state.get("release")) is not None:
             release()
         super().shutdown()
-        if self.transport.is_closing():  # nothing was under way; a client that sleeps would not say good-bye
+        if self.transport.is_closing():  # idle; a suspended client would never close its side
             self.loop.call_later(GOODBYE_SECONDS, self.transport.abort)
 
     def _expect(self, seconds: float | None) -> None:
-        """Ends the connection after so long, unless what is expected has come."""
+        """Abort the connection after so long, unless this is called again; None: no deadline."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
@@ -90,5 +92,5 @@ class Connection(HttpToolsProtocol):
 
 
 def _seconds(size: int) -> float:
-    """What a body of this size is given."""
+    """Time that a body of this size is given."""
     return BODY_SECONDS + min(size, LONGEST) / SLOWEST

@@ -1,9 +1,9 @@
-"""The recommender's database: a SQLite file, or PostgreSQL by URL, behind one text of SQL.
+"""The recommender's database: a SQLite file, or PostgreSQL by URL (postgres.py), behind one text of SQL.
 
-Whatever the database, writers are as one after the other: a transaction begins by locking other writers out, in this
+Writers run one after the other, whatever the database: a transaction begins by locking out other writers, in this
 process and in all others, and returns when what it wrote is durable. So whatever a transaction reads stays true until
-it is over, and numbers that are handed out in one are in the order in which readers come to see them. Readers wait for
-nobody. What differs between the two databases is in database_sqlite.py and database_postgres.py, and nowhere else.
+its end, and numbers given out in transactions rise in the order in which readers come to see them: a reader that has
+seen number n has seen all numbers below. Readers wait for nobody.
 """
 
 import sqlite3
@@ -25,44 +25,166 @@ MOST_ROWS = 64  # that one statement inserts
 CONNECTIONS = 6  # at most, of one process: one writes, the others read
 
 
-class Rows(Protocol):
-    """A connection, as the store's functions see it. A "?" in a statement stands for a value."""
+class Connection(Protocol):
+    """A connection to either database. A "?" in a statement stands for a value. One thread uses it at a time."""
 
-    clock: str  # an expression for the seconds since 1970, by the clock of the database
+    clock: str  # SQL expression for the seconds since 1970, by the database's clock
 
     def one(self, statement: str, *values: object) -> Row | None:
         """The first row."""
 
     def all(self, statement: str, *values: object) -> list[Row]: ...
 
-    def change(self, statement: str, *values: object) -> int:
+    def execute(self, statement: str, *values: object) -> int:
         """How many rows it changed."""
 
-    def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
-        """The same statement for each of many rows of values."""
+    def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+        """The statement once for each row of values."""
 
     def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        """Rows of values into a table's columns, many with one statement: where other threads are busy, each statement
-        waits for its turn."""
+        """Insert rows, many with one statement: in a process with busy threads each statement waits for the GIL."""
 
-    def sound(self) -> bool:
-        """Whether a connection that was laid aside can be used again."""
+    def is_idle(self) -> bool:
+        """Whether the connection is alive and in no transaction, so that it can be used again."""
 
     def begin(self) -> None:
-        """Opens a transaction, and locks other writers out."""
+        """Begin a transaction, and lock out other writers."""
 
     def commit(self) -> None: ...
 
-    def undo(self) -> None: ...
+    def rollback(self) -> None: ...
 
-    def tidy(self) -> None:
-        """Where the database can: what was deleted is overwritten on the disk."""
+    def erase_deleted(self) -> None:
+        """Where the database can: overwrite deleted rows on the disk."""
 
     def close(self) -> None: ...
 
 
-def inserting(into: str, values: Sequence[Sequence[object]], conflict: str) -> Iterator[tuple[str, list[object]]]:
-    """Statements with their values. Each is for a power of two of rows: so there are few, and each is prepared once."""
+C = TypeVar("C", bound=Connection)
+
+
+class Backend(Protocol, Generic[C]):
+    """A kind of database."""
+
+    def connect(self) -> C: ...
+
+    def migrate(self, db: C, migrations: Migrations) -> None:
+        """Create the tables, or bring them up to date. StateError if they are newer, damaged or not PriRec's."""
+
+    def translated_errors(self) -> AbstractContextManager[None]:
+        """Raise the database's errors as StateError. Their own texts are dropped: they can quote what is in a row."""
+
+
+class Database:
+    """A pool of connections to one database, whose tables are of this program's version. Any thread may use it."""
+
+    def __init__(self, backend: Backend[Any], *, most: int = CONNECTIONS) -> None:
+        self._backend, self._idle, self._closed = backend, deque[Connection](), False
+        self._free, self._writing = BoundedSemaphore(most), Lock()
+
+    @classmethod
+    def open(cls, url: str | Path, *, migrations: Migrations) -> Self:
+        """A path, "sqlite:///path" or "postgresql://...": created if missing, migrated if older."""
+        backend = _backend(url)
+        database = cls(backend)
+        try:
+            with database.reading() as db:
+                backend.migrate(db, migrations)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """All that is written in here is durable when this is left; after an error none of it is."""
+        with self._writing, self.reading() as db:  # a thread that waits to write holds no connection meanwhile
+            db.begin()
+            try:
+                yield db
+                db.commit()
+            except BaseException:
+                db.rollback()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection outside a transaction: each statement sees all that was durable when it began."""
+        if self._closed:
+            raise UsageError("this store is closed; open it again to use it")
+        with self._free, self._backend.translated_errors():
+            db = self._take_idle() or self._backend.connect()
+            try:
+                yield db
+            finally:
+                self._put_back(db)
+
+    def one(self, statement: str, *values: object) -> Row | None:
+        with self.reading() as db:
+            return db.one(statement, *values)
+
+    def all(self, statement: str, *values: object) -> list[Row]:
+        with self.reading() as db:
+            return db.all(statement, *values)
+
+    def erase_deleted(self) -> None:
+        """Overwrite deleted rows on the disk, where the database can."""
+        with self._writing, self.reading() as db:
+            db.erase_deleted()
+
+    def close(self) -> None:
+        """Connections in use are closed when they are put back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _take_idle(self) -> Connection | None:
+        """The connection that was used last: its statements are prepared and its pages cached."""
+        while True:
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                return None
+            if db.is_idle():
+                return db
+            db.close()
+
+    def _put_back(self, db: Connection) -> None:
+        # A connection that broke is no error of the caller, whose transaction has succeeded or failed by now.
+        idle = False
+        with suppress(Exception):
+            idle = not self._closed and db.is_idle()
+        if idle:
+            self._idle.append(db)
+        else:
+            db.close()
+
+
+def sqlite_path(url: str | Path) -> Path | None:
+    """The file of a store that is one; None for PostgreSQL."""
+    scheme, mark, rest = str(url).partition("://")
+    if not mark or isinstance(url, Path):
+        return Path(url)
+    return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
+
+
+def _backend(url: str | Path) -> Backend[Any]:
+    if (file := sqlite_path(url)) is not None:
+        return Sqlite(file)
+    if not str(url).startswith(("postgresql://", "postgres://")):
+        raise UsageError("a store is a file, sqlite:///a-file or postgresql://user@host/database")
+    try:
+        from prirec.recommender.postgres import Postgres  # slow to import, and not needed for a file
+    except ImportError:
+        raise UsageError("PostgreSQL needs psycopg; install it with: pip install 'prirec[recommender]'") from None
+    return Postgres(str(url))
+
+
+def insert_statements(
+    into: str, values: Sequence[Sequence[object]], conflict: str
+) -> Iterator[tuple[str, list[object]]]:
+    """INSERT statements with their values, each for a power of two of rows: so there are few different ones, and each
+    is prepared once."""
     first = 0
     while left := len(values) - first:
         some = values[first : first + min(MOST_ROWS, 1 << (left.bit_length() - 1))]
@@ -72,138 +194,18 @@ def inserting(into: str, values: Sequence[Sequence[object]], conflict: str) -> I
         first += len(some)
 
 
-R = TypeVar("R", bound=Rows)
+def run_migrations(db: Connection, migrations: Migrations, *, since: int, types: dict[str, str]) -> None:
+    """Run the migrations from version `since` on, with the column types of this database filled in."""
+    for migration in migrations[since:]:
+        for statement in migration:
+            db.execute(statement.format_map(types))
 
 
-class Backend(Protocol, Generic[R]):
-    """A kind of database."""
-
-    def connect(self) -> R: ...
-
-    def bring_up(self, rows: R, migrations: Migrations) -> None:
-        """Makes the tables, or brings them up to date. StateError if they are newer, damaged or not ours."""
-
-    def explained(self) -> AbstractContextManager[None]:
-        """The database's errors as ours. Their own texts can quote what is in a row, so they are dropped."""
-
-
-class Database:
-    """Open, and of the version that this program knows. Any thread may use it."""
-
-    def __init__(self, backend: Backend[Any], *, most: int = CONNECTIONS) -> None:
-        self._backend, self._idle, self._closed = backend, deque[Rows](), False
-        self._free, self._writing = BoundedSemaphore(most), Lock()
-
-    @classmethod
-    def open(cls, url: str | Path, *, migrations: Migrations) -> Self:
-        """A path, "sqlite:///path" or "postgresql://...": made if it is missing, brought up to date if it is older."""
-        backend = _backend(url)
-        database = cls(backend)
-        try:
-            with database._connection() as rows:
-                backend.bring_up(rows, migrations)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    @contextmanager
-    def transaction(self) -> Iterator[Rows]:
-        """What is done to the rows in here is durable, all of it, once this is left; after an error none of it is."""
-        with self._writing, self._connection() as rows:  # who waits for a writer holds no connection meanwhile
-            rows.begin()
-            try:
-                yield rows
-                rows.commit()
-            except BaseException:
-                rows.undo()
-                raise
-
-    @contextmanager
-    def reading(self) -> Iterator[Rows]:
-        """The rows as they are. Each statement sees all that was durable when it began."""
-        with self._connection() as rows:
-            yield rows
-
-    def tidy(self) -> None:
-        """After deletions of what must not be kept."""
-        with self._writing, self._connection() as rows:
-            rows.tidy()
-
-    def close(self) -> None:
-        """Connections that are in use close when they are laid aside."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().close()
-
-    @contextmanager
-    def _connection(self) -> Iterator[Rows]:
-        if self._closed:
-            raise UsageError("this store is closed; open it again to use it")
-        with self._free, self._backend.explained():
-            rows = self._taken() or self._backend.connect()
-            try:
-                yield rows
-            finally:
-                self._lay_aside(rows)
-
-    def _taken(self) -> Rows | None:
-        """The connection that was used last: its statements are prepared and its pages at hand."""
-        while True:
-            try:
-                rows = self._idle.pop()
-            except IndexError:
-                return None
-            if rows.sound():
-                return rows
-            rows.close()
-
-    def _lay_aside(self, rows: Rows) -> None:
-        """What was done with it is done: whether it can be used again is no error of whoever did that."""
-        sound = False
-        with suppress(Exception):
-            sound = not self._closed and rows.sound()
-        if sound:
-            self._idle.append(rows)
-        else:
-            rows.close()
-
-
-def file_of(url: str | Path) -> Path | None:
-    """The file of a store that is one."""
-    scheme, mark, rest = str(url).partition("://")
-    if not mark or isinstance(url, Path):
-        return Path(url)
-    return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
-
-
-def _backend(url: str | Path) -> Backend[Any]:
-    if (file := file_of(url)) is not None:
-        return _sqlite(file)
-    if not str(url).startswith(("postgresql://", "postgres://")):
-        raise UsageError("a store is a file, sqlite:///a-file or postgresql://user@host/database")
-    return _postgres(str(url))
-
-
-def _sqlite(path: Path) -> Backend[Any]:
-    pass
-
-    return Sqlite(path)
-
-
-def _postgres(url: str) -> Backend[Any]:
-    try:
-        from prirec.recommender.postgres import Postgres  # slow to import, and not needed for a file
-    except ImportError:
-        raise UsageError("PostgreSQL needs psycopg; install it with: pip install 'prirec[recommender]'") from None
-    return Postgres(url)
-
-
-# The recommender's store in one SQLite file, for one machine.
+# SQLite: one file, for one machine.
 #
-# A write-ahead log with synchronous=FULL: readers go on while one writes, and a commit is in the log and synced before
-# anybody is told. What is deleted is overwritten in the file at once (secure_delete) and leaves the log when that is
-# cut off after a round (`tidy`).
+# A write-ahead log with synchronous=FULL: readers go on while one thread writes, and a commit is synced to disk before
+# any answer leaves. Deleted rows are overwritten in the file at once (secure_delete), and leave the write-ahead log
+# when that is truncated after a round (`erase_deleted`).
 
 
 APPLICATION = 0x50525352  # "PRSR" in the header of the file
@@ -225,9 +227,7 @@ DAMAGED = (
 )
 
 
-class SqliteRows:
-    """A connection that is used by one thread at a time, whichever."""
-
+class SqliteConnection:
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -240,17 +240,17 @@ class SqliteRows:
     def all(self, statement: str, *values: object) -> list[Row]:
         return self._connection.execute(statement, values).fetchall()
 
-    def change(self, statement: str, *values: object) -> int:
+    def execute(self, statement: str, *values: object) -> int:
         return self._connection.execute(statement, values).rowcount
 
-    def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+    def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(statement, values)
 
     def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        for statement, some in inserting(into, values, conflict):
-            self.change(statement, *some)
+        for statement, some in insert_statements(into, values, conflict):
+            self.execute(statement, *some)
 
-    def sound(self) -> bool:
+    def is_idle(self) -> bool:
         return not self._connection.in_transaction
 
     def begin(self) -> None:
@@ -259,11 +259,11 @@ class SqliteRows:
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         self._connection.rollback()
 
-    def tidy(self) -> None:
-        """Cuts off the log, unless somebody is using it: then the next one does."""
+    def erase_deleted(self) -> None:
+        """Truncate the write-ahead log, unless another connection reads it: then the next round's end does."""
         self._connection.execute("PRAGMA busy_timeout=0")
         try:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -276,8 +276,8 @@ class SqliteRows:
     def version(self, path: Path, *, newest: int) -> int:
         return sqlite.version(self._connection, path, application=APPLICATION, newest=newest, damaged=DAMAGED)
 
-    def keep_a_log(self) -> None:
-        """From now on the file is written ahead; of two processes that ask for it at once, one has to ask again."""
+    def use_write_ahead_log(self) -> None:
+        """Of two processes that ask for it at once, one is refused and has to ask again."""
         until = monotonic() + SQLITE_WAIT
         while True:
             with suppress(sqlite3.OperationalError):
@@ -289,62 +289,57 @@ class SqliteRows:
 
 
 class Sqlite:
-    """One file, and beside it the two of its log while it is open."""
+    """A SQLite file; while it is open, its write-ahead log is two files beside it."""
 
     def __init__(self, path: Path) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise UsageError(f"SQLite {sqlite3.sqlite_version} is too old; a Python with 3.37 or newer is needed")
         self.path = path
-        with self.explained():
+        with self.translated_errors():
             sqlite.create(path)
 
-    def connect(self) -> SqliteRows:
-        return SqliteRows(connected(self.path))
+    def connect(self) -> SqliteConnection:
+        return SqliteConnection(connect_sqlite(self.path))
 
-    def bring_up(self, rows: SqliteRows, migrations: Migrations) -> None:
+    def migrate(self, db: SqliteConnection, migrations: Migrations) -> None:
         """An older file is copied first, to `<name>.version-<number>` beside it."""
-        rows.begin()  # of two processes that find no file, one makes the tables
+        db.begin()  # of two processes that find no file, one creates the tables
         try:
-            version = rows.version(self.path, newest=len(migrations))
+            version = db.version(self.path, newest=len(migrations))
             if 0 < version < len(migrations):
                 backup = self.path.with_name(f"{self.path.name}.version-{version}")
-                sqlite.back_up(self.path, backup, connected=connected)
-            for statement in (one for migration in migrations[version:] for one in migration):
-                rows.change(statement.format_map(SQLITE_TYPES))
+                sqlite.back_up(self.path, backup, connected=connect_sqlite)
+            run_migrations(db, migrations, since=version, types=SQLITE_TYPES)
             if version < len(migrations):
-                rows.change(f"PRAGMA application_id={APPLICATION}")
-                rows.change(f"PRAGMA user_version={len(migrations)}")
-            rows.commit()
+                db.execute(f"PRAGMA application_id={APPLICATION}")
+                db.execute(f"PRAGMA user_version={len(migrations)}")
+            db.commit()
         except BaseException:
-            rows.undo()
+            db.rollback()
             raise
-        rows.keep_a_log()
+        db.use_write_ahead_log()
 
-    def explained(self) -> AbstractContextManager[None]:
+    def translated_errors(self) -> AbstractContextManager[None]:
         return sqlite.explained(self.path, damaged=DAMAGED)
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect_sqlite(path: Path) -> sqlite3.Connection:
     return sqlite.connect(path, pragmas=PRAGMAS, wait=SQLITE_WAIT, any_thread=True)
 
 
-# A copy of a store that is one file, made while the service goes on.
-#
-# What waits to be delivered or heard is left out of it: boxes and shares are not kept after use, and a copy would keep
-# them. Whoever starts from the copy burns the rounds that were open, so nobody will miss them.
-
-
 def back_up(store: Path, target: Path) -> int:
-    """Copies a store to a new file, for its owner alone; how long the log is in there.
+    """Copy a SQLite store to a new file while the service runs; returns the length of the log in the copy.
 
-    UsageError if there is such a file already. In place only when it is whole and durable."""
+    Messages that wait are left out: sealed boxes and shares are not kept after use, and a copy would keep them. A
+    service that starts from the copy burns the rounds that were open, so nobody will miss them. The file gets its
+    final name only when it is whole and durable. UsageError if there is such a file already."""
     if target.exists():
         raise UsageError(f"{target.name} is there already; name another file: a copy is not written over an older one")
     made = target.with_name(f"{target.name}.unsifted")
     with sqlite.explained(target, damaged=DAMAGED):
         try:
-            sqlite.back_up(store, made, connected=connected)
-            entries = _sift(made)
+            sqlite.back_up(store, made, connected=connect_sqlite)
+            entries = _drop_transient(made)
             made.replace(target)
         except BaseException:
             made.unlink(missing_ok=True)
@@ -353,9 +348,14 @@ def back_up(store: Path, target: Path) -> int:
     return entries
 
 
-def _sift(copy: Path) -> int:
-    with closing(connected(copy)) as rows:
-        for table in ("mail", "inbox", "invited", "lease"):  # who conducts the original does not conduct the copy
+def _drop_transient(copy: Path) -> int:
+    with closing(connect_sqlite(copy)) as rows:
+        for table in (
+            "mail",
+            "inbox",
+            "invited",
+            "lease",
+        ):  # the worker that conducts the original does not conduct the copy
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

@@ -1,4 +1,5 @@
-"""How much one device, one address and everybody together may ask for. Memory is bounded, whatever comes."""
+"""Limits on requests: rates for each device, each address and everybody together, and memory for bodies. The memory
+that limits need themselves is bounded too, whatever clients do."""
 
 from asyncio import Semaphore
 from collections.abc import Callable
@@ -9,17 +10,17 @@ from math import inf
 from typing import Final, Generic, TypeVar
 
 from prirec.errors import UsageError
-from prirec.recommender.answers import too_many
+from prirec.recommender.responses import too_many
 from prirec.wire.http import MOST_OCTETS
 
-LARGE: Final = 65_536  # bytes of a body: up to here it passes at once, whatever others do
+LARGE_BODY: Final = 65_536  # bytes: bodies up to here are never refused for lack of memory
 
 Key = TypeVar("Key", str, bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests, or bytes, at once, and then so many in a second."""
+    """A rate limit: a burst of requests (or bytes) at once, then so many a second."""
 
     per_second: float
     burst: int
@@ -31,112 +32,113 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a service bears. Addresses may hide many devices behind one: they are given more than a device."""
+    """The limits of a service. An address may stand for many devices (NAT), so it is given more than a device."""
 
     mail: int = MOST_OCTETS  # bytes of one request with messages: devices follow no campaign that needs more
-    under_way: int = 256 * 2**20  # bytes of all large bodies that are being read or written down
+    under_way: int = 256 * 2**20  # bytes of all large bodies that are being read or stored
     device: Rate = Rate(10.0, 100)
-    device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it hands in is kept until its round is over
+    device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it posts is stored until its round is over
     address: Rate = Rate(200.0, 2000)
     enrolment: Rate = Rate(0.2, 50)  # from one address
     enrolments: Rate = Rate(10.0, 1000)  # from everywhere
     guess: Rate = Rate(0.01, 10)  # enrolments with a wrong code, from one address
-    guesses: Rate = Rate(0.5, 500)  # from everywhere: fifty addresses together wear it out, and no fewer
-    remembered: int = 100_000  # devices or addresses whose rates are known; those beyond share one
-    polls: int = 20_000  # requests that wait for letters; those beyond are answered at once
+    guesses: Rate = Rate(0.5, 500)  # from everywhere: fifty addresses together exhaust it, and no fewer
+    remembered: int = 100_000  # devices or addresses that are counted one by one; those beyond share one rate
+    polls: int = 20_000  # long polls; those beyond are answered at once
     connections: int = 20_000  # open at once
-    documents: int = 64 * 2**20  # bytes of documents that are kept at hand
-    downloads: int = 64  # documents on their way to one address at once; the next waits its turn
+    documents: int = 64 * 2**20  # bytes of the document cache
+    downloads: int = 64  # at once to one address; the next waits
 
 
-class Buckets(Generic[Key]):
-    """Rates by name or address.
+class RateLimiter(Generic[Key]):
+    """Rate limits by name or address (GCRA, a token bucket in one number a key).
 
-    Of each only the moment is kept at which it will have nothing to make up for: one in the past is as good as none,
-    and is forgotten when room is needed. Nobody gains by pushing others out: who finds no room shares one bucket with
-    all who do not."""
+    Of each key only the time is kept at which its bucket is full again; a time in the past is as good as none, and is
+    forgotten when space is needed. At most `most` keys are kept. An attacker with many keys gains nothing by pushing
+    others out: keys that find no space share one bucket."""
 
     def __init__(self, rate: Rate, *, most: int = 1):
         self._interval, self._slack = 1.0 / rate.per_second, rate.burst / rate.per_second
         self._most = most
-        self._even_at: dict[Key | None, float] = {}
-        self._tidied = float("-inf")
+        self._full_at: dict[Key | None, float] = {}
+        self._swept = float("-inf")
 
     def take(self, key: Key, *, now: float, many: int = 1) -> None:
-        """So many of what is counted. RefusedError with the time to wait, and nothing taken, if it is too many."""
-        where, even_at = self._after(key, now=now, many=many)
-        self._even_at[where] = even_at
+        """Take so many requests or bytes. RefusedError with the time to wait, and nothing taken, if it is too many."""
+        where, full_at = self._after(key, now=now, many=many)
+        self._full_at[where] = full_at
 
     def refuse_spent(self, key: Key, *, now: float) -> None:
         """RefusedError where the next one would be too many; nothing is taken."""
         self._after(key, now=now, many=1)
 
     def _after(self, key: Key, *, now: float, many: int) -> tuple[Key | None, float]:
-        """Which bucket it is, and when that has nothing to make up for once so many more are taken."""
-        found = self._even_at.get(key)
+        """Which bucket it is, and when that is full again once so many more are taken."""
+        found = self._full_at.get(key)
         where: Key | None = key
-        if found is None and len(self._even_at) >= self._most and not self._tidy(now):
-            where, found = None, self._even_at.get(None)
-        even_at = (now if found is None or found < now else found) + many * self._interval
-        if (over := even_at - now - self._slack) > 1e-9:
+        if found is None and len(self._full_at) >= self._most and not self._sweep(now):
+            where, found = None, self._full_at.get(None)
+        full_at = (now if found is None or found < now else found) + many * self._interval
+        if (over := full_at - now - self._slack) > 1e-9:
             raise too_many(over)
-        return where, even_at
+        return where, full_at
 
-    def _tidy(self, now: float) -> bool:
-        """Whether there is room, once those are forgotten who have nothing to make up for."""
-        if now - self._tidied >= 1.0:  # it takes time in proportion to all that are known
-            self._tidied = now
-            self._even_at = {key: even_at for key, even_at in self._even_at.items() if even_at > now}
-        return len(self._even_at) < self._most
+    def _sweep(self, now: float) -> bool:
+        """Forget full buckets; whether there is space now."""
+        if now - self._swept >= 1.0:  # linear in the number of keys, so at most once a second
+            self._swept = now
+            self._full_at = {key: full_at for key, full_at in self._full_at.items() if full_at > now}
+        return len(self._full_at) < self._most
 
     def __len__(self) -> int:
-        return len(self._even_at)
+        return len(self._full_at)
 
 
-class Room:
-    """Bytes that large bodies hold while they are under way, and whose they are."""
+class BodyMemory:
+    """Memory that large bodies of all requests hold together, and for which devices."""
 
     def __init__(self, most: int):
         self.most, self.taken, self.holders = most, 0, set[bytes]()
 
 
-class Hold:
-    """One request's part of the room. A device has one large body under way at a time: the room is not one's own."""
+class BodyReservation:
+    """One request's part of that memory. A device has one large body under way at a time, so that no device can occupy
+    all of the memory by itself."""
 
-    def __init__(self, room: Room, name: bytes):
-        self._room, self._name, self._mine = room, name, 0
+    def __init__(self, memory: BodyMemory, name: bytes):
+        self._memory, self._name, self._mine = memory, name, 0
 
     def take(self, size: int) -> None:
-        """RefusedError if there is no room for so many bytes more."""
-        room = self._room
-        if room.taken + size > room.most or (not self._mine and self._name in room.holders):
+        """RefusedError if there is no memory for so many bytes more."""
+        memory = self._memory
+        if memory.taken + size > memory.most or (not self._mine and self._name in memory.holders):
             raise too_many(1.0)
-        room.holders.add(self._name)
-        room.taken += size
+        memory.holders.add(self._name)
+        memory.taken += size
         self._mine += size
 
     def give_back(self) -> None:
         if self._mine:
-            self._room.holders.discard(self._name)
-        self._room.taken -= self._mine
+            self._memory.holders.discard(self._name)
+        self._memory.taken -= self._mine
         self._mine = 0
 
 
 @dataclass(slots=True)
 class _Queue:
     free: Semaphore
-    waiting: int = 0  # those who have their turn included
+    waiting: int = 0  # those that hold a slot included
 
 
-class Turns:
-    """So many at a time of each address; the others wait."""
+class DownloadSlots:
+    """So many downloads at a time for each address; further ones wait."""
 
     def __init__(self, most: int):
         self._most = most
         self._queues: dict[str, _Queue] = {}
 
     async def take(self, address: str) -> Callable[[], None]:
-        """Once it is its turn; what is given back ends it."""
+        """Wait for a slot; call what is returned to free it."""
         queue = self._queues.setdefault(address, _Queue(Semaphore(self._most)))
         queue.waiting += 1
         try:
@@ -160,8 +162,8 @@ class Turns:
 
 
 @lru_cache(maxsize=16_384)
-def neighbourhood(host: str) -> str:
-    """What counts as one address: of the sixth version whole networks, for anyone is given a network."""
+def client_network(host: str) -> str:
+    """What counts as one address: of IPv6 a whole /64 network, since anyone is given one, with 2^64 addresses."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,4 +1,17 @@
-"""A device that waits for letters, and what is brought to it."""
+"""The mailbox: devices post protocol messages and long-poll for replies.
+
+A letter is a message of the recommender in one device's mail. It has a number; the next request of the device names the
+last number that it has received, after which letters up to there are deleted.
+
+One writer thread serves all requests of a worker process. It takes everything that is queued, commits all posted
+messages in one transaction, looks up mail, and answers: the more requests come at once, the more of them share one
+commit, so throughput grows with load. A single thread also means that what it knows of the mail (`_seen`, `_newest`)
+needs no lock.
+
+A device that finds no mail may wait for some. Letters that the conductor of this process sends go to waiting devices
+straight from memory; letters from other workers are found by one query for all waiting devices, ten times a second.
+Waiting devices are also woken when the log grows, so that what is published reaches them at once.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -8,35 +21,40 @@ from functools import partial
 from itertools import groupby
 from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Event, Thread
-from typing import Final, Self
+from typing import Final
 
 from prirec.errors import StateError
 from prirec.recommender import observability
-from prirec.recommender.answers import away, broken
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
+from prirec.recommender.responses import internal_error, store_unavailable
 from prirec.recommender.store import Incoming, Store
 from prirec.wire.http import MOST_LETTERS, Letter
 
+CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
+DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
+MOST_BATCHED: Final = 256  # requests that share a transaction
+MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones are read from the store
+
 
 @dataclass(slots=True)
-class Found:
-    """What the clerk brings back."""
+class MailReply:
+    """What a request for mail is answered with."""
 
     letters: tuple[Letter, ...] = field(repr=False)
-    entries: int  # of the log, counted after the letters were found: what they speak of is in it
-    taken: tuple[bool, ...] = ()  # of each message that was handed in, whether its round is open
+    entries: int  # length of the log, read after the letters: what they refer to is in it
+    taken: tuple[bool, ...] = ()  # of each message that was posted, whether its round is open
 
 
-class Poll:
-    """A request that waits for letters after a number until a moment, or until it is released."""
+class LongPoll:
+    """A request that waits for letters after a number, until a moment or until it is released."""
 
     def __init__(self, after: int, until: float):
         self.after, self.until, self.released = after, until, False
-        self.found: Found | None = None  # brought by whoever woke it
+        self.found: MailReply | None = None  # the answer, where it came from memory
         self._woken = asyncio.Event()
 
-    def wake(self, found: Found | None = None) -> None:
+    def wake(self, found: MailReply | None = None) -> None:
         self.found = found
         self._woken.set()
 
@@ -44,8 +62,8 @@ class Poll:
         self.released = True
         self._woken.set()
 
-    async def rest(self) -> None:
-        """Until there may be a letter, or there is no use in waiting."""
+    async def wait(self) -> None:
+        """Until there may be a letter, or waiting is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self.until):
                 await self._woken.wait()
@@ -53,126 +71,90 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """New letters for one device, all there are after a number; they are on disk, and need not be read from there."""
+class NewMail:
+    """All letters of one device after the number `since`: on disk, and here in memory."""
 
     letters: tuple[Letter, ...] = field(repr=False)
     since: int
 
-    def found(self, poll: Poll, *, entries: int) -> Found | None:
-        """For a device that has all earlier ones, those that it has not got from the store by itself; else it asks."""
+    def found(self, poll: LongPoll, *, entries: int) -> MailReply | None:
+        """The answer to a poll of a device that has everything up to `since`; None: it must be read from the store."""
         new = tuple(letter for letter in self.letters if letter.number > poll.after)
-        known = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
-        return Found(new, entries) if known else None
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """Letters in the order of their numbers, for many devices."""
-
-    letters: Sequence[tuple[bytes, Letter]] = field(default=(), repr=False)
-
-    @classmethod
-    def of(cls, parts: Sequence[Self]) -> Self:
-        return cls([one for part in parts for one in part.letters])
-
-    @property
-    def last(self) -> int:
-        return self.letters[-1][1].number
-
-    def follows(self, number: int) -> bool:
-        """Whether these are all letters after that one, with none missing: another worker may have sent some."""
-        numbers = [letter.number for _, letter in self.letters]
-        return bool(numbers) and numbers == list(range(number + 1, number + 1 + len(numbers)))
-
-    def by_receiver(self) -> dict[bytes, tuple[Letter, ...]]:
-        ordered = sorted(self.letters, key=lambda one: one[0])  # stable: a device's own stay in order
-        return {name: tuple(letter for _, letter in mine) for name, mine in groupby(ordered, key=lambda one: one[0])}
-
-
-# Where devices hand in messages and fetch letters: one clerk for all of them.
-#
-# A clerk is a thread that takes everything that has come since it last looked, makes all messages durable in one
-# transaction, looks up letters, and answers. The more comes at once, the more one commit carries. Who finds no letter
-# may wait for one. Letters that were sent in this process are brought at once to whoever waits for them; for those from
-# other workers one query for all who wait is made ten times a second. Whoever waits also hears when the log grows: what
-# is published reaches devices at once.
-
-
-LOOK_EVERY: Final = 0.1  # seconds
-THROW_AWAY_EVERY: Final = 10  # looks: nobody who hands something in waits for what has arrived to be overwritten
-MOST_AT_ONCE: Final = 256  # errands that share a transaction
-MOST_PARCELS: Final = 8  # in memory, of a conductor's portion each; further letters are read from the store
+        complete = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
+        return MailReply(new, entries) if complete else None
 
 
 @dataclass(slots=True, eq=False)
-class _Errand:
+class _Request:
     name: bytes
-    after: int
+    after: int  # letters up to this number have arrived
     items: Sequence[Incoming] = field(repr=False)
-    done: "asyncio.Future[Found]" = field(repr=False)
+    done: "asyncio.Future[MailReply]" = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Look who has got letters since the last time."""
+class _Check:
+    """Look who has new mail."""
 
-    thoroughly: bool = False  # and throw away what has arrived
-    parcel: Parcel | None = None
+    delete: bool = False  # and delete mail that has arrived
+    sent: Sequence[tuple[bytes, Letter]] = field(default=(), repr=False)  # letters that this process has just sent
 
 
 class Mailbox:
-    """Opened and closed on the event loop that it serves; `wake` may be called from anywhere."""
+    """Opened and closed on the event loop that it serves; `wake` may be called from any thread."""
 
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
-        self.came = Event()  # set when messages are durable, for whoever is to hear them
-        self._errands = SimpleQueue[_Errand | _Look | None]()
-        self._polls: dict[bytes, Poll] = {}
-        self._seen, self._tips, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()  # the clerk's own
-        self._due: dict[bytes, Bundle | None] = {}  # who has got letters and was not woken yet
-        self._entries = 0  # of the log, as far as those who wait were told
-        self._parcels = BoundedSemaphore(MOST_PARCELS)
+        self.came = Event()  # set when posted messages are durable, for the conductor
+        self._queue = SimpleQueue[_Request | _Check | None]()
+        self._polls: dict[bytes, LongPoll] = {}
+        # Of the writer thread alone: the highest letter number seen; for each device an upper bound on the number of
+        # its newest letter; up to which number its mail has arrived; and who has new mail and was not woken yet.
+        self._seen, self._newest, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()
+        self._due: dict[bytes, NewMail | None] = {}
+        self._entries = 0  # length of the log, as far as waiting devices were woken for it
+        self._sent_in_memory = BoundedSemaphore(MOST_SENT_IN_MEMORY)
         self._open = False
         self._loop: asyncio.AbstractEventLoop
-        self._watch: asyncio.Task[None]
-        self._clerk = Thread(target=self._work, name="clerk", daemon=True)
+        self._checking: asyncio.Task[None]
+        self._writer = Thread(target=self._write_loop, name="mailbox writer", daemon=True)
 
     def open(self) -> None:
         self._loop, self._open = asyncio.get_running_loop(), True
-        self._clerk.start()
-        self._watch = self._loop.create_task(self._keep_looking())
+        self._writer.start()
+        self._checking = self._loop.create_task(self._keep_checking())
 
     async def close(self) -> None:
-        """What has come is still written down."""
+        """What was posted before is still written."""
         self.release()
-        self._watch.cancel()
-        self._errands.put(_Look(thoroughly=True))
-        self._errands.put(None)
-        await asyncio.to_thread(self._clerk.join)
+        self._checking.cancel()
+        self._queue.put(_Check(delete=True))
+        self._queue.put(None)
+        await asyncio.to_thread(self._writer.join)
 
     def release(self) -> None:
-        """Whoever waits is answered now, and nobody waits any more: the service is about to end."""
+        """Answer all long polls now, and accept no more: the service is about to end."""
         self._open = False
         for poll in self._polls.values():
             poll.release()
 
     def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
-        """There are new letters, perhaps these, which are on disk; or the log has grown."""
-        carried = bool(letters) and self._parcels.acquire(blocking=False)
-        self._errands.put(_Look(parcel=Parcel(letters) if carried else None))
+        """There is new mail, perhaps these letters, which are on disk; or the log has grown."""
+        # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's letters.
+        in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
+        self._queue.put(_Check(sent=letters if in_memory else ()))
 
-    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[Found]":
-        """Letters after a number, once these messages are durable. Letters up to that number have arrived."""
-        errand = _Errand(name, after, items, self._loop.create_future())
-        self._errands.put(errand)
-        return errand.done
+    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[MailReply]":
+        """Post these messages; the reply holds letters after a number, and comes once the messages are durable."""
+        request = _Request(name, after, items, self._loop.create_future())
+        self._queue.put(request)
+        return request.done
 
     @contextmanager
-    def waiting(self, name: bytes, *, after: int, seconds: float) -> Iterator[Poll]:
-        """To be entered before asking, or a letter could come in between unseen. One request of a device waits: a newer
-        one releases the older. Where there are too many, or the service is about to end, nobody waits."""
-        poll = Poll(after, self._loop.time() + seconds)
+    def long_poll(self, name: bytes, *, after: int, seconds: float) -> Iterator[LongPoll]:
+        """To be entered before `ask`, or a letter could arrive in between unseen. A device has one long poll: a newer
+        one releases the older. Where there are too many, or the service is about to end, it is released at once."""
+        poll = LongPoll(after, self._loop.time() + seconds)
         if not self._open or len(self._polls) >= self._limits.polls:
             poll.release()
             yield poll
@@ -188,10 +170,10 @@ class Mailbox:
                 del self._polls[name]
             self._metrics.polls.set(len(self._polls))
 
-    async def letters(self, name: bytes, *, entries: int, poll: Poll) -> Found:
-        """As soon as there are some, the log has more entries or the poll is over."""
+    async def letters(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
+        """As soon as there are letters, the log has more entries, or the poll is over."""
         while True:
-            await poll.rest()
+            await poll.wait()
             if poll.found is not None:
                 self._metrics.letters.inc(len(poll.found.letters))
                 return poll.found
@@ -199,111 +181,116 @@ class Mailbox:
             if found.letters or found.entries > entries or poll.released or self._loop.time() >= poll.until:
                 return found
 
-    async def _keep_looking(self) -> None:
-        looks = 0
+    async def _keep_checking(self) -> None:
+        checks = 0
         while True:
-            await asyncio.sleep(LOOK_EVERY)
-            looks += 1
+            await asyncio.sleep(CHECK_EVERY)
+            checks += 1
             if self._polls or self._arrived:
-                self._errands.put(_Look(thoroughly=looks % THROW_AWAY_EVERY == 0))
+                self._queue.put(_Check(delete=checks % DELETE_EVERY == 0))
 
-    def _work(self) -> None:
-        """The clerk's day."""
-        while (first := self._errands.get()) is not None:
-            batch, over = [first], False
+    # The writer thread
+
+    def _write_loop(self) -> None:
+        """Drain the queue, commit once, answer, wake the pollers."""
+        ended = False
+        while not ended and (first := self._queue.get()) is not None:
+            batch = [first]
             with suppress(Empty):
-                while len(batch) < MOST_AT_ONCE and not over:
-                    following = self._errands.get_nowait()
-                    over = following is None
+                while len(batch) < MOST_BATCHED and not ended:
+                    following = self._queue.get_nowait()
+                    ended = following is None
                     batch += [] if following is None else [following]
-            done = self._done(batch)
-            with suppress(RuntimeError):  # the loop has ended, and with it everyone who waited
-                self._loop.call_soon_threadsafe(done)
-            if over:
-                return
+            answer = self._process(batch)
+            with suppress(RuntimeError):  # the event loop has ended, and with it every request
+                self._loop.call_soon_threadsafe(answer)
 
-    def _done(self, batch: "list[_Errand | _Look]") -> Callable[[], None]:
-        """What is left to do on the event loop."""
-        errands = [one for one in batch if isinstance(one, _Errand)]
-        looks = [one for one in batch if isinstance(one, _Look)]
-        parcels = [look.parcel for look in looks if look.parcel is not None]
-        for _ in parcels:
-            self._parcels.release()
+    def _process(self, batch: "list[_Request | _Check]") -> Callable[[], None]:
+        """Serve a batch; returns what is left to do on the event loop."""
+        requests = [one for one in batch if isinstance(one, _Request)]
+        checks = [one for one in batch if isinstance(one, _Check)]
+        sent = [letter for check in checks for letter in check.sent]
+        for check in checks:
+            if check.sent:
+                self._sent_in_memory.release()
         try:
-            taken = self._written(errands, thoroughly=any(look.thoroughly for look in looks))
-            self._look(parcels)
-            letters = [self._letters(one) for one in errands]
+            taken = self._commit(requests, delete=any(check.delete for check in checks))
+            self._find_new_mail(sent)
+            letters = [self._mail_for(one) for one in requests]
             entries = self._store.head().length
-        except Exception as error:  # whoever asked is told, and the clerk goes on
+        except Exception as error:  # the requests get an error, and the thread goes on
             observability.failure("the store failed", error)
-            self._due = dict.fromkeys(self._due)  # they are woken the next time, and ask
-            return partial(_fail, errands, known=isinstance(error, StateError))
-        found = [Found(mine, entries, took) for mine, took in zip(letters, taken, strict=True)]
+            self._due = dict.fromkeys(self._due)  # these devices are woken the next time, and ask the store
+            return partial(_fail, requests, known=isinstance(error, StateError))
+        found = [MailReply(mail, entries, took) for mail, took in zip(letters, taken, strict=True)]
         due, self._due = self._due, {}
-        return partial(self._settle, errands, found, due, entries=entries)
+        return partial(self._answer, requests, found, due, entries=entries)
 
-    def _written(self, errands: list[_Errand], *, thoroughly: bool) -> list[tuple[bool, ...]]:
-        """For each errand, which of its messages were taken: all of them are durable."""
-        self._arrived |= {one.name: one.after for one in errands if one.after > self._arrived.get(one.name, 0)}
-        items = [item for errand in errands for item in errand.items]
-        if not items and not (thoroughly and self._arrived):
-            return [()] * len(errands)
-        arrived = list(self._arrived.items()) if thoroughly else []
+    def _commit(self, requests: list[_Request], *, delete: bool) -> list[tuple[bool, ...]]:
+        """Make all posted messages durable; for each request, which of its messages were taken."""
+        self._arrived |= {one.name: one.after for one in requests if one.after > self._arrived.get(one.name, 0)}
+        items = [item for request in requests for item in request.items]
+        if not items and not (delete and self._arrived):
+            return [()] * len(requests)
+        arrived = list(self._arrived.items()) if delete else []
         with self._metrics.commit_seconds.time():
             taken = iter(self._store.hand_in(items, arrived=arrived))
-        if thoroughly:
+        if delete:
             self._arrived = {}
         if items:
             self.came.set()
         self._metrics.commits.observe(len(items))
         self._metrics.received.inc(sum(len(item.body) for item in items))
-        return [tuple(next(taken) for _ in errand.items) for errand in errands]
+        return [tuple(next(taken) for _ in request.items) for request in requests]
 
-    def _look(self, parcels: list[Parcel]) -> None:
-        """Who has got letters since the last time, and the letters where they were brought along. Numbers rise in the
-        order in which letters come to be seen, so what is known of a mailbox is an upper bound on what is in it."""
-        self._due |= self._unpacked(parcels)
+    def _find_new_mail(self, sent: list[tuple[bytes, Letter]]) -> None:
+        """Who has mail since the last check, with the letters where they are in memory. Letter numbers rise in the
+        order in which letters become visible, so `_newest` is an upper bound on what the store has for a device."""
+        if nothing_missing(sent, after=self._seen):
+            self._seen = sent[-1][1].number
+            ordered = sorted(sent, key=lambda one: one[0])  # stable: letters of one device stay in order
+            for name, group in groupby(ordered, key=lambda one: one[0]):
+                letters = tuple(letter for _, letter in group)
+                self._due[name] = NewMail(letters, since=self._newest.get(name, 0))
+                self._newest[name] = letters[-1].number
         self._seen, receivers = self._store.receivers_since(self._seen)
-        self._tips.update(dict.fromkeys(receivers, self._seen))
-        self._due |= dict.fromkeys(receivers)  # for whom there is still more: they ask
+        self._newest.update(dict.fromkeys(receivers, self._seen))
+        self._due |= dict.fromkeys(receivers)  # they have mail that is not in memory, and ask the store
 
-    def _unpacked(self, parcels: list[Parcel]) -> dict[bytes, Bundle | None]:
-        """Nobody's, where letters are missing between what was seen and these."""
-        whole = Parcel.of(parcels)
-        if not whole.follows(self._seen):
-            return {}
-        mine, self._seen = whole.by_receiver(), whole.last
-        bundles: dict[bytes, Bundle | None] = {
-            name: Bundle(letters, since=self._tips.get(name, 0)) for name, letters in mine.items()
-        }
-        self._tips.update({name: letters[-1].number for name, letters in mine.items()})
-        return bundles
-
-    def _letters(self, errand: _Errand) -> tuple[Letter, ...]:
-        """Asked for only where there may be some: most of those who ask hand something in, or wait."""
-        if self._tips.get(errand.name, 0) <= errand.after:
+    def _mail_for(self, request: _Request) -> tuple[Letter, ...]:
+        """Asks the store only where there may be mail: most requests post something, or wait."""
+        if self._newest.get(request.name, 0) <= request.after:
             return ()
-        found = tuple(self._store.letters(errand.name, errand.after, MOST_LETTERS))
+        found = tuple(self._store.letters(request.name, request.after, MOST_LETTERS))
         self._metrics.letters.inc(len(found))
-        if not found and errand.after:
-            self._tips[errand.name] = errand.after
+        if not found and request.after:
+            self._newest[request.name] = request.after
         elif not found:
-            del self._tips[errand.name]
+            del self._newest[request.name]
         return found
 
-    def _settle(
-        self, errands: list[_Errand], found: list[Found], due: dict[bytes, Bundle | None], *, entries: int
+    # On the event loop again
+
+    def _answer(
+        self, requests: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int
     ) -> None:
-        for errand, one in zip(errands, found, strict=True):
-            if not errand.done.done():  # given up meanwhile
-                errand.done.set_result(one)
+        for request, reply in zip(requests, found, strict=True):
+            if not request.done.done():  # the client may have gone meanwhile
+                request.done.set_result(reply)
         grown, self._entries = entries > self._entries, entries
         for name in self._polls.keys() if grown else due.keys() & self._polls.keys():
-            poll, bundle = self._polls[name], due.get(name)
-            poll.wake(None if bundle is None else bundle.found(poll, entries=entries))
+            poll, new = self._polls[name], due.get(name)
+            poll.wake(None if new is None else new.found(poll, entries=entries))
 
 
-def _fail(errands: list[_Errand], *, known: bool) -> None:
-    for errand in errands:
-        if not errand.done.done():
-            errand.done.set_exception(away() if known else broken())
+def nothing_missing(sent: Sequence[tuple[bytes, Letter]], *, after: int) -> bool:
+    """Whether these are the very next letters after a number. If not, another worker has sent some in between, and what
+    is in memory may not be all that a device should get."""
+    numbers = [letter.number for _, letter in sent]
+    return bool(numbers) and numbers == list(range(after + 1, after + 1 + len(numbers)))
+
+
+def _fail(requests: list[_Request], *, known: bool) -> None:
+    for request in requests:
+        if not request.done.done():
+            request.done.set_exception(store_unavailable() if known else internal_error())

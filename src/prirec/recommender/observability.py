@@ -1,15 +1,15 @@
-"""Logs of the service: one JSON object a line, with nothing in it that anybody sent.
+"""Logs and metrics of the service, with nothing in them that a client sent.
 
-What this program says of itself is written out: an event, numbers, words of its own. Of what libraries say only the
-place in their source is: their texts can hold an address, a path or a part of a request. Of an error its type and
-where it happened; its text only if it is this program's own, which repeats nothing private.
+A log line is a JSON object. This program's own events are written out: a name, numbers, texts of its own. Of what
+libraries log only the place in their source is: their texts can hold an address, a path or a part of a request. Of an
+error its type and where it happened; its text only if it is this program's own, which repeats nothing private.
 """
 
 import json
 import logging
 import os
 import traceback
-from dataclasses import fields
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -32,8 +32,8 @@ _LOGGER: Final = "prirec.recommender"
 _log = logging.getLogger(_LOGGER)
 
 
-class Lines(logging.Formatter):
-    """A record as a line."""
+class JsonLines(logging.Formatter):
+    """Formats a log record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -41,7 +41,7 @@ class Lines(logging.Formatter):
             "level": record.levelname.lower(),
         }
         if record.name == _LOGGER:
-            line |= {"event": record.msg, **getattr(record, "told", {})}
+            line |= {"event": record.msg, **getattr(record, "fields", {})}
         else:
             line |= {"event": "library", "source": f"{record.name} {record.module}:{record.lineno}"}
         if record.exc_info and record.exc_info[1] is not None:
@@ -49,25 +49,24 @@ class Lines(logging.Formatter):
         return json.dumps(line)
 
 
-def note(event: str, **told: int | float | str) -> None:
-    """Something that whoever runs the service should know. Words are the program's own."""
-    _log.info(event, extra={"told": told})
+def note(event: str, **fields: int | float | str) -> None:
+    """Log something that whoever runs the service should know, in the program's own words."""
+    _log.info(event, extra={"fields": fields})
 
 
-def warning(event: str, **told: int | float | str) -> None:
-    """The same, and something is to be done about it."""
-    _log.warning(event, extra={"told": told})
+def warning(event: str, **fields: int | float | str) -> None:
+    """Log something that whoever runs the service should act on."""
+    _log.warning(event, extra={"fields": fields})
 
 
-def failure(event: str, error: BaseException, **told: int | float | str) -> None:
-    """Something that should not have happened."""
-    _log.error(event, extra={"told": told | _error(error)})
+def failure(event: str, error: BaseException, **fields: int | float | str) -> None:
+    """Log an error that should not have happened."""
+    _log.error(event, extra={"fields": fields | _error(error)})
 
 
-def told(by: Any) -> None:
-    """What a conductor tells about itself, which has an `event` and numbers or words beside it; empty ones are left
-    out."""
-    held = {field.name: getattr(by, field.name) for field in fields(by)}
+def log_event(by: Any) -> None:
+    """Log a dataclass with a field `event` and others beside it (ConductorEvent); empty fields are left out."""
+    held = {field.name: getattr(by, field.name) for field in dataclass_fields(by)}
     event = held.pop("event")
     note(event, **{name: value for name, value in held.items() if value})
 
@@ -75,16 +74,16 @@ def told(by: Any) -> None:
 def _error(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     at = [f"{Path(frame.filename).stem}:{frame.lineno} {frame.name}" for frame in frames]
-    told = {"problem": str(error)} if isinstance(error, PrirecError) else {}
-    return {"error": type(error).__name__, "at": at, **told}
+    problem = {"problem": str(error)} if isinstance(error, PrirecError) else {}
+    return {"error": type(error).__name__, "at": at, **problem}
 
 
 def configuration() -> dict[str, Any]:
-    """For logging.config.dictConfig: everything that anybody logs goes out as such lines, on standard error."""
+    """For logging.config.dictConfig: everything is logged as such lines, on standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": Lines}},
+        "formatters": {"lines": {"()": JsonLines}},
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["lines"], "level": "WARNING"},
         # of uvicorn no warnings: anybody can make it write one with every line of garbage
@@ -92,11 +91,11 @@ def configuration() -> dict[str, Any]:
     }
 
 
-# Figures for whoever runs the service, as Prometheus reads them. No label holds a person, an address or a path that
-# somebody chose: routes are named by their pattern.
+# Metrics for Prometheus. No label holds a person, an address or a path that a client chose: routes are named by their
+# pattern, which also bounds the number of time series.
 
 
-SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one machine keep figures together; read at import
+SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"  # folder that workers of one machine share; read at import
 PAGE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -107,7 +106,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double 
 
 
 class Metrics:
-    """The figures of one worker; where workers share a folder, `page` adds theirs up."""
+    """The metrics of one worker; where workers share a folder, `page` adds theirs up."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -119,11 +118,11 @@ class Metrics:
             registry=registry, buckets=_SECONDS,
         )  # fmt: skip
         self.messages = Counter(
-            "prirec_messages", "Messages of the protocols that were handed in: taken, or why not.", ("result",),
+            "prirec_messages", "Messages of the protocols that were posted: taken, or why not.", ("result",),
             registry=registry,
         )  # fmt: skip
         self.letters = Counter("prirec_letters", "Letters that were given out.", registry=registry)
-        self.received = Counter("prirec_message_bytes", "Bytes of messages that were handed in.", registry=registry)
+        self.received = Counter("prirec_message_bytes", "Bytes of messages that were posted.", registry=registry)
         self.commits = Histogram(
             "prirec_commit_messages", "Messages that were made durable together.", registry=registry, buckets=_MANY
         )
@@ -136,13 +135,13 @@ class Metrics:
         self.conductor_failures = Counter(
             "prirec_conductor_failures", "How often the conductor ended with an error.", registry=registry
         )
-        if SHARED in os.environ:
-            _forget_the_dead(Path(os.environ[SHARED]))
+        if SHARED_METRICS in os.environ:
+            _forget_the_dead(Path(os.environ[SHARED_METRICS]))
         else:
             ProcessCollector(registry=registry)
 
     def page(self) -> bytes:
-        if SHARED not in os.environ:
+        if SHARED_METRICS not in os.environ:
             return generate_latest(self._registry)
         shared = CollectorRegistry()
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
@@ -150,7 +149,7 @@ class Metrics:
 
 
 def _forget_the_dead(folder: Path) -> None:
-    """What workers that are gone had under way is under way no more."""
+    """Drop the gauges of workers that have died: their long polls are gone."""
     for process in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
         try:
             os.kill(process, 0)

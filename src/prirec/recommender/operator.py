@@ -1,4 +1,5 @@
-"""The recommender's own documents, and its signature under what the log says of them."""
+"""What an operator does: found a deployment, publish a catalogue, begin or end a campaign, ask for the status. A
+campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,58 +14,32 @@ from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import Past, Progress
-from prirec.recommender.release import RESOLUTION, Catalogue, Source, charter, page, regions
-from prirec.recommender.store import Counts, Founding, Store
+from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
+from prirec.recommender.store import Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import VERSION, Charter, Offer, read
 from prirec.wire.log import Head, SignedEntry, Subject
 
-
-def document(store: Store, name: bytes) -> bytes:
-    """One that the log, or another document of the recommender's, names."""
-    body = store.document(name)
-    if body is None:
-        raise StateError("the store lacks a document that its own log names; restore it from a backup")
-    return body
-
-
-def signing(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
-    """The entries about these documents, for whatever head the log has when they are written."""
-    identity, deployment = SigningKey(founding.identity), founding.deployment
-
-    def signed(head: Head) -> list[SignedEntry]:
-        entries: list[SignedEntry] = []
-        for subject, named in said:
-            entries.append(head.signed(subject, named, deployment=deployment, identity=identity))
-            head = head.after(entries[-1:], deployment=deployment, recommender=identity.public)
-        return entries
-
-    return signed
-
-
-# What an operator does: found, publish a catalogue, begin a campaign, which then goes on by itself, or end it.
-
-
 LONGEST_TITLE = 200  # characters
 
 
-def found(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
-    """A deployment of its own: its id, the identity that signs for it, and a key for sessions."""
-    refuse_odd_title(title)
+def found_deployment(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
+    """Create a deployment: its id, the identity key that signs its log, and a key for session tokens."""
+    check_title(title)
     founding = Founding(entropy(16), entropy(32), entropy(32), title)
     store.found(founding)
     return founding
 
 
-def refuse_odd_title(title: str) -> None:
-    """Devices show it to their people."""
+def check_title(title: str) -> None:
+    """UsageError for a title that devices could not show in one line."""
     if not (title.strip() and title.isprintable() and len(title) <= LONGEST_TITLE):
         raise UsageError(f"a deployment's title is one line of 1 to {LONGEST_TITLE} characters")
 
 
-def refuse_second(store: Store) -> None:
-    """StateError where a deployment was founded already: its keys are not made anew."""
+def refuse_second_deployment(store: Store) -> None:
+    """StateError if the store has a deployment: its keys are pinned by devices, and never replaced."""
     try:
         store.founding()
     except StateError:
@@ -73,24 +48,24 @@ def refuse_second(store: Store) -> None:
 
 
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
-    """Sessions and challenges under the old key end when workers start anew, and devices open others by themselves. The
-    identity has no such thing: devices pinned it when they joined, and it is what makes the log one story."""
-    store.seal_anew(entropy(32))
+    """Replace the key of session tokens: sessions under the old one end when workers restart, and devices open new ones
+    by themselves. The identity key cannot be rotated: devices pinned it when they joined, and the log hangs on it."""
+    store.set_token_key(entropy(32))
 
 
-def publish(store: Store, source: Source, *, resolution: int = RESOLUTION) -> Catalogue:
-    """The catalogue for campaigns that begin from now on; one that is under way keeps its own."""
-    founding, catalogue = store.founding(), regions(source.places, source.encoding, resolution=resolution)
+def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION) -> Catalogue:
+    """Publish the catalogue for campaigns that begin from now on; one that is under way keeps its own."""
+    founding, catalogue = store.founding(), pack_regions(source.places, source.encoding, resolution=resolution)
     offer = Offer(VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
-    documents = [*catalogue.documents, page(offer)]
-    store.advance(  # a campaign may be moving on
-        progress=None, entries=signing(founding, [("catalogue", documents[-1][0])]), documents=documents
+    documents = [*catalogue.documents, document_page(offer)]
+    store.advance(  # with no `before`: a campaign may be moving on meanwhile
+        progress=None, entries=sign_entries(founding, [("catalogue", documents[-1][0])]), documents=documents
     )
     return catalogue
 
 
-def begin(store: Store, settings: Settings) -> Charter:
-    """A campaign with everyone who has enrolled by now. PolicyError while another is under way."""
+def begin_campaign(store: Store, settings: Settings) -> Charter:
+    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
     founding, held = store.founding(), store.progress()
     before = None if held is None else rules.read_progress(held)
     if before is not None and not before.ended:
@@ -100,28 +75,28 @@ def begin(store: Store, settings: Settings) -> Charter:
         raise StateError("there is no catalogue yet: prirec recommender publish")
     people = store.people()
     _refuse_few(len(people), settings)
-    offer = read(Offer, document(store, offered.document), name=offered.document)
-    issued = charter(
+    offer = read(Offer, own_document(store, offered.document), name=offered.document)
+    issued = make_charter(
         _catalogue(store, offer, settings),
         people,
         deployment=founding.deployment,
-        campaign=0 if before is None else _campaign(store, before) + 1,
+        campaign=0 if before is None else _charter(store, before).campaign + 1,
         recommender=SigningKey(founding.identity).public,
         settings=settings,
         encoding=from_json(offer.encoding),
     )
     store.advance(
         progress=encode(Progress(issued.name, "visits")),
-        before=held,  # of two who begin one at the same time, one does
-        entries=signing(founding, [("charter", issued.name)]),
+        before=held,  # of two operators who begin one at the same time, one succeeds
+        entries=sign_entries(founding, [("charter", issued.name)]),
         documents=issued.documents,
     )
     return issued.document
 
 
-def end(store: Store) -> Progress:
-    """Ends a campaign that does not go on. What is open is burnt, and nothing is published; devices that had masked a
-    vector have paid for it. PolicyError where none is under way."""
+def end_campaign(store: Store) -> Progress:
+    """End a campaign that does not go on. Open rounds are burnt, and nothing is published; devices that had masked a
+    vector have spent budget on it all the same. PolicyError if none is under way."""
     store.founding()
     held = store.progress()
     before = None if held is None else rules.read_progress(held)
@@ -134,7 +109,7 @@ def end(store: Store) -> Progress:
 
 
 def _refuse_few(many: int, settings: Settings) -> None:
-    """Fewer than the floor, or so many that not one could be lost."""
+    """PolicyError for fewer people than the floor, or so few that not one of them could drop out."""
     floor, lost = settings.floor, settings.sums.lost
     if many - floor >= (1 if lost else 0):
         return
@@ -145,33 +120,59 @@ def _refuse_few(many: int, settings: Settings) -> None:
     )
 
 
-def _campaign(store: Store, before: Progress) -> int:
-    return read(Charter, document(store, before.charter), name=before.charter).campaign
+def _charter(store: Store, progress: Progress) -> Charter:
+    return read(Charter, own_document(store, progress.charter), name=progress.charter)
 
 
 def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
-    """As it was published. No campaign is made of the charter that it is read under."""
+    """The published catalogue. It can only be read under a charter: this one is a draft, and belongs to no campaign."""
     draft = Charter(
         VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
     )
-    return Catalogue.read(offer.manifest, partial(document, store), campaign=Campaign(draft, settings))
+    return Catalogue.read(offer.manifest, partial(own_document, store), campaign=Campaign(draft, settings))
 
 
-# How a deployment stands, for whoever runs it: all of it is public, or a count.
+# The recommender's own documents, and its signature on the log
+
+
+def own_document(store: Store, name: bytes) -> bytes:
+    """A document that the log, or another document of the recommender's, names; so it must be in the store."""
+    body = store.document(name)
+    if body is None:
+        raise StateError("the store lacks a document that its own log names; restore it from a backup")
+    return body
+
+
+def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
+    """A function that signs log entries on these documents, for whatever head the log has in the transaction that
+    appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between."""
+    identity, deployment = SigningKey(founding.identity), founding.deployment
+
+    def signed(head: Head) -> list[SignedEntry]:
+        entries: list[SignedEntry] = []
+        for subject, named in said:
+            entries.append(head.signed(subject, named, deployment=deployment, identity=identity))
+            head = head.after(entries[-1:], deployment=deployment, recommender=identity.public)
+        return entries
+
+    return signed
+
+
+# The status, as `prirec recommender status` prints it: public facts and counts only
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatus:
-    """The one under way, or the last."""
+    """The campaign under way, or the last one."""
 
     number: int
     people: int
     places: int
     phase: str
-    round: int  # so many are behind it
+    round: int  # number of finished rounds
     rounds: int
     attempt: int
-    past: tuple[Past, ...]  # sums that are over, opened or not
+    past: tuple[Past, ...]  # finished sums, opened or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,38 +180,34 @@ class DeploymentStatus:
     title: str
     deployment: str
     fingerprint: str  # of the recommender's public key: the key itself, in hexadecimal
-    places: int | None  # of the catalogue for campaigns that begin from now on; None: none was published yet
-    counts: Counts
+    places: int | None  # in the catalogue for the next campaign; None: none was published yet
+    counts: StoreCounts
     campaign: CampaignStatus | None
 
 
-def standing(store: Store) -> DeploymentStatus:
-    """StateError where nothing was founded."""
+def deployment_status(store: Store) -> DeploymentStatus:
+    """StateError if the store has no deployment."""
     founding, offered = store.founding(), store.last("catalogue")
-    places = None if offered is None else read(Offer, document(store, offered.document), name=offered.document).places
+    places = (
+        None if offered is None else read(Offer, own_document(store, offered.document), name=offered.document).places
+    )
     return DeploymentStatus(
         title=founding.title,
         deployment=founding.deployment.hex(),
         fingerprint=fingerprint(founding.identity),
         places=places,
         counts=store.counts(),
-        campaign=campaign(store),
+        campaign=campaign_status(store),
     )
 
 
-def campaign(store: Store) -> CampaignStatus | None:
-    """None before the first."""
+def campaign_status(store: Store) -> CampaignStatus | None:
+    """Status of the last campaign; None before the first."""
     held = store.progress()
-    return None if held is None else _campaign_standing(store, rules.read_progress(held))
-
-
-def fingerprint(identity: bytes) -> str:
-    """What a person compares: 64 digits of which 16 are enough for one device."""
-    return SigningKey(identity).public.hex()
-
-
-def _campaign_standing(store: Store, progress: Progress) -> CampaignStatus:
-    charter = read(Charter, document(store, progress.charter), name=progress.charter)
+    if held is None:
+        return None
+    progress = rules.read_progress(held)
+    charter = _charter(store, progress)
     return CampaignStatus(
         number=charter.campaign,
         people=charter.many,
@@ -221,3 +218,8 @@ def _campaign_standing(store: Store, progress: Progress) -> CampaignStatus:
         attempt=progress.attempt,
         past=progress.past,
     )
+
+
+def fingerprint(identity: bytes) -> str:
+    """The recommender's public key in hexadecimal, for people to compare: a device asks for 16 of the 64 digits."""
+    return SigningKey(identity).public.hex()

@@ -1,8 +1,8 @@
-"""The recommender's store in PostgreSQL, for many workers and machines. Its tables are in a schema of their own: a
-database may be shared with other programs.
+"""The recommender's database in PostgreSQL, for many workers and machines. Its tables are in a schema of their own, so
+that the database may be shared with other programs.
 
-Writers take an advisory lock first, which the server holds until the transaction is over: each statement after it sees
-all that writers before have done. A writer that hangs is cut off by the server, and what it wrote is undone.
+A transaction takes an advisory lock first, which the server holds until the transaction ends: every statement after it
+sees all that earlier writers committed. A writer that hangs is cut off by the server (POSTGRES_WAIT) and rolled back.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import Migrations, Row, inserting
+from prirec.recommender.database import Migrations, Row, insert_statements, run_migrations
 
 POSTGRES_WAIT = 30.0  # seconds that a writer waits for another, and that one may be idle in the middle of a write
 NAME = "the PostgreSQL database"
@@ -35,36 +35,34 @@ TROUBLE = {  # by the class of SQLSTATE
 }
 
 
-class PostgresRows:
-    """A connection that is used by one thread at a time."""
-
+class PostgresConnection:
     clock = "extract(epoch FROM clock_timestamp())::float8"
 
     def __init__(self, connection: "psycopg.Connection[Row]") -> None:
         self._connection = connection
 
     def one(self, statement: str, *values: object) -> Row | None:
-        return self._connection.execute(_spelt(statement), values, binary=True).fetchone()
+        return self._connection.execute(_with_placeholders(statement), values, binary=True).fetchone()
 
     def all(self, statement: str, *values: object) -> list[Row]:
-        return self._connection.execute(_spelt(statement), values, binary=True).fetchall()
+        return self._connection.execute(_with_placeholders(statement), values, binary=True).fetchall()
 
-    def change(self, statement: str, *values: object) -> int:
-        return self._connection.execute(_spelt(statement), values).rowcount
+    def execute(self, statement: str, *values: object) -> int:
+        return self._connection.execute(_with_placeholders(statement), values).rowcount
 
-    def change_each(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+    def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_spelt(statement), values)
+            cursor.executemany(_with_placeholders(statement), values)
 
     def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        for statement, some in inserting(into, values, conflict):
-            self.change(statement, *some)
+        for statement, some in insert_statements(into, values, conflict):
+            self.execute(statement, *some)
 
-    def sound(self) -> bool:
-        """Nothing comes from a server that was not asked, unless it says good-bye."""
+    def is_idle(self) -> bool:
+        """An idle server sends nothing unless it is closing the connection: unread input means that it is dead."""
         connection = self._connection
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        return idle and not _heard(connection.fileno())
+        return idle and not _has_input(connection.fileno())
 
     def begin(self) -> None:
         self._connection.execute(_BEGIN)
@@ -72,19 +70,19 @@ class PostgresRows:
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
-    def undo(self) -> None:
-        with suppress(psycopg.Error):  # a connection that was lost is undone by the server
+    def rollback(self) -> None:
+        with suppress(psycopg.Error):  # of a connection that was lost, the server rolls back by itself
             self._connection.execute("ROLLBACK")
 
-    def tidy(self) -> None:
-        """The server overwrites what was deleted when it needs the room."""
+    def erase_deleted(self) -> None:
+        """Not possible here: the server overwrites deleted rows when it needs the space."""
 
     def close(self) -> None:
         self._connection.close()
 
 
 class Postgres:
-    """A database that the operator made; its user may make a schema there."""
+    """A database that the operator created; its user must be allowed to create a schema there."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -93,44 +91,43 @@ class Postgres:
         except psycopg.Error:  # its text repeats the URL, which may hold a password
             raise UsageError("this is no URL of PostgreSQL; write postgresql://user@host/database") from None
 
-    def connect(self) -> PostgresRows:
+    def connect(self) -> PostgresConnection:
         connection: psycopg.Connection[Row] = psycopg.connect(self._address, autocommit=True)
         try:
             connection.adapters.register_dumper(int, Int8BinaryDumper)  # one type: so a statement is prepared once
             connection.adapters.register_dumper(float, FloatBinaryDumper)
-            connection.execute(_settings())
+            connection.execute(_session_settings())
         except BaseException:
             connection.close()
             raise
-        return PostgresRows(connection)
+        return PostgresConnection(connection)
 
-    def bring_up(self, rows: PostgresRows, migrations: Migrations) -> None:
-        """All in one transaction. The copy before is the operator's: pg_dump."""
-        rows.begin()  # of two processes that find no tables, one makes them
+    def migrate(self, db: PostgresConnection, migrations: Migrations) -> None:
+        """In one transaction. A backup before it is the operator's task: pg_dump."""
+        db.begin()  # of two processes that find no tables, one creates them
         try:
-            version = _version(rows, newest=len(migrations))
-            for statement in (one for migration in migrations[version:] for one in migration):
-                rows.change(statement.format_map(POSTGRES_TYPES))
-            rows.change("UPDATE version SET version = ?", len(migrations))
-            rows.commit()
+            version = _schema_version(db, newest=len(migrations))
+            run_migrations(db, migrations, since=version, types=POSTGRES_TYPES)
+            db.execute("UPDATE version SET version = ?", len(migrations))
+            db.commit()
         except BaseException:
-            rows.undo()
+            db.rollback()
             raise
 
-    def explained(self) -> AbstractContextManager[None]:
-        return _explained()
+    def translated_errors(self) -> AbstractContextManager[None]:
+        return _translated_errors()
 
 
-def _version(rows: PostgresRows, *, newest: int) -> int:
-    """The version of the tables; 0, and a place for it, where there are none yet."""
-    if rows.one("SELECT 1 FROM pg_namespace WHERE nspname = ?", SCHEMA) is None:
-        rows.change(f"CREATE SCHEMA {SCHEMA}")
-    if rows.one("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'version'", SCHEMA) is None:
-        if rows.one("SELECT 1 FROM pg_tables WHERE schemaname = ?", SCHEMA) is not None:
+def _schema_version(db: PostgresConnection, *, newest: int) -> int:
+    """Version of the tables; 0, and a table to hold it, where there are none yet."""
+    if db.one("SELECT 1 FROM pg_namespace WHERE nspname = ?", SCHEMA) is None:
+        db.execute(f"CREATE SCHEMA {SCHEMA}")
+    if db.one("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'version'", SCHEMA) is None:
+        if db.one("SELECT 1 FROM pg_tables WHERE schemaname = ?", SCHEMA) is not None:
             raise StateError(f"{NAME} has a schema {SCHEMA} that is not PriRec's; name another database")
-        rows.change("CREATE TABLE version (version BIGINT NOT NULL)")
-        rows.change("INSERT INTO version VALUES (0)")
-    row = rows.one("SELECT version FROM version")
+        db.execute("CREATE TABLE version (version BIGINT NOT NULL)")
+        db.execute("INSERT INTO version VALUES (0)")
+    row = db.one("SELECT version FROM version")
     version = -1 if row is None else int(row[0])
     if version > newest:
         raise StateError(
@@ -141,8 +138,8 @@ def _version(rows: PostgresRows, *, newest: int) -> int:
     return version
 
 
-def _settings() -> bytes:
-    """A commit waits for the disk, whatever the server's habit; more than that it may ask for."""
+def _session_settings() -> bytes:
+    """A commit waits at least for the disk, even if the server's default does not; a stricter default is kept."""
     wait = f"{int(POSTGRES_WAIT * 1000)}ms"
     return f"""
         SET search_path TO {SCHEMA};
@@ -152,21 +149,21 @@ def _settings() -> bytes:
     """.encode()
 
 
-def _heard(descriptor: int) -> bool:
-    """Whether something waits to be read. Any number will do: select() knows none above 1023, and a service that many
-    devices wait at has more."""
-    looking = poll()
-    looking.register(descriptor, POLLIN)
-    return bool(looking.poll(0))
+def _has_input(descriptor: int) -> bool:
+    """Whether something waits to be read. By poll(): select() fails for descriptors above 1023, and a service with many
+    long polls has more."""
+    poller = poll()
+    poller.register(descriptor, POLLIN)
+    return bool(poller.poll(0))
 
 
 @cache
-def _spelt(statement: str) -> QueryNoTemplate:
+def _with_placeholders(statement: str) -> QueryNoTemplate:
     return statement.replace("?", "%s").encode()
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:

@@ -1,7 +1,9 @@
-"""The recommender's catalogue, packed by region: what devices download whole, and any cache may carry.
+"""What the recommender publishes: the catalogue by region, a charter, an edition (popularity) and the trained model.
 
-A region is an h3 cell coarser than the one that a device names; places without coordinates are in a region of their
-own, which everyone downloads. What does not change from one edition to the next keeps its bytes and its name.
+A region is an h3 cell coarser than the one that a device shares; devices download whole regions, from any cache.
+Places without coordinates are in a region of their own, which everyone downloads. What does not change from one edition
+to the next keeps its bytes and its name, and is not downloaded again. All of it is a pure function of public data and
+opened sums: no store and no clock.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,6 @@ from prirec.config import Features, Settings, check, dump
 from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.data.folder import read_public
-from prirec.engines.newcomers import Starts, starts_of
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan_declared, with_popularity
 from prirec.features.popularity import OwnCounts
@@ -29,6 +30,7 @@ from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.noise import share_for
 from prirec.protocols.prediction import PlacePart
 from prirec.protocols.terms import codes_for
+from prirec.rounds.newcomers import Starts, starts_of
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
@@ -54,7 +56,7 @@ from prirec.wire.documents import (
 from prirec.wire.http import FINEST_CELL
 from prirec.wire.regions import Fetch, Known, Popular, read_regions
 
-Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; whatever names the others is the last
+Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
 
 RESOLUTION = 5  # cells of about 250 km²
 LONGEST_WORDS = 200
@@ -62,7 +64,7 @@ LONGEST_WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All regions, and the documents that are new in them."""
+    """All regions of a catalogue, and those of its documents that are new."""
 
     manifest: Manifest
     known: Known = field(repr=False)  # all J places, in the catalogue's order
@@ -70,7 +72,7 @@ class Catalogue:
 
     @classmethod
     def read(cls, name: bytes, fetch: Fetch, *, campaign: Campaign) -> Self:
-        """What was published before, from the documents that the recommender keeps; nothing in it is new."""
+        """A catalogue that was published before, from the recommender's documents; none of them is new."""
         manifest = read(Manifest, fetch(name), name=name)
         found = read_regions(manifest, fetch, campaign=campaign)
         if len(found) != campaign.charter.places:
@@ -79,11 +81,11 @@ class Catalogue:
 
     @property
     def name(self) -> bytes:
-        """Of the manifest."""
+        """SHA-256 of the manifest."""
         return written(self.manifest)[0]
 
     def with_counts(self, popular: Popular) -> Self:
-        """The same with popularity in each region."""
+        """The catalogue with popularity in each region."""
         some = (popular.take(rows) for rows in _by_region(self.known))
         pages = [
             Counts(
@@ -98,7 +100,7 @@ class Catalogue:
         return self._with("counts", pages, known=replace(self.known, popular=popular))
 
     def with_parts(self, part: PlacePart) -> Self:
-        """The same with the places' half of Eq. (1) in each region."""
+        """The catalogue with the places' half of Eq. (1) in each region."""
         some = (part.take(rows) for rows in _by_region(self.known))
         pages = [
             Parts(cell=line.cell, pull=octets(one.pull, np.float64), square=octets(one.square, np.float64))
@@ -107,30 +109,29 @@ class Catalogue:
         return self._with("parts", pages, known=replace(self.known, part=part))
 
     def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: Known) -> Self:
-        found = [page(one) for one in pages]
+        found = [document_page(one) for one in pages]
         lines = [
             msgspec.structs.replace(line, **{kind: name})
             for line, (name, _) in zip(self.manifest.regions, found, strict=True)
         ]
         manifest = msgspec.structs.replace(self.manifest, regions=tuple(lines))
-        return type(self)(manifest, known, [*found, page(manifest)])
+        return type(self)(manifest, known, [*found, document_page(manifest)])
 
 
-def regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
-    """Places as they are published before anybody visits them: ids, words, locations and X^j, static."""
+def pack_regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
+    """The catalogue before anything is known of visits: ids, descriptions, locations and static features X^j."""
     if not 0 <= resolution <= FINEST_CELL:
         raise UsageError(f"regions are h3 cells of resolution 0 to {FINEST_CELL}")
     known = _known(places, encoding, resolution=resolution)
-    pages = [
-        page(_places(known.take(rows), cell)) for rows, cell in zip(_by_region(known), known.cells, strict=True)
-    ]  # fmt: skip
+    some = zip(_by_region(known), known.cells, strict=True)
+    pages = [document_page(_places(known.take(rows), cell)) for rows, cell in some]
     lines = tuple(RegionLine(cell, name) for cell, (name, _) in zip(known.cells, pages, strict=True))
     manifest = Manifest(resolution, lines)
-    return Catalogue(manifest, known, [*pages, page(manifest)])
+    return Catalogue(manifest, known, [*pages, document_page(manifest)])
 
 
-def page(document: Document) -> tuple[bytes, bytes]:
-    """A document's name and bytes, if devices would read as many."""
+def document_page(document: Document) -> tuple[bytes, bytes]:
+    """A document's name and bytes. UsageError if it is larger than devices accept."""
     name, body = written(document)
     if len(body) > LIMIT:
         raise UsageError("a region has more places than fit into one document: publish by a finer resolution")
@@ -138,7 +139,7 @@ def page(document: Document) -> tuple[bytes, bytes]:
 
 
 def _by_region(known: Known) -> list[IndexArray]:
-    """The places of each region."""
+    """Row numbers of the places of each region."""
     ends = np.cumsum(np.bincount(known.region, minlength=len(known.cells)))
     return np.split(np.argsort(known.region, kind="stable").astype(np.int32), ends[:-1])
 
@@ -162,14 +163,14 @@ def _known(places: Places, encoding: Encoding, *, resolution: int) -> Known:
 
 
 def _whole(places: Places) -> RealArray:
-    """(J, 2): half a location is none."""
+    """Locations, shape (J, 2); NaN in both columns where one is missing."""
     if places.location is None:
         return np.full((len(places), 2), np.nan)
     return np.where(located(places.location)[:, None], places.location, np.nan)
 
 
 def _refuse_odd_ids(ids: Sequence[str]) -> None:
-    """Devices show ids, and would refuse these."""
+    """DataError for ids that devices could not show, and would refuse."""
     if not ids:
         raise DataError("there is no place to publish")
     if len(set(ids)) < len(ids):
@@ -179,7 +180,7 @@ def _refuse_odd_ids(ids: Sequence[str]) -> None:
 
 
 def _shown(text: str) -> str:
-    """In one line, without characters that a terminal would act on."""
+    """A description in one line, without characters that a terminal would act on (escape sequences)."""
     plain = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return plain if len(plain) <= LONGEST_WORDS else plain[: LONGEST_WORDS - 1] + "…"
 
@@ -195,20 +196,18 @@ def _places(region: Known, cell: int) -> documents.Places:
     )
 
 
-# A campaign begins with a charter; when its sum of visits is open, an edition follows. Pure: no store and no clock.
-#
-# What the recommender works out here it works out from the opened sum and from what is public, and all of it is
-# published. It must come to the same bits as simulate/popularity.py and features/encoding.py in a simulation.
+# A campaign begins with a charter; when its sum of visits is opened, the popularity release (edition) follows. It must
+# come to the same bits as simulate/popularity.py and features/encoding.py in a simulation.
 
 
-_ENOUGH = 1000  # places that show whether there are surroundings
+_ENOUGH = 1000  # places that show whether there are nearby places to average over
 
 _Kind = TypeVar("_Kind", bound=Document)
 
 
 @dataclass(frozen=True, slots=True)
 class Issued(Generic[_Kind]):
-    """A document for the log to name, with everything that it names itself and that is new."""
+    """A document for the log to name, with all new documents that it names in turn."""
 
     document: _Kind
     catalogue: Catalogue = field(repr=False)
@@ -219,18 +218,19 @@ class Issued(Generic[_Kind]):
         return self.documents[-1][0]
 
 
-def charter(
+def make_charter(
     catalogue: Catalogue, people: Sequence[Line], *, deployment: bytes, campaign: int, recommender: bytes,
     settings: Settings, encoding: Encoding,
 ) -> Issued[Charter]:  # fmt: skip
-    """What a campaign starts from. Everything that devices would refuse later is refused here."""
+    """The charter: what a campaign starts from. Everything that devices would refuse later is refused here."""
     roster = People(tuple(sorted(people, key=lambda line: line.name)))
     _refuse_odd_people(roster.lines)
     _refuse_odd_encoding(encoding)
-    many, listed = len(roster.lines), page(roster)
-    features = len(encoding.names()) + columns(catalogue)
+    many, listed = len(roster.lines), document_page(roster)
+    features = len(encoding.names()) + popularity_columns(catalogue)
     settled = sized(deployable(check(settings)), people=many, features=features)
-    codes_for(settled, people=many, places=len(catalogue.known), features=features)  # refuses what no ring could hold
+    # Called for its refusals: UsageError if a sum could wrap in the ring.
+    codes_for(settled, people=many, places=len(catalogue.known), features=features)
     document = Charter(
         version=VERSION,
         deployment=deployment,
@@ -243,22 +243,22 @@ def charter(
         manifest=catalogue.name,
         places=len(catalogue.known),
     )
-    Campaign.of(document).popularity()  # and so are terms
-    return Issued(document, catalogue, [*catalogue.documents, listed, page(document)])
+    Campaign.of(document).popularity()  # UsageError if the terms of its first sum are impossible
+    return Issued(document, catalogue, [*catalogue.documents, listed, document_page(document)])
 
 
-def columns(catalogue: Catalogue) -> int:
-    """How many columns of popularity there will be, but for those that turn out to be the same everywhere."""
+def popularity_columns(catalogue: Catalogue) -> int:
+    """An upper bound on the columns of popularity: those that turn out constant are left out later."""
     some = catalogue.known.location[located(catalogue.known.location)][:_ENOUGH]
     return 1 + bool(nearby_means(some, np.zeros(len(some))).shape[1])
 
 
-def edition(
+def popularity_release(
     campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, opened: RingArray, survivors: int,
     rostered: int,
 ) -> Issued[Edition]:  # fmt: skip
-    """From the sum of visits as it was opened, over so many survivors of a roster of so many."""
-    release = noisy(campaign, opened, survivors=survivors, rostered=rostered)
+    """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
+    release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
     found = shrunk(release, location=catalogue.known.location, features=_public(catalogue))
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
@@ -274,12 +274,12 @@ def edition(
         seed=seed,
         cohorts=int(cohort.max()) + 1,
     )
-    return Issued(document, counted, [*counted.documents, page(document)])
+    return Issued(document, counted, [*counted.documents, document_page(document)])
 
 
-def noisy(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
-    """The sum in units of a person's norm, and the noise that it is known to have: the survivors' shares, as the signed
-    terms size them for this roster. Nobody's own part is known here."""
+def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
+    """The sum in units of a person's norm, with the standard deviation of its noise: the survivors' shares of noise, as
+    the signed terms size them for this roster. No person's own part is known to the recommender."""
     task, bits = campaign.popularity(), campaign.visits.norm.fraction_bits
     if opened.shape != (task.terms.length,) or opened.dtype != np.uint64:
         raise UsageError("the opened sum has not one entry of the ring for each place")
@@ -295,7 +295,7 @@ def _public(catalogue: Catalogue) -> RealArray | None:
 
 
 def _popular(release: NoisySums, found: Shrunk, *, names: tuple[str, ...]) -> Popular:
-    """Columns that are the same everywhere are left out: no feature is made of them."""
+    """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
     nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
     predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
     return Popular(
@@ -323,35 +323,35 @@ def _refuse_odd_encoding(encoding: Encoding) -> None:
         raise DataError("there is no feature to learn from: give places or schema.toml columns, or coordinates")
 
 
-# What is published for recommending, and what a catalogue is published from. Pure, but for the folder that is read.
+# What a catalogue is published from, and what is published for recommending
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A catalogue before it is packed, and the encoding that devices will use; popularity has no part in it yet."""
+class CatalogueSource:
+    """Places to publish, and the encoding that devices will use, as yet without popularity."""
 
     places: Places = field(repr=False)
     encoding: Encoding = field(repr=False)
-    notes: tuple[str, ...] = ()  # in plain sentences, what looks odd
+    notes: tuple[str, ...] = ()  # sentences about what looks odd in the data
 
 
-def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Source:
-    """From `pois` and schema.toml of a data folder; no file with people or visits is opened. Private columns are those
-    that schema.toml names as [users.*] and [visits.*]: devices are asked for them, and keep them."""
+def from_folder(path: Path, settings: Features, *, timed: bool = True) -> CatalogueSource:
+    """Read `pois` and schema.toml of a data folder; no file with people or visits is opened. Columns that schema.toml
+    names as [users.*] and [visits.*] are private: devices ask their person for them, and never send them."""
     if not path.is_dir():
         raise DataError("there is no such folder; places are published from its pois.csv or pois.parquet", file=path)
     public = read_public(path)
     encoding = plan_declared(public.places, public.schema, settings, timed=timed)
-    return Source(public.places, encoding, public.notes)
+    return CatalogueSource(public.places, encoding, public.notes)
 
 
 def publication(
     campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, iteration: int, V: RealArray, means: RealArray
 ) -> Issued[Publication]:  # fmt: skip
-    """V after so many rounds, the places' half of Eq. (1) under it, and where people who are new start.
+    """The trained model: V after so many rounds, the places' half of Eq. (1) under it, and start models for newcomers.
 
-    The catalogue is the edition's, with popularity; means (C, D + 1) are what cohorts opened last, 0 where one never
-    did. All of it has been opened already, so nobody pays for it."""
+    The catalogue is the edition's, with popularity; means (C, D + 1) are the cohorts' last opened ones, 0 for a cohort
+    that opened none. All of it follows from sums that were opened already, so it costs nobody any budget."""
     if campaign.edition is None:
         raise UsageError("a model is published under an edition")
     encoding = campaign.encoding
@@ -367,11 +367,11 @@ def publication(
         manifest=parted.name,
         starts=_starts(starts_for(campaign, people, means)),
     )
-    return Issued(document, parted, [*parted.documents, page(document)])
+    return Issued(document, parted, [*parted.documents, document_page(document)])
 
 
 def starts_for(campaign: Campaign, people: Sequence[Line], means: RealArray) -> Starts:
-    """From the roster, which is public, and the means of its cohorts."""
+    """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
     return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
 

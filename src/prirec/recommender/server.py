@@ -1,7 +1,7 @@
-"""Runs the service: TLS, workers on one store, and beside each of them whoever may conduct rounds.
+"""Runs the service: TLS, worker processes on one store, and in each of them a conductor thread.
 
-Workers know nothing of each other but through the store. Each runs a conductor, and the one that holds the lease has
-the word; the others wait for it to go silent.
+Workers know of each other only through the store. The conductor that holds the lease conducts; the others wait until
+the lease is free, because its holder died or ended.
 """
 
 import os
@@ -26,36 +26,38 @@ from uvicorn.supervisors import Multiprocess
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import observability, tls
-from prirec.recommender.conductor import Wake
+from prirec.recommender.conductor import WakePollers
 from prirec.recommender.connections import Connection
 from prirec.recommender.endpoints import Endpoints
 from prirec.recommender.limits import Limits
-from prirec.recommender.observability import SHARED
+from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
-from prirec.recommender.tls import ends
+from prirec.recommender.tls import expires_at
 
-KEEP_ALIVE: Final = 65  # seconds that a connection is kept for a next request: longer than a device waits for letters
-ENDING: Final = 10  # seconds that requests under way have when the service ends
-SOON: Final = timedelta(days=14)  # before its end, at which a certificate is worth a warning
-PAUSE: Final = 1.0  # seconds before a conductor that failed begins again
+KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
+GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
+EXPIRY_WARNING: Final = timedelta(days=14)  # before a certificate expires
+RETRY_SECONDS: Final = 1.0  # before a conductor that failed is started again
 
 
-class Conduct(Protocol):
-    """Conducts rounds until it is told to stop; `came` is set when messages were handed in, and to stop. `wake` is to
-    be called when letters were delivered, `failed` when something could not be done."""
+class ConductorLoop(Protocol):
+    """Conducts rounds until `stop` is set (conductor.conduct). `came` is set when messages were posted, and to stop;
+    `wake` is to be called when letters were delivered, `failed` after a failure."""
 
-    def __call__(self, store: Store, stop: Event, *, came: Event, wake: Wake, failed: Callable[[], None]) -> None: ...
+    def __call__(
+        self, store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """All that one worker is made of. It may be sent to a process of its own, where calling it gives the service."""
+    """Configuration of a worker. It can be pickled to another process; calling it there makes the service."""
 
     store_url: str = field(repr=False)  # may hold a password
     certificate: Path
     key: Path
-    conduct: Conduct | None = None
+    conduct: ConductorLoop | None = None
     limits: Limits = field(default_factory=Limits)
     code: str | None = field(default=None, repr=False)
 
@@ -66,7 +68,7 @@ class Worker:
                 store,
                 limits=self.limits,
                 code=self.code,
-                alongside=partial(_alongside, store=store, conduct=self.conduct),
+                alongside=partial(_with_conductor, store=store, conduct=self.conduct),
             )
         except BaseException:
             store.close()
@@ -74,42 +76,42 @@ class Worker:
 
 
 def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
-    """Serves until it is told to end by SIGTERM or SIGINT; requests under way are answered first."""
+    """Serve until SIGTERM or SIGINT; requests that are under way are answered first."""
     if workers < 1:
         raise UsageError("a service has at least one worker")
-    with Store.open(worker.store_url) as store:  # what is wrong with it is told here, once
+    with Store.open(worker.store_url) as store:  # a store that cannot be used is an error here, once
         store.founding()
-    tls.context(worker.certificate, worker.key)
-    listening = _listening(host, port)
+    tls.server_context(worker.certificate, worker.key)
+    listening = _listen(host, port)
     _allow_many_connections()
     config = _configured(worker, workers=workers, log_config=observability.configuration())
-    _note_its_end(worker.certificate, now=datetime.now(UTC))
+    _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
     enrolment = "open to anybody" if worker.code is None else "asks for a code"
     observability.note("serving", host=host, port=listening.getsockname()[1], workers=workers, enrolment=enrolment)
     with _ended_by_signals():
         if workers == 1:
             Server(config).run(sockets=[listening])
             return
-        with _figures_together():
+        with _shared_metrics():
             Multiprocess(config, sockets=[listening]).run()
 
 
-def _note_its_end(certificate: Path, *, now: datetime) -> None:
-    """Devices refuse a certificate that has ended, all of them at the same moment."""
-    end = ends(certificate)
+def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
+    """Once a certificate has expired, all devices refuse the service at the same moment."""
+    end = expires_at(certificate)
     if end <= now:
         observability.warning("the certificate has ended", until=end.isoformat())
-    elif end - now < SOON:
+    elif end - now < EXPIRY_WARNING:
         observability.warning("the certificate ends soon", until=end.isoformat(), days=(end - now).days)
 
 
 @contextmanager
 def running(worker: Worker, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
-    """The service in a thread of this process, while the context lasts; gives the port. Logs are the caller's."""
+    """The service in a thread of this process, while the context lasts; gives the port. Logging is left as it is."""
     config = _configured(worker, workers=1, log_config=None)
-    listening = _listening(host, port)
+    listening = _listen(host, port)
     try:
-        config.load()  # what is wrong with it is told here
+        config.load()  # a bad certificate is an error here, not in the thread
     except BaseException:
         listening.close()
         raise
@@ -136,22 +138,22 @@ def _configured(worker: Worker, *, workers: int, log_config: dict[str, Any] | No
         ws="none",
         lifespan="on",
         log_config=log_config,
-        access_log=False,
-        proxy_headers=False,
+        access_log=False,  # it would log who asked for what
+        proxy_headers=False,  # a client could choose its address, and so evade its limits
         server_header=False,
         limit_concurrency=worker.limits.connections,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=ENDING,
+        timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_worker_healthcheck=30,
         ssl_context_factory=partial(_context, worker.certificate, worker.key),
     )
 
 
 def _context(certificate: Path, key: Path, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    return tls.context(certificate, key)
+    return tls.server_context(certificate, key)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         made = socket.create_server(address[:2], family=family, backlog=2048)
@@ -164,8 +166,8 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _allow_many_connections() -> None:
-    """Each device that waits for letters has one open, and systems allow few unless they are asked."""
-    with suppress(ImportError, ValueError, OSError):  # not every system can be asked
+    """Each waiting device holds a connection, and systems allow a process few unless it asks for more."""
+    with suppress(ImportError, ValueError, OSError):  # not every system has this limit
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -173,36 +175,36 @@ def _allow_many_connections() -> None:
 
 
 @contextmanager
-def _alongside(at: Endpoints, *, store: Store, conduct: Conduct | None) -> Iterator[None]:
-    """A conductor in a thread of its own, and at the end the store is closed."""
+def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | None) -> Iterator[None]:
+    """Run a conductor in a thread of its own while the service lives; close the store at the end."""
     stop = Event()
     given = {"conduct": conduct, "store": store, "stop": stop}
-    conducting = Thread(target=_conducting, args=(at,), kwargs=given, name="conductor", daemon=True)
+    conducting = Thread(target=_run_conductor, args=(at,), kwargs=given, name="conductor", daemon=True)
     if conduct is not None:
         conducting.start()
     try:
         yield
     finally:
         stop.set()
-        at.desk.came.set()
+        at.mailbox.came.set()
         if conduct is not None:
             conducting.join()
         store.close()
 
 
-def _conducting(at: Endpoints, *, conduct: Conduct, store: Store, stop: Event) -> None:
+def _run_conductor(at: Endpoints, *, conduct: ConductorLoop, store: Store, stop: Event) -> None:
     while not stop.is_set():
         try:
-            conduct(store, stop, came=at.desk.came, wake=at.desk.wake, failed=at.metrics.conductor_failures.inc)
+            conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=at.metrics.conductor_failures.inc)
         except Exception as error:  # the service goes on, and the conductor tries again
             observability.failure("the conductor failed", error)
             at.metrics.conductor_failures.inc()
-        stop.wait(PAUSE)
+        stop.wait(RETRY_SECONDS)
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Uvicorn ends in good order and then raises the signal again: that shall not cut off what is left to do here."""
+    """Uvicorn ends in good order and then raises the signal again, which would skip the cleanup of this process."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(0)
@@ -216,11 +218,11 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _figures_together() -> Iterator[None]:
-    """A folder in which workers keep their figures, so that any of them can give those of all."""
+def _shared_metrics() -> Iterator[None]:
+    """A folder through which workers share their metrics, so that any of them can report those of all."""
     with TemporaryDirectory(prefix="prirec-figures-") as folder:
-        os.environ[SHARED] = folder
+        os.environ[SHARED_METRICS] = folder
         try:
             yield
         finally:
-            del os.environ[SHARED]
+            del os.environ[SHARED_METRICS]

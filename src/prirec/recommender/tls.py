@@ -1,7 +1,7 @@
-"""TLS 1.3 and nothing older; and for a first deployment an authority of one's own, which devices are told to trust.
+"""TLS 1.3 and nothing older; and for a first deployment a certificate authority of its own, which devices trust.
 
-A certificate says that this is the machine that a device means to talk to. Whom it trusts with what is said there, it
-knows by the recommender's own key, which it pinned when it enrolled.
+A certificate only tells a device that it talks to the right machine. Whether it talks to the right recommender it knows
+by the recommender's identity key, which it pinned when it joined.
 """
 
 import os
@@ -21,18 +21,20 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import file_of
+from prirec.recommender.database import sqlite_path
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 825  # more, and some clients refuse it
 _LABEL: Final = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST: Final = re.compile(rf"(?:(?:{_LABEL}\.)+(?![0-9]+$))?{_LABEL}")  # one that ends in .300 is a spoilt address
-_EARLIER: Final = timedelta(hours=1)  # a device's clock may be behind
+_HOST: Final = re.compile(
+    rf"(?:(?:{_LABEL}\.)+(?![0-9]+$))?{_LABEL}"
+)  # a name that ends in a number is a mistyped IP address
+_EARLIER: Final = timedelta(hours=1)  # not valid before: a device's clock may be slow
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A certificate and its key, both PEM."""
+class CertificatePair:
+    """A certificate and its private key, both PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -41,6 +43,7 @@ class Pair:
         """Both as new files, the key for its owner alone. UsageError if there are such files already."""
         for path, mode, content in ((key, 0o600, self.key), (certificate, 0o644, self.certificate)):
             try:
+                # O_EXCL with the mode: the key is never readable by others, not even for a moment.
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             except FileExistsError:
                 raise UsageError(f"{path.name} is there already; move it away or name another folder") from None
@@ -48,8 +51,8 @@ class Pair:
                 file.write(content)
 
 
-def new_authority(title: str, *, now: datetime) -> Pair:
-    """A new authority, for the certificates of one deployment."""
+def new_authority(title: str, *, now: datetime) -> CertificatePair:
+    """A new certificate authority, for one deployment."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _named(f"PriRec development authority, {title}")
     usage = _usage(signing=True)
@@ -62,8 +65,8 @@ def new_authority(title: str, *, now: datetime) -> Pair:
     return _pair(made, key)
 
 
-def server_certificate(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair:
-    """A certificate for the machine with these names and addresses, from an authority."""
+def server_certificate(of: CertificatePair, *, hosts: Sequence[str], now: datetime) -> CertificatePair:
+    """A certificate for the server with these host names and addresses, signed by an authority."""
     if not hosts:
         raise UsageError("a server has at least one name or address by which devices reach it")
     issuer, issuer_key = _loaded(of)
@@ -80,13 +83,13 @@ def server_certificate(of: Pair, *, hosts: Sequence[str], now: datetime) -> Pair
     return _pair(made, key)
 
 
-def refuse_odd(hosts: Sequence[str]) -> None:
-    """UsageError for what no certificate can be made for."""
+def check_hosts(hosts: Sequence[str]) -> None:
+    """UsageError for host names that no certificate can be made for."""
     for host in hosts:
         _general(host)
 
 
-def context(certificate: Path, key: Path) -> ssl.SSLContext:
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """The server's side of TLS 1.3. StateError if the files are not a certificate and its key."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -113,7 +116,7 @@ def _begun(
 
 
 def _usage(*, signing: bool) -> x509.KeyUsage:
-    """To sign certificates, or to sign the handshake."""
+    """Key usage: to sign certificates, or the TLS handshake."""
     return x509.KeyUsage(
         digital_signature=not signing, key_cert_sign=signing, crl_sign=signing, content_commitment=False,
         key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
@@ -137,7 +140,7 @@ def _general(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _loaded(pair: CertificatePair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     try:
         key = load_pem_private_key(pair.key, password=None)
         if isinstance(key, ec.EllipticCurvePrivateKey):
@@ -147,34 +150,35 @@ def _loaded(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     raise StateError("the authority's files are not a certificate and its key; make a new authority")
 
 
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> CertificatePair:
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(certificate.public_bytes(Encoding.PEM), secret)
+    return CertificatePair(certificate.public_bytes(Encoding.PEM), secret)
 
 
-# The folder with a deployment's certificates: an authority of its own, which devices are told to trust, and the
-# server's certificate from it. Its keys are files for their owner alone.
-#
-# A deployment with certificates of another authority has no such folder: `prirec recommender serve` is given its files.
+# A deployment's certificate folder. A deployment with certificates from elsewhere has none: `prirec recommender serve`
+# is given its files.
 
 
-LOCAL: Final = ("localhost", "127.0.0.1", "::1")  # a server is always reached from its own machine
-ELSEWHERE: Final = Path("prirec.tls")  # for a store that is no file
+LOCAL: Final = ("localhost", "127.0.0.1", "::1")  # a server can always be reached from its own machine
+DEFAULT_FOLDER: Final = Path("prirec.tls")  # for a store in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
+    """A folder with a deployment's certificate authority and server certificate; private keys are readable by their
+    owner alone."""
+
     folder: Path
 
     @classmethod
     def beside(cls, store: str) -> "Certificates":
-        """Where they are unless somebody says otherwise: beside the file, or here."""
-        file = file_of(store)
-        return cls(ELSEWHERE if file is None else file.with_name(f"{file.name}.tls"))
+        """The default folder: beside the store's file, or in the working directory."""
+        file = sqlite_path(store)
+        return cls(DEFAULT_FOLDER if file is None else file.with_name(f"{file.name}.tls"))
 
     @property
     def authority(self) -> Path:
-        """What devices are handed: public."""
+        """The authority's certificate, which devices are given: public."""
         return self.folder / "authority.pem"
 
     @property
@@ -190,7 +194,7 @@ class Certificates:
         return self.folder / "authority.key"
 
     def make(self, *, title: str, hosts: Sequence[str], now: datetime) -> None:
-        """An authority and the server's first certificate. UsageError if there are some already."""
+        """Make an authority and the server's first certificate. UsageError if there are some already."""
         issuer = new_authority(title, now=now)
         server = server_certificate(issuer, hosts=_with_local(hosts), now=now)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -198,20 +202,23 @@ class Certificates:
         server.write(self.certificate, self.key)
 
     def renew(self, *, hosts: Sequence[str], now: datetime) -> None:
-        """Another key and certificate for the server, from the same authority: devices need not be told. For the names
-        of the present one where none are given."""
+        """Make another key and certificate for the server, from the same authority, so that devices notice nothing;
+        for the host names of the present one where none are given."""
         named = _with_local(hosts) if hosts else _hosts(_certificate(self.certificate))
-        server = server_certificate(Pair(_read(self.authority), _read(self._authority_key)), hosts=named, now=now)
+        server = server_certificate(
+            CertificatePair(_read(self.authority), _read(self._authority_key)), hosts=named, now=now
+        )
         certificate, key = (path.with_name(f"{path.name}.new") for path in (self.certificate, self.key))
-        for left in (certificate, key):  # by somebody who was cut short
+        for left in (certificate, key):  # over from a renewal that was interrupted
             left.unlink(missing_ok=True)
         server.write(certificate, key)
+        # A server that starts between the two finds a key and a certificate that do not match, and says so.
         key.replace(self.key)
         certificate.replace(self.certificate)
 
 
-def ends(certificate: Path) -> datetime:
-    """The moment from which devices refuse a certificate."""
+def expires_at(certificate: Path) -> datetime:
+    """When a certificate expires; devices refuse it from then on."""
     return _certificate(certificate).not_valid_after_utc
 
 

@@ -1,5 +1,5 @@
-"""A whole city on one machine: a real recommender, real devices and TLS between them, started, watched and stopped.
+"""A whole deployment on one machine: a real recommender, real devices and TLS between them, as processes.
 
 It is a rehearsal of a deployment, not one: whoever runs it owns everybody's data, and can therefore measure what no
-deployment can.
+deployment can, such as the accuracy of all devices' models together.
 """

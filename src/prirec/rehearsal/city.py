@@ -1,10 +1,11 @@
-"""A city from its first device to the last: started, taken through a campaign, asked for recommendations, stopped."""
+"""A rehearsal from start to end: devices enrol, a campaign trains, accuracy is measured, some devices recommend."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from prirec.device.device import Device
 from prirec.device.recommend import Suggestion
@@ -13,87 +14,124 @@ from prirec.errors import StateError
 from prirec.metrics import Quality
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import Progress
-from prirec.recommender.operator import begin
-from prirec.rehearsal.chaos import USUAL, Chaos, doomed
-from prirec.rehearsal.crew import NONE, Crew, Traffic
-from prirec.rehearsal.database import postgres, require
-from prirec.rehearsal.measuring import Yardstick
+from prirec.recommender.operator import begin_campaign
+from prirec.rehearsal.deployment import (
+    NO_TRAFFIC,
+    TYPICAL_SECONDS,
+    DeviceProcesses,
+    FaultInjector,
+    RecommenderProcess,
+    Traffic,
+    devices_to_kill,
+    postgres,
+    require_postgres,
+)
 from prirec.rehearsal.plan import Plan
-from prirec.rehearsal.stage import Stage, stage
-from prirec.rehearsal.station import Station
-from prirec.rehearsal.town import Town, people_of, settle
-from prirec.rehearsal.watching import OVER, Row, Watch
+from prirec.rehearsal.population import Population, QualityMeter, load_people, make_devices
+from prirec.rehearsal.processes import Sandbox, sandbox
 from prirec.util.keyed_random import generator
 
 PAUSE = 0.1  # seconds between two looks
-STALLED = 120.0  # seconds without anything new, beside what the pace allows for
-ASKED, PLACES = 3, 5  # devices that are asked for recommendations, and how many places each names
+STALLED_SECONDS = 120.0  # without progress, beyond what the pace allows for
+DEVICES_ASKED, PLACES_EACH = 3, 5  # devices that are asked for recommendations, and how many places each names
+ENDED = ("over", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class SumRow:
+    """A row of the table of sums: one sum, or those of all cohorts; still under way while `opened` is None."""
+
+    kind: str  # visits, mixing or learning
+    round: int  # counted from 1; 0 for the sum of visits
+    seconds: float
+    traffic: Traffic
+    opened: int | None = None
+    gathered: int = 0
+    survivors: int = 0
+    rostered: int = 0
+    burnt: bool = False  # by the conductor that took over after a kill, or because nobody came
+    quality: Quality | None = None
+
+    @property
+    def lost(self) -> int:
+        return max(self.rostered - self.survivors, 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        kept = ("kind", "round", "opened", "gathered", "survivors", "rostered", "burnt")
+        return {name: getattr(self, name) for name in kept} | {
+            "seconds": round(self.seconds, 3),
+            "bytes_sent": self.traffic.sent,
+            "bytes_received": self.traffic.received,
+            "requests": self.traffic.requests,
+            "log_loss": None if self.quality is None else self.quality.log_loss,
+            "auc": None if self.quality is None else self.quality.auc,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What there is to show at a moment."""
+    """What the user is shown while it runs."""
 
     doing: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[SumRow, ...] = ()
     seconds: float = 0.0
-    traffic: Traffic = NONE
+    traffic: Traffic = NO_TRAFFIC
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One device's answer. For the person's eyes, unless the person is made up."""
+class Answered:
+    """One device's recommendations: private to the person, unless the person is made up."""
 
-    device: int  # its row
+    device: int  # its row in the data
     places: tuple[Suggestion, ...] = field(repr=False)
-    epsilon: float  # spent by this person in all
+    epsilon: float  # that this person has spent in all
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A rehearsal that went through."""
+    """The result of a rehearsal."""
 
     plan: Plan
     made_up: bool
-    labelled: bool  # whether the data tell what was ignored; else devices drew negatives of their own
+    labelled: bool  # whether the data hold ignored places; else devices drew their own negatives
     phase: str  # over, or failed: the sum of visits was not opened
-    rows: tuple[Row, ...]
+    rows: tuple[SumRow, ...]
     seconds: float
     traffic: Traffic
     device_deaths: int
     server_deaths: int
     quality: Quality | None = None
     simulated: Quality | None = None
-    asked: tuple[Asked, ...] = field(default=(), repr=False)
+    asked: tuple[Answered, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
 
-Tell = Callable[[Status], None]
+ShowStatus = Callable[[Status], None]
 
 
-def rehearse(plan: Plan, *, tell: Tell = lambda status: None) -> Outcome:
-    """Everything that is started is stopped again, whatever happens."""
+def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
+    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
     tell(Status("moving people in"))
-    settings, people = plan.settings, people_of(plan)  # what cannot be is refused before anything is made
+    settings, people = plan.settings, load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
-        require()
-    with stage(plan) as on:
-        town = settle(people, plan, on.devices)
-        with _stationed(plan, on) as station:
-            station.found(town, settings)
-            return _Show(plan, on, town, station, tell).run()
+        require_postgres()
+    with sandbox(plan) as on:
+        population = make_devices(people, plan, on.devices)
+        with _recommender(plan, on) as recommender:
+            recommender.found(population, settings)
+            return _Run(plan, on, population, recommender, tell).run()
 
 
 @contextmanager
-def _stationed(plan: Plan, on: Stage) -> Iterator[Station]:
-    """On a store of its own; the recommender's processes are gone before its database is."""
+def _recommender(plan: Plan, on: Sandbox) -> Iterator[RecommenderProcess]:
+    """A recommender on a store of its own. With PostgreSQL, all processes end before the database does."""
     if not plan.postgres:
-        made = Station(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
+        made = RecommenderProcess(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
         with closing(made.store):
             yield made
         return
     with postgres(on.postgres) as url:
-        made = Station(on, store=url, workers=2, pace=plan.pace)
+        made = RecommenderProcess(on, store=url, workers=2, pace=plan.pace)
         try:
             with closing(made.store):
                 yield made
@@ -101,114 +139,178 @@ def _stationed(plan: Plan, on: Stage) -> Iterator[Station]:
             on.end()
 
 
-class _Show:
-    """One run, from start to end."""
+class _Run:
+    """State of one rehearsal while it runs."""
 
-    def __init__(self, plan: Plan, on: Stage, town: Town, station: Station, tell: Tell) -> None:
-        self.plan, self.on, self.town, self.station, self.tell = plan, on, town, station, tell
+    def __init__(
+        self, plan: Plan, on: Sandbox, population: Population, recommender: RecommenderProcess, tell: ShowStatus
+    ) -> None:
+        self.plan, self.on, self.population, self.recommender, self.tell = plan, on, population, recommender, tell
         self.began = self.moved = time.monotonic()
-        self.crew: Crew
-        self.watch = Watch(self.began)
-        self.yardstick: Yardstick | None = None
+        self.devices: DeviceProcesses
+        self.monitor = CampaignMonitor(self.began)
+        self.meter: QualityMeter | None = None
 
     def run(self) -> Outcome:
-        self._say("starting the recommender")
-        self.station.start()
-        self.crew = Crew(self.town.files, self.station, doomed=doomed(self.plan), start=self.on.start)
-        self.crew.start()
+        self._show("starting the recommender")
+        self.recommender.start()
+        self.devices = DeviceProcesses(
+            self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start
+        )
+        self.devices.start()
         self._enrol()
-        begin(self.station.store, self.plan.settings)
-        chaos = Chaos(self.plan, self.crew, self.station)
-        progress = self._campaign(chaos)
-        traffic, seconds = self.crew.traffic, time.monotonic() - self.began
-        asked = self._ask() if progress.phase == "over" else ()
+        begin_campaign(self.recommender.store, self.plan.settings)
+        faults = FaultInjector(self.plan, self.devices, self.recommender)
+        progress = self._campaign(faults)
+        traffic, seconds = self.devices.traffic, time.monotonic() - self.began
+        asked = self._recommend() if progress.phase == "over" else ()
         return Outcome(
             plan=self.plan,
-            made_up=self.town.dataset.made_up,
-            labelled=self.town.dataset.labelled,
+            made_up=self.population.dataset.made_up,
+            labelled=self.population.dataset.labelled,
             phase=progress.phase,
-            rows=tuple(self.watch.rows),
+            rows=tuple(self.monitor.rows),
             seconds=seconds,
             traffic=traffic,
-            device_deaths=sum(group.deaths * len(group.files) for group in self.crew.groups),
-            server_deaths=chaos.server_deaths,
-            quality=None if self.yardstick is None else self.yardstick.measure(progress),
-            simulated=None if self.yardstick is None else self.yardstick.simulated(),
+            device_deaths=sum(group.deaths * len(group.files) for group in self.devices.groups),
+            server_deaths=faults.server_deaths,
+            quality=None if self.meter is None else self.meter.measure(progress),
+            simulated=None if self.meter is None else self.meter.simulated(),
             asked=asked,
-            notes=self.town.notes,
+            notes=self.population.notes,
         )
 
     def _enrol(self) -> None:
-        """Until the recommender knows everyone."""
+        """Wait until all devices are enrolled."""
         known = -1
         while known < self.plan.devices:
             self._check()
-            if (found := self.station.store.counts().people) != known:
+            if (found := self.recommender.store.counts().people) != known:
                 known, self.moved = found, time.monotonic()
-            self._say(f"enrolling devices: {known:,} of {self.plan.devices:,}")
+            self._show(f"enrolling devices: {known:,} of {self.plan.devices:,}")
             time.sleep(PAUSE)
 
-    def _campaign(self, chaos: Chaos) -> Progress:
-        """Watches until it is over."""
+    def _campaign(self, faults: FaultInjector) -> Progress:
+        """Follow the campaign, and inject faults, until it is over."""
         while True:
             self._check()
             now, progress = time.monotonic(), self._progress()
-            if self.watch.look(progress, self.crew.traffic, now=now):
+            if self.monitor.look(progress, self.devices.traffic, now=now):
                 self.moved = now
                 self._measure(progress)
-                if progress.phase in OVER:
+                if progress.phase in ENDED:
                     return progress
-                chaos.sum_begins(len(self.watch.rows), now=now, usual=self._usual())
-            chaos.act(now=now)
-            self._say("training")
+                faults.sum_begins(len(self.monitor.rows), now=now, usual=self._usual())
+            faults.act(now=now)
+            self._show("training")
             time.sleep(PAUSE)
 
     def _progress(self) -> Progress:
-        held = self.station.store.progress()
+        held = self.recommender.store.progress()
         if held is None:
             raise StateError("the campaign is gone from the recommender's store")
         return rules.read_progress(held)
 
     def _usual(self) -> float:
-        return self.watch.rows[-1].seconds if self.watch.rows and not self.watch.rows[-1].burnt else USUAL
+        rows = self.monitor.rows
+        return rows[-1].seconds if rows and not rows[-1].burnt else TYPICAL_SECONDS
 
     def _measure(self, progress: Progress) -> None:
-        """After each round, and at its start once there is something to measure with."""
+        """Accuracy after each round, once popularity is released."""
         if not progress.edition:
             return
-        if self.yardstick is None:
-            self.yardstick = Yardstick.of(self.town, self.station.store, progress)
-        if self.watch.rows and self.watch.rows[-1].kind == "learning":
-            self.watch.measured(self.yardstick.measure(progress))
+        if self.meter is None:
+            self.meter = QualityMeter.of(self.population, self.recommender.store, progress)
+        if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
+            self.monitor.measured(self.meter.measure(progress))
 
-    def _ask(self) -> tuple[Asked, ...]:
-        """Some devices fetch what was published; then the recommender is stopped, and they answer without it."""
-        self._say("asking some devices")
-        rows = generator(self.plan.seed, "who is asked").permutation(len(self.town.files))[:ASKED].tolist()
-        asyncio.run(self._fetched(rows))
+    def _recommend(self) -> tuple[Answered, ...]:
+        """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
+        self._show("asking some devices")
+        order = generator(self.plan.seed, "who is asked").permutation(len(self.population.files))
+        rows = order[:DEVICES_ASKED].tolist()
+        asyncio.run(self._download(rows))
         self.on.end()
-        return tuple(self._asked(row) for row in rows)
+        return tuple(self._answer(row) for row in rows)
 
-    async def _fetched(self, rows: list[int]) -> None:
+    async def _download(self, rows: list[int]) -> None:
         for row in rows:
-            with Device.open(self.town.files[row]) as device:
+            with Device.open(self.population.files[row]) as device:
                 async with device.online() as agent:
                     await catch_up(device.person, agent.client)
 
-    def _asked(self, row: int) -> Asked:
-        with Device.open(self.town.files[row]) as device:
-            return Asked(row, device.recommend(k=PLACES), device.statement().lifetime.epsilon)
+    def _answer(self, row: int) -> Answered:
+        with Device.open(self.population.files[row]) as device:
+            return Answered(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
 
     def _check(self) -> None:
-        self.station.check()
-        self.crew.check()
+        self.recommender.check()
+        self.devices.check()
         pace = self.plan.pace
-        if time.monotonic() - self.moved > STALLED + pace.coming + 6 * pace.step:
+        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step:
             raise StateError("nothing has moved for minutes; with --out, the logs say why")
 
-    def _say(self, doing: str) -> None:
-        now, crew = time.monotonic(), getattr(self, "crew", None)
-        traffic = NONE if crew is None else crew.traffic
-        under_way = self.watch.under_way(traffic, now=now)
-        rows = (*self.watch.rows, *(() if under_way is None else (under_way,)))
+    def _show(self, doing: str) -> None:
+        now, devices = time.monotonic(), getattr(self, "devices", None)
+        traffic = NO_TRAFFIC if devices is None else devices.traffic
+        under_way = self.monitor.under_way(traffic, now=now)
+        rows = (*self.monitor.rows, *(() if under_way is None else (under_way,)))
         self.tell(Status(doing, rows, now - self.began, traffic))
+
+
+# Following the campaign
+
+
+@dataclass(slots=True)
+class CampaignMonitor:
+    """Turns successive campaign states, which hold public facts and opened sums only, into a row for each sum."""
+
+    since: float
+    rows: list[SumRow] = field(default_factory=list)
+    _key: tuple[str, int, int] | None = None  # of the sum under way
+    _past: int = 0
+    _carried: Traffic = NO_TRAFFIC
+
+    def look(self, progress: Progress, traffic: Traffic, *, now: float) -> bool:
+        """Take in the state at a moment: whether another sum has begun since, or the campaign is over."""
+        key = (progress.phase, progress.iteration, progress.attempt)
+        moved = key != self._key
+        if moved and self._key is not None:
+            self._close(progress, traffic, now=now)
+        if moved:
+            self._key, self.since, self._carried = key, now, traffic
+        return moved
+
+    def under_way(self, traffic: Traffic, *, now: float) -> SumRow | None:
+        if self._key is None or self._key[0] in ENDED:
+            return None
+        return self._row(traffic, now=now)
+
+    def measured(self, quality: Quality) -> None:
+        """Add the accuracy of the model after the last sum."""
+        self.rows[-1] = replace(self.rows[-1], quality=quality)
+
+    def _close(self, progress: Progress, traffic: Traffic, *, now: float) -> None:
+        """A row for each sum that is new among the past ones; a sum with nobody on its roster was burnt."""
+        row, lines = self._row(traffic, now=now), progress.past[self._past :]
+        self._past = len(progress.past)
+        for line in lines:
+            self.rows.append(
+                replace(
+                    row, kind=line.kind, round=_round(line.kind, line.iteration), opened=line.opened,
+                    gathered=line.gathered, survivors=line.survivors, rostered=line.rostered, burnt=line.rostered == 0,
+                )
+            )  # fmt: skip
+
+    def _row(self, traffic: Traffic, *, now: float) -> SumRow:
+        kind, iteration, _ = self._key or ("", 0, 0)
+        return SumRow(kind, _round(kind, iteration), now - self.since, traffic - self._carried)
+
+
+def _round(kind: str, iteration: int) -> int:
+    return 0 if kind == "visits" else iteration + 1
+
+
+def rounds_opened(rows: Sequence[SumRow]) -> int:
+    """Number of rounds in which V moved."""
+    return sum(row.kind == "learning" and bool(row.opened) for row in rows)

@@ -1,4 +1,4 @@
-"""What a rehearsal is asked to be."""
+"""The plan of a rehearsal: how many devices, on which data, for how many rounds, with which faults."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,16 @@ MOST_CHAOS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How many devices, on whose data, for how long, and what may happen to them."""
+    """Checked when it is made: PolicyError for a city too small to protect anybody, UsageError for odd numbers."""
 
     devices: int = 200
     rounds: int = 5
-    seed: int = 0  # of the city, and of whom chaos hits; what protects a person comes from the operating system
-    data: Path | None = None  # None: a city that is made up
-    chaos: float = 0.0  # the share of devices that is killed in every sum, and of sums in which the server is
+    seed: int = 0  # of the made-up data and of the faults; keys, masks and noise come from the operating system
+    data: Path | None = None  # folder with real data; None: a made-up city
+    chaos: float = 0.0  # share of devices that is killed in every sum, and of sums in which the recommender is
     postgres: bool = False
-    out: Path | None = None  # where everything stays; None: nothing stays
-    step: float | None = None  # seconds that a step of a sum waits for whoever is missing; None: by the devices
+    out: Path | None = None  # folder to keep all files in; None: nothing is kept
+    step: float | None = None  # seconds that a step of a sum waits for missing devices; None: by their number
 
     def __post_init__(self) -> None:
         if self.devices < FEWEST:
@@ -39,21 +39,21 @@ class Plan:
 
     @property
     def settings(self) -> Settings:
-        """The preset private, with a floor that so many devices can reach, for so many rounds. People and places were
-        filtered before the city was made of them."""
+        """The preset `private` with these rounds, and a floor that so many devices can reach. keep="all": people and
+        places were filtered before the devices were made."""
         data = msgspec.structs.replace(PRIVATE.data, keep="all")
         floor = max(HARD_FLOOR, min(PRIVATE.floor, self.devices // 2))
         return check(msgspec.structs.replace(PRIVATE, iterations=self.rounds, floor=floor, data=data))
 
     @property
     def pace(self) -> Pace:
-        """Devices share a machine here, so the more there are the longer each step takes. With chaos somebody is always
-        missing, and every step that waits for them waits in vain."""
+        """Devices share a machine here: the more there are, the longer each step takes. With faults some are always
+        missing, so waiting for them is cut short."""
         usual = max(10.0, self.devices / 10) * (0.5 if self.chaos else 1.0)
         step = usual if self.step is None else self.step
         return Pace(coming=3 * step, step=step)
 
     @property
     def sums(self) -> int:
-        """Visits once; then V in every round, and linear models in all but the first."""
+        """Number of sums: visits once; then V in every round, and linear models in all but the first."""
         return 2 * self.rounds

@@ -1,4 +1,4 @@
-"""The only place where reals and the ring meet: fixed point in Z_2^l, l = 64 or 32.
+"""Fixed point in Z_2^l, l = 64 or 32: the only place where reals become ring elements, and back.
 
 Algorithms 1 and 2 only add, so nothing is ever truncated on shares (decisions/0003): the owner multiplies in the
 clear, rounds to nearest once, and the sum is exact in any order.
@@ -21,7 +21,7 @@ _MAGNITUDE = np.int64(2**63 - 1)  # all bits of a real but its sign
 
 @dataclass(frozen=True, slots=True)
 class FixedPoint:
-    """How one kind of sum is written in the ring; a sum that could wrap is refused here, before anything is encoded."""
+    """The encoding of one kind of sum in the ring; one that could wrap is refused here, before anything is encoded."""
 
     summands: int  # the most vectors that one sum may hold
     bound: float  # B: no entry of a vector is larger than this
@@ -63,11 +63,12 @@ class FixedPoint:
         return self.signed(ring).astype(np.float64) / self.scale
 
     def signed(self, ring: RingArray) -> SignedArray:
-        """The same memory, read as integers around 0."""
+        """Ring elements read as signed integers, without a copy."""
         return ring.view(np.int64 if self.ring_bits == 64 else np.int32)
 
 
 def outside(bound: float) -> UsageError:
+    """The error for a value that the ring was not sized for."""
     return UsageError(
         f"a value to be summed is not a number or is larger than the bound {bound:g}, for which the ring was sized; "
         "lower linear.alpha, interaction.alpha or latent.alpha, or in the paper's schedule raise ring.bound (nothing "
@@ -77,7 +78,7 @@ def outside(bound: float) -> UsageError:
 
 @inlined
 def rounded(value: float, scale: float) -> float:
-    """The whole number that stands for one real in the ring, to nearest, half to even."""
+    """The integer that stands for one real in the ring: round to nearest, half to even."""
     return float(np.rint(value * scale))
 
 
@@ -104,7 +105,7 @@ def room_left(value: float, bound: float) -> np.int64:
 
 @inlined
 def encode_into(values: RealArray, scale: float, bound: float, out: RingArray) -> bool:
-    """FixedPoint.encode for kernels, into `out`; False, with `out` spoilt, if a value is outside."""
+    """FixedPoint.encode for kernels, into `out`; False, with `out` unusable, if a value is outside the bound."""
     room = np.int64(0)
     if bound * scale <= _SWIFT:
         for d in range(values.size):
@@ -119,7 +120,7 @@ def encode_into(values: RealArray, scale: float, bound: float, out: RingArray) -
 
 @inlined
 def add_encoded(values: RealArray, scale: float, bound: float, total: RingArray) -> bool:
-    """total += encode(values) in the ring; False, with `total` spoilt, if a value is outside."""
+    """total += encode(values) in the ring; False, with `total` unusable, if a value is outside the bound."""
     room = np.int64(0)
     if bound * scale <= _SWIFT:
         for d in range(values.size):

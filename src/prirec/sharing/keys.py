@@ -91,12 +91,12 @@ def derive(secret: bytes, *fields: bytes | str | int) -> bytes:
     """HKDF-SHA256 without salt: 32 bytes for exactly this list of fields; say in them what the key is for."""
     if not isinstance(secret, bytes) or len(secret) < _LEAST_SECRET:
         raise UsageError(f"keys are derived from a secret of at least {_LEAST_SECRET} bytes")
-    info = b"".join(map(_spelt, fields))
+    info = b"".join(map(_field_bytes, fields))
     return HKDF(algorithm=SHA256(), length=KEY, salt=None, info=info).derive(secret)
 
 
-def _spelt(field: bytes | str | int) -> bytes:
-    """One field as type, length (8 bytes, big endian) and content; a number as its shortest two's complement."""
+def _field_bytes(field: bytes | str | int) -> bytes:
+    """One field as type, length (8 bytes, big endian) and content; an int as its shortest two's complement."""
     if isinstance(field, bytes):
         kind, content = b"b", field
     elif isinstance(field, str):

@@ -61,6 +61,9 @@ def _check(secret: RingArray, *, pads: RingArray, own: int) -> None:
         raise UsageError(f"the owner is one of {len(pads) + 1} parties, counted from 0")
 
 
+# Shamir's sharing
+
+
 SECRET = 32  # bytes
 LIMBS = 9
 LIMB_BITS = 30

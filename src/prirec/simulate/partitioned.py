@@ -31,25 +31,36 @@ from prirec.data.dataset import Places
 from prirec.data.folder import read_public
 from prirec.data.partitioned import read_partition, read_parts
 from prirec.data.prepare import (
-    Made,
     Prepared,
+    TrainTest,
     distinct_visitors,
     drop_unused_people,
-    each,
-    left_out,
+    filter_note,
+    left_out_note,
     only_places,
     refuse_empty,
+    refuse_nothing_left,
+    train_and_test,
     with_places,
 )
 from prirec.data.schema import Schema
 from prirec.engines.checkpoint import Checkpoint
-from prirec.engines.newcomers import Inhabitants, inhabitants, starts_from
-from prirec.engines.shards import Crew, Shard, Share, Whole, split_cohorts
-from prirec.errors import DataError, PolicyError, StateError, UsageError
+from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
+from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
-from prirec.features.popularity import Among, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
+from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
-from prirec.graph.cohorts import HALVINGS, CellCounts, CellKeys, Cells, Groups, Roster, Search, groups, in_order
+from prirec.graph.cohorts import (
+    HALVINGS,
+    CellPopulation,
+    CohortGroups,
+    CutSearch,
+    PartialRoster,
+    SummableCounts,
+    SummableKeys,
+    cohort_groups,
+    ordered_by_hash,
+)
 from prirec.graph.neighbourhoods import cells_of
 from prirec.metrics import Quality, auc_within_people
 from prirec.model.scoring import Models, mean_loss, scores
@@ -57,6 +68,7 @@ from prirec.privacy.norm import Norm
 from prirec.privacy.plan import sized
 from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums, written
+from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
 from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, reporting
 from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
 from prirec.simulate.setup import recipe
@@ -99,7 +111,7 @@ class PartitionedCity:
     """The public half of a city that shards have prepared."""
 
     settings: Settings  # with the cohort size that the plan chose
-    whole: Whole
+    whole: RunSize
     split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
     encoding: Encoding = field(repr=False)
     places: Places = field(repr=False)
@@ -111,7 +123,7 @@ class PartitionedCity:
 class PartitionedSetup:
     """Prepares a partitioned folder in a pool of shards. `calls` are those that change a shard, in order."""
 
-    def __init__(self, pool: Crew, folder: Path, settings: Settings):
+    def __init__(self, pool: ShardPool, folder: Path, settings: Settings):
         self.pool, self.settings, self.calls = pool, settings, list[Call]()
         public = read_public(folder)
         self.places, self.schema = public.places, public.schema
@@ -124,15 +136,14 @@ class PartitionedSetup:
         self._filter()
         amounts: Sizes = self._summed("prepare")
         refuse_empty(range(amounts.train), range(amounts.test))
-        if amounts.left_out:
-            self.notes.append(left_out(amounts.left_out, amounts.negatives))
+        self.notes += left_out_note(amounts.left_out, amounts.negatives)
         columns = self._release_popularity(amounts.people)
         encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
         features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
         settled = sized(self.settings, people=amounts.people, features=features)
         known, numbers = self._form_cohorts(settled, amounts.people)
         split = split_cohorts(numbers)
-        whole = Whole(amounts.people, len(self.places), features, known.cohorts)
+        whole = RunSize(amounts.people, len(self.places), features, known.cohorts)
         self._each("begin_training", settled, split, whole)
         released = Released(places=self.places.ids, columns={name: values.tolist() for name, values in columns.items()})
         return PartitionedCity(settled, whole, split, encoding, self.places, released, amounts, tuple(self.notes))
@@ -151,8 +162,7 @@ class PartitionedSetup:
 
     def _filter(self) -> None:
         before: Sizes = self.pool.summed("sizes")
-        if not before.records:
-            raise DataError("the data set has no records")
+        refuse_nothing_left(before.records, before.records, self.recipe)
         if self.recipe.filter == "none":
             return
         if self.recipe.filter == "visitors":
@@ -163,15 +173,9 @@ class PartitionedSetup:
         self._each("keep_places", kept)
         many, self.places = len(self.places), only_places(self.places, kept)
         after: Sizes = self.pool.summed("sizes")
-        if not after.records:
-            raise DataError(
-                f"no record is left after the filter '{self.recipe.filter}' with at_least = {self.recipe.at_least}; "
-                "lower it"
-            )
-        self.notes.append(
-            f"the filter kept {after.people:,} of {before.people:,} people, {len(self.places):,} of {many:,} places "
-            f"and {after.records:,} of {before.records:,} records"
-        )
+        refuse_nothing_left(before.records, after.records, self.recipe)
+        counts = (before.people, many, before.records), (after.people, len(self.places), after.records)
+        self.notes.append(filter_note(*counts))
 
     def _places_with_enough_records(self) -> BoolArray:
         """Repeated until no person and no place has fewer: to drop a place takes records from people, and back."""
@@ -191,7 +195,7 @@ class PartitionedSetup:
             return {}
         if isinstance(mechanism, SecureSum):
             return self._release_noisy(mechanism, people)
-        among: Among = self.pool.summed("among")
+        among: CountBasis = self.pool.summed("among")
         released = self._summed("count", among).sums
         self._each("see_popularity", released)
         return dict(released)
@@ -215,23 +219,23 @@ class PartitionedSetup:
 
     # Cohorts
 
-    def _form_cohorts(self, settled: Settings, people: int) -> tuple[Groups, list[OffsetArray]]:
-        """Groups, and the cohorts that each shard has somebody of."""
+    def _form_cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
+        """CohortGroups, and the cohorts that each shard has somebody of."""
         if people < settled.floor:
             raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
-        found: Cells = self._summed("cells")
-        known = groups(found, size=settled.neighbours.size)
-        strays: CellKeys = self._summed("enter_groups", known)
+        found: CellPopulation = self._summed("cells")
+        known = cohort_groups(found, size=settled.neighbours.size)
+        strays: SummableKeys = self._summed("enter_groups", known)
         cuts = self._cohort_borders(known)
         beacon = int(run_key(settled.seed, "beacon"))
-        return known, self._each("enter_cohorts", cuts, in_order(strays.keys, beacon=beacon))
+        return known, self._each("enter_cohorts", cuts, ordered_by_hash(strays.keys, beacon=beacon))
 
-    def _cohort_borders(self, known: Groups) -> KeyArray:
+    def _cohort_borders(self, known: CohortGroups) -> KeyArray:
         """Where the keys of a group are cut into cohorts: found by halving, since nobody holds all keys."""
-        search = Search(known)
+        search = CutSearch(known)
         if len(search.group):
             for _ in range(HALVINGS):
-                search.told(self.pool.summed("below", search.group, search.pivots))
+                search.narrow(self.pool.summed("below", search.group, search.pivots))
             return search.found(self.pool.summed("below", search.group, search.last))
         return search.last
 
@@ -314,19 +318,19 @@ class PartitionedShard:
 
     # Filter
 
-    def visitors(self) -> CellCounts:
-        return CellCounts(distinct_visitors(self.dataset))
+    def visitors(self) -> SummableCounts:
+        return SummableCounts(distinct_visitors(self.dataset))
 
-    def records_of_places(self) -> CellCounts:
-        return CellCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
+    def records_of_places(self) -> SummableCounts:
+        return SummableCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
 
-    def drop(self, places: BoolArray, at_least: int) -> CellCounts:
+    def drop(self, places: BoolArray, at_least: int) -> SummableCounts:
         """Drop records of other places, and of people with fewer records; how many were dropped."""
         visits = self.dataset.visits
         busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
         keep = busy[visits.person] & places[visits.place]
         self.dataset = self.dataset.with_visits(visits.take(keep))
-        return CellCounts(np.array([np.count_nonzero(~keep)]))
+        return SummableCounts(np.array([np.count_nonzero(~keep)]))
 
     def keep_places(self, places: BoolArray) -> None:
         """Only these places, and only people who have a record left."""
@@ -336,17 +340,17 @@ class PartitionedShard:
     # Prepare
 
     def prepare(self) -> Sizes:
-        self.made: Made = each(self.dataset, self.recipe, partial(run_key, self.settings.seed))
+        self.made: TrainTest = train_and_test(self.dataset, self.recipe, partial(run_key, self.settings.seed))
         self.prepared = Prepared(self.dataset, self.made.train, self.made.test)
         made, (people, records, *_) = self.made, self.sizes()
         return Sizes(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
 
     # Popularity
 
-    def among(self) -> Among:
-        return Among.of(self.made.train)
+    def among(self) -> CountBasis:
+        return CountBasis.of(self.made.train)
 
-    def count(self, among: Among) -> PlaceSums:
+    def count(self, among: CountBasis) -> PlaceSums:
         """Plain counts of this shard's people."""
         days = self.settings.features.recent_days
         mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
@@ -357,8 +361,8 @@ class PartitionedShard:
         """Plain counts over everyone; empty where dynamic features are off."""
         self._see(Popularity(released, {name: self.own[name] for name in released}))
 
-    def survivors(self) -> CellCounts:
-        return CellCounts(np.array([reporting(self.prepared, self.settings).survivors]))
+    def survivors(self) -> SummableCounts:
+        return SummableCounts(np.array([reporting(self.prepared, self.settings).survivors]))
 
     def write_vectors(self, norm: Norm) -> PlaceSums:
         """The sum of visit vectors of norm 1, in whole numbers."""
@@ -381,7 +385,7 @@ class PartitionedShard:
         """Of private tables only names and kinds of columns are looked at, so that every shard has the same plan."""
         return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
 
-    def assemble(self, encoding: Encoding, places: FeatureArray) -> CellCounts:
+    def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
         """Samples; how many features they have."""
         self.samples: Samples = assemble(
             self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
@@ -389,20 +393,20 @@ class PartitionedShard:
         )  # fmt: skip
         row = {name: at for at, name in enumerate(self.dataset.people.ids)}
         self.rows = self.rows[[row[name] for name in self.samples.ids]]
-        return CellCounts(np.array([self.samples.features]))
+        return SummableCounts(np.array([self.samples.features]))
 
     # Cohorts
 
-    def cells(self) -> Cells:
+    def cells(self) -> CellPopulation:
         self.home_cells = cells_of(self.samples.home, len(self.samples.ids), self.settings)
-        return Cells.of(self.home_cells)
+        return CellPopulation.of(self.home_cells)
 
-    def enter_groups(self, groups: Groups) -> CellKeys:
+    def enter_groups(self, groups: CohortGroups) -> SummableKeys:
         beacon = int(run_key(self.settings.seed, "beacon"))
-        self.roster = Roster(self.home_cells, self.samples.keys, groups, beacon=beacon)
+        self.roster = PartialRoster(self.home_cells, self.samples.keys, groups, beacon=beacon)
         return self.roster.strays()
 
-    def below(self, group: OffsetArray, pivots: KeyArray) -> CellCounts:
+    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
         return self.roster.below(group, pivots)
 
     def enter_cohorts(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
@@ -410,10 +414,10 @@ class PartitionedShard:
         self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
         return np.unique(self.cohort).astype(np.int64)
 
-    def begin_training(self, settings: Settings, split: OffsetArray, whole: Whole) -> None:
+    def begin_training(self, settings: Settings, split: OffsetArray, whole: RunSize) -> None:
         """The shard of engines/shards.py, with settings in which the plan has chosen what was left to it."""
         mine = np.intersect1d(split, self.cohort)
-        self.shard = Shard(Share(self.samples, self.cohort, mine, whole), settings)
+        self.shard = Shard(ShardData(self.samples, self.cohort, mine, whole), settings)
         del self.made, self.prepared, self.roster
 
     def inhabitants(self) -> Inhabitants:
@@ -470,7 +474,7 @@ class PartitionedShard:
         )
 
     def begin_wins(self, most: int | None) -> None:
-        """Among people with at most so many training records; None: all."""
+        """CountBasis people with at most so many training records; None: all."""
         samples, test = self.samples, self.samples.test
         few: BoolArray = np.ones(len(samples.ids), dtype=np.bool_) if most is None else samples.train.counts() <= most
         label, found = test.label[few[test.person]], self._scores[few[test.person]]
@@ -491,7 +495,7 @@ class PartitionedShard:
 # The driver, when training is done: measure, and save
 
 
-def partitioned_quality(pool: Crew, V: RealArray) -> Quality:
+def partitioned_quality(pool: ShardPool, V: RealArray) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
     found: QualitySums = pool.summed("measure", V)
     tested = int(found.people.sum())
@@ -505,7 +509,7 @@ def partitioned_quality(pool: Crew, V: RealArray) -> Quality:
     )
 
 
-def _auc(pool: Crew, most: int | None) -> float:
+def _auc(pool: ShardPool, most: int | None) -> float:
     """Every shard counts the wins of its own positives over the negatives of all shards."""
     pool.each("begin_wins", most)
     pool.among("negatives", "count_wins")
@@ -513,7 +517,7 @@ def _auc(pool: Crew, most: int | None) -> float:
     return won.auc()
 
 
-def save_partitioned(path: Path, pool: Crew, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
+def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
     """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
 
     Written beside, then moved into place. Every node must reach the folder that the run is in."""
@@ -531,7 +535,7 @@ def save_partitioned(path: Path, pool: Crew, city: PartitionedCity, course: Chec
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short_files(pool: Crew, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
+def _short_files(pool: ShardPool, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
     starts = starts_from(pool.summed("inhabitants"), floor=city.settings.floor)
     return {
         "settings.toml": config.dump(city.settings).encode(),
@@ -545,7 +549,7 @@ def _short_files(pool: Crew, city: PartitionedCity, course: Checkpoint) -> dict[
     }
 
 
-def _write_long_files(folder: Path, pool: Crew, city: PartitionedCity) -> str:
+def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> str:
     """linear.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
     people, features = city.whole.people, city.whole.features
     pool.each("begin_ranks")
@@ -564,7 +568,7 @@ def _write_long_files(folder: Path, pool: Crew, city: PartitionedCity) -> str:
     return str(digest.hexdigest())
 
 
-def _update_by_records(digest: Any, folder: Path, side: str, pool: Crew) -> None:
+def _update_by_records(digest: Any, folder: Path, side: str, pool: ShardPool) -> None:
     """All records of one side, in the order of rows, by way of files that are removed again."""
     records = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
     _allocate(folder / f"{side} place.npy", np.int32, (records,))

@@ -21,7 +21,6 @@ from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
 from prirec.data.describe import describe_place
-from prirec.engines.newcomers import Starts, starts
 from prirec.engines.state import IterationReport, fits
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
@@ -30,6 +29,7 @@ from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cells_of
 from prirec.model.latent import Latent
 from prirec.model.scoring import Models
+from prirec.rounds.newcomers import Starts, starts
 from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
 from prirec.types import KeyArray, OffsetArray, RealArray
@@ -332,7 +332,7 @@ def to_run(outcome: Outcome, source: str) -> Run:
         linear=state.linear,
         people=outcome.setup.samples.keys,
         released=_released(outcome.setup),
-        starts=starts(outcome.setup.samples, outcome.setup.settings, state),
+        starts=starts(outcome.setup.samples, outcome.setup.settings, linear=state.linear, means=state.means),
         history=outcome.trained.history,
         source=source,
         rows=rows_of(outcome.setup.samples),

@@ -6,13 +6,13 @@ from functools import partial
 
 from prirec.config import Data, Settings
 from prirec.data.dataset import Dataset
-from prirec.data.prepare import Prepared, Recipe, prepare, prepare_each, split
+from prirec.data.prepare import Prepared, Recipe, Stream, prepare, split
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Keeping, Trained, train
 from prirec.features.encoding import Encoding, plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.neighbourhoods import with_coordinates_or_without
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import sized
@@ -68,9 +68,8 @@ def set_up(
 
 def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
     how = recipe(settings.data, labelled=dataset.labelled)
-    if dataset.apart:
-        return prepare_each(dataset, how, partial(run_key, settings.seed))
-    return prepare(dataset, how, generator(settings.seed, "data"))
+    seed = settings.seed
+    return prepare(dataset, how, partial(run_key, seed) if dataset.partitioned else generator(seed, "data"))
 
 
 def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> Setup:
@@ -78,7 +77,7 @@ def validation(dataset: Dataset, settings: Settings, *, share: float = 0.1) -> S
     choosing settings. Split as the settings split, and popularity is counted without that part: a model that knows
     places by name would read a held-out label off a count that has it in."""
     how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
-    known = split(prepared.train, replace(how, train_share=1 - share), generator(settings.seed, "validation"))
+    known = split(prepared.train, replace(how, train_share=1 - share), Stream(generator(settings.seed, "validation")))
     aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
     return made_ready(aside, dataset, settings)
 
@@ -98,7 +97,7 @@ def made_ready(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
         alike=settings.neighbours.alike,
     )  # fmt: skip
-    usable = with_coordinates_or_without(settings, located=samples.home is not None)
+    usable = adapt_to_coordinates(settings, located=samples.home is not None)
     settled = sized(usable, people=len(samples.ids), features=samples.features)
     return Setup(settled, prepared, counts, chosen, samples)
 

@@ -20,7 +20,7 @@ EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved
 
 
 def room_beside(path: Path) -> Path:
-    """This process's own; nothing is there."""
+    """A path beside `path` that only this process writes, with nothing at it: abandoned ones are cleared."""
     for left in abandoned(path):
         clear(left)
     return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}.partial")
@@ -32,7 +32,7 @@ def abandoned(path: Path, ending: str = "") -> list[Path]:
 
 
 def left_beside(path: Path, ending: str = "") -> list[Path]:
-    """What processes on any machine write there, or have left."""
+    """What processes on any machine are writing beside `path`, or have left there."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}-\d{{1,9}}\.partial{re.escape(ending)}")
     with suppress(OSError):
         return [one for one in path.parent.iterdir() if name.fullmatch(one.name)]
@@ -40,6 +40,7 @@ def left_beside(path: Path, ending: str = "") -> list[Path]:
 
 
 def clear(left: Path) -> None:
+    """Deletes a file or a folder, as far as that can be done."""
     if left.is_dir() and not left.is_symlink():
         shutil.rmtree(left, ignore_errors=True)
     else:
@@ -49,7 +50,7 @@ def clear(left: Path) -> None:
 
 def _may_be_written(left: Path) -> bool:
     machine, process = left.name.removesuffix(EARLIER).split(".")[-2].split("-")
-    if machine != _machine() or os.name != "posix":  # elsewhere, to ask would be to send
+    if machine != _machine() or os.name != "posix":  # on Windows signal 0 is Ctrl-C
         return True
     if int(process) == os.getpid():
         return False
@@ -78,7 +79,7 @@ def _machine() -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """What is written to it takes the place of the file when this is left; after any error the old one is untouched."""
+    """A file to write to, which takes the place of `path` at the end; after any error the old one is untouched."""
     beside = room_beside(path)
     try:
         with beside.open("wb") as file:
@@ -115,13 +116,13 @@ def put_back(path: Path) -> None:
     """If a process was killed between the two moves above, and there is nothing at `path`: what was there before."""
     if not path.exists() and len(left_beside(path, EARLIER)) == 1:
         for earlier in abandoned(path, EARLIER):
-            with suppress(OSError):  # a disk that is only read: whoever looks for `path` is told of it
+            with suppress(OSError):  # a read-only disk: whoever opens `path` next reports it missing
                 earlier.rename(path)
 
 
-def sync_folder(path: Path) -> None:
-    """Makes a rename durable, where the system lets a folder be opened."""
-    with suppress(OSError):
+def sync_folder(path: Path, *, ignored: type[OSError] = OSError) -> None:
+    """Makes the names in a folder durable (a new file, a rename); not every system lets a folder be opened for that."""
+    with suppress(ignored):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Numbers that follow from a key alone: the same on every engine, in any order, whatever row a person stands in.
+"""Keyed randomness: numbers that follow from a key alone, on every engine, in any order, whatever a person's row is.
 
 SplitMix64 (Steele, Lea and Flood 2014) is a counter-based generator for simulation and for keyed shuffles. It is not
 a cipher: masks, shares and noise never come from here.
@@ -111,7 +111,7 @@ def run_key(seed: int, purpose: str) -> np.uint64:
 
 
 def iteration_key(seed: int, purpose: str, iteration: int) -> np.uint64:
-    """The same, for one round or pass: nothing has to be remembered between them."""
+    """A key for one purpose in one round or pass of a run: no state has to be carried from one to the next."""
     key: Word = mix(run_key(seed, purpose), np.uint64(iteration))
     return np.uint64(key)
 

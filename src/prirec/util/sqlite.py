@@ -8,9 +8,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from prirec.errors import PassingError, StateError, UsageError
+from prirec.util.files import sync_folder
 
 FOREIGN = "is not a file of PriRec's; name another one, or move it away"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
@@ -42,14 +44,8 @@ def create(path: Path) -> None:
         sync(path.parent)
 
 
-def sync(folder: Path) -> None:
-    """Makes a name in a folder durable, where the system lets a folder be opened."""
-    with suppress(PermissionError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+# Stricter than for other files: an error of the disk must surface, only a folder that may not be opened is let pass.
+sync = partial(sync_folder, ignored=PermissionError)
 
 
 def version(rows: sqlite3.Connection, path: Path, *, application: int, newest: int, damaged: str) -> int:

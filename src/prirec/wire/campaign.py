@@ -22,7 +22,8 @@ from prirec.privacy.plan import Kind, Release, planned, popularity_entries
 from prirec.protocols.codec import encode
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round
-from prirec.protocols.terms import Code, Codes, codes_for, double_masks, model_hash
+from prirec.protocols.terms import Code, double_masks, model_hash
+from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
@@ -68,7 +69,7 @@ class Campaign:
     charter: Charter
     settings: Settings
     edition: Edition | None = None
-    codes: Codes | None = field(default=None, repr=False)
+    _rules: RoundRules | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
@@ -78,8 +79,9 @@ class Campaign:
         if edition is None:
             return cls(charter, settings)
         seeded = msgspec.structs.replace(settings, seed=edition.seed)
-        codes = codes_for(seeded, people=charter.many, places=charter.places, features=len(encoding.names()))
-        return cls(charter, seeded, edition, codes)
+        names = encoding.names()
+        rules = RoundRules.sized(seeded, people=charter.many, places=charter.places, features=len(names))
+        return cls(charter, seeded, edition, rules)
 
     @property
     def name(self) -> bytes:
@@ -114,14 +116,11 @@ class Campaign:
         return self._task(of, self.rounds.interaction, V.size, V)
 
     @property
-    def rounds(self) -> Codes:
-        if self.codes is None:
+    def rounds(self) -> RoundRules:
+        """What a round computes; there is none before an edition, whose seed and encoding it needs."""
+        if self._rules is None:
             raise PolicyError("rounds begin when the sum of visits is open")
-        return self.codes
-
-    def mixes(self, iteration: int) -> bool:
-        """Whether a round has a sum of linear models: in the first they are all 0."""
-        return iteration > 0
+        return self._rules
 
     def norm(self, kind: str) -> Norm:
         """How long a person's contribution to a kind of sum may be: with the terms' noise, its price."""

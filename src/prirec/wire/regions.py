@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 from h3.api import basic_int as h3
 
-from prirec.engines.newcomers import Starts
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding, encode_popularity
@@ -21,6 +20,7 @@ from prirec.graph.cohorts import NO_CELL
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
+from prirec.rounds.newcomers import Starts
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import (

@@ -1,27 +1,18 @@
-"""Published data sets: one module for each format, and the way from its files to a data folder."""
+"""Published data sets: the formats that are known, and the way from their files to a data folder."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from prirec.data.folder import Loaded, read_folder
 from prirec.data.published import foursquare, others
+from prirec.data.published.common import Format
 from prirec.data.schema import suggest
 from prirec.data.tables import require_polars
 from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
 from prirec.errors import DataError, UsageError
 
 __all__ = ["FORMATS", "Format", "import_published"]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A published format: what it is, which files it needs, and its reader."""
-
-    name: str
-    description: str
-    files: tuple[str, ...]
-    read: Callable[[Path], Loaded] = field(repr=False)
 
 
 _ALL = (
@@ -41,13 +32,13 @@ _ALL = (
         name="gowalla",
         description="Gowalla from SNAP, with times, coordinates and numbers of friends",
         files=others.snap_files("gowalla"),
-        read=others.snap_reader("gowalla"),
+        read=partial(others.read_snap, network="gowalla"),
     ),
     Format(
         name="brightkite",
         description="Brightkite from SNAP, with times, coordinates and numbers of friends",
         files=others.snap_files("brightkite"),
-        read=others.snap_reader("brightkite"),
+        read=partial(others.read_snap, network="brightkite"),
     ),
     Format(
         name="koubei2016",

@@ -1,6 +1,6 @@
-"""What the readers of published formats have in common: finding files, reading text, leaving out what is incomplete."""
+"""What readers of published formats share: finding files, reading text, leaving out what is incomplete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +23,21 @@ ORIGINS: Mapping[str, Origin] = {LINE: "lines", RECORD: "named"}
 
 
 @dataclass(frozen=True, slots=True)
+class Format:
+    """A published format: what it is, which files it needs, and its reader."""
+
+    name: str
+    description: str
+    files: tuple[str, ...]
+    read: Callable[[Path], Loaded] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Frames:
-    """The tables of a data folder, typed: text columns stay text. Errors name the published files, and lines of those
-    tables that kept LINE or RECORD."""
+    """What a reader hands over: the tables of a data folder, typed, so that text columns stay text.
+
+    Errors name the published files, and the lines of those tables that kept LINE or RECORD.
+    """
 
     visits: "pl.DataFrame" = field(repr=False)
     pois: "pl.DataFrame | None" = field(repr=False, default=None)
@@ -85,7 +97,7 @@ def _parse(content: Path | bytes, columns: Sequence[str], *, separator: str) -> 
 
 
 def scan_rows(file: Path, columns: Sequence[str]) -> "pl.LazyFrame":
-    """The same for a tab-separated file too large to hold: filter it, then `collect` below."""
+    """`read_rows` for a tab-separated file too large to hold: filter it, then call `collect`."""
     import polars as pl
 
     schema = dict.fromkeys(columns, pl.String)
@@ -93,6 +105,7 @@ def scan_rows(file: Path, columns: Sequence[str]) -> "pl.LazyFrame":
 
 
 def collect(rows: "pl.LazyFrame", *, file: Path, columns: Sequence[str]) -> "pl.DataFrame":
+    """The rows that are left of a scanned file."""
     import polars as pl
 
     try:
@@ -102,6 +115,7 @@ def collect(rows: "pl.LazyFrame", *, file: Path, columns: Sequence[str]) -> "pl.
 
 
 def unlike(file: Path, columns: Sequence[str]) -> DataError:
+    """The error for a file that is not of this format; it shows no cell."""
     return DataError(f"is not as published; each row should hold {', '.join(columns)}", file=file)
 
 

@@ -1,16 +1,6 @@
-"""Foursquare check-ins of Tokyo with profiles: the paper's first data set before its filter.
+"""Readers of Foursquare check-ins: four published formats, the paper's first data set among them.
 
-D. Yang, D. Zhang, B. Qu: Participatory cultural mapping based on collective behavior data in location based social
-networks, ACM TIST 7(3), 2015; and D. Yang, D. Zhang, B. Qu, P. Cudré-Mauroux: PrivCheck, UbiComp 2016.
-
-Files, tab-separated and without header:
-- dataset_TIST2015_Checkins.txt: user, venue, UTC time ("Tue Apr 03 18:00:06 +0000 2012"), offset in minutes
-- dataset_TIST2015_POIs.txt: venue, latitude, longitude, category, country code
-- dataset_UbiComp2016_UserProfile_TKY.txt: user, gender, Twitter friends, Twitter followers
-
-Decided here: the check-ins of the profiled people at venues in Japan within a box around Greater Tokyo (the published
-files have no city for a venue); people without such a check-in and venues without one are left out; times are moved
-to the local wall clock. Gender, friends and followers are the private features.
+Each reader's docstring says who published the files, what is in them, and what was decided here.
 """
 
 from pathlib import Path
@@ -44,21 +34,35 @@ TIST2015_FILES = (
     "dataset_UbiComp2016_UserProfile_TKY.txt",
 )
 SOUTH, NORTH, WEST, EAST = 35.3, 36.0, 139.2, 140.2  # from Hiratsuka to Koga, from Ome to Narita
-CHECKIN = ("user", "poi", "stamp", "offset")
-VENUE = ("poi", "lat", "lon", "category", "country")
+TIST2015_CHECKIN = ("user", "poi", "stamp", "offset")
+TIST2015_VENUE = ("poi", "lat", "lon", "category", "country")
 PROFILE = ("user", "gender", "friends", "followers")
 
 
 def read_tist2015(source: Path) -> Loaded:
-    """The paper's recipe before "POIs with at least 10 users", which is a later step."""
+    """Foursquare check-ins of Tokyo with profiles: the paper's first data set before its filter.
+
+    D. Yang, D. Zhang, B. Qu: Participatory cultural mapping based on collective behavior data in location based social
+    networks, ACM TIST 7(3), 2015; and D. Yang, D. Zhang, B. Qu, P. Cudré-Mauroux: PrivCheck, UbiComp 2016.
+
+    Files, tab-separated and without header:
+    - dataset_TIST2015_Checkins.txt: user, venue, UTC time ("Tue Apr 03 18:00:06 +0000 2012"), offset in minutes
+    - dataset_TIST2015_POIs.txt: venue, latitude, longitude, category, country code
+    - dataset_UbiComp2016_UserProfile_TKY.txt: user, gender, Twitter friends, Twitter followers
+
+    Decided here: the check-ins of the profiled people at venues in Japan within a box around Greater Tokyo (the
+    published files have no city for a venue); people without such a check-in and venues without one are left out; times
+    are moved to the local wall clock. Gender, friends and followers are the private features.
+    """
     import polars as pl
 
     checkins_file, venues_file, profiles_file = (find(source, name) for name in TIST2015_FILES)
     people, people_notes = read_profiles(profiles_file)
-    venues, venue_notes = _venues(venues_file)
-    rows = scan_rows(checkins_file, CHECKIN)
+    venues, venue_notes = _tist2015_venues(venues_file)
+    rows = scan_rows(checkins_file, TIST2015_CHECKIN)
     rows = rows.join(people.lazy(), on="user", how="semi").join(venues.lazy(), on="poi", how="semi")
-    visits = collect(rows, file=checkins_file, columns=CHECKIN).sort(LINE)  # a join in parts may change the order
+    visits = collect(rows, file=checkins_file, columns=TIST2015_CHECKIN)
+    visits = visits.sort(LINE)  # a join in parts may change the order
     visits = visits.select("user", "poi", LINE, time=utc_to_local("stamp", "offset"))
     timed = visits.drop_nulls()
     notes = people_notes + venue_notes
@@ -81,32 +85,30 @@ def read_profiles(file: Path) -> tuple["pl.DataFrame", list[str]]:
     return only_complete(rows, file=file)
 
 
-def _venues(file: Path) -> tuple["pl.DataFrame", list[str]]:
+def _tist2015_venues(file: Path) -> tuple["pl.DataFrame", list[str]]:
     import polars as pl
 
-    rows = read_rows(file, VENUE).with_columns(pl.col("lat", "lon").cast(pl.Float64, strict=False))
+    rows = read_rows(file, TIST2015_VENUE).with_columns(pl.col("lat", "lon").cast(pl.Float64, strict=False))
     complete, notes = only_complete(rows, file=file)
     inside = pl.col("lat").is_between(SOUTH, NORTH) & pl.col("lon").is_between(WEST, EAST)
     return complete.filter((pl.col("country") == "JP") & inside), notes
-
-
-# A small part of Foursquare Tokyo with profiles: an illustration of the paper's first data set.
-#
-# D. Yang, D. Zhang, B. Qu, P. Cudré-Mauroux: PrivCheck: privacy-preserving check-in data publishing for personalized
-# location based services, UbiComp 2016.
-#
-# Files: visits.csv with the header user_id, gender, twitter_friends, twitter_followers, venue_id, lat, lon, one row a
-# check-in; user_profiles.tsv, tab-separated without header: user, gender, Twitter friends, Twitter followers.
-#
-# Decided here: profiles come from user_profiles.tsv, for the people with a check-in; a venue's coordinates are the
-# first seen. Check-ins have no time, so that repeated ones by a person at a venue count once.
 
 
 PROFILES_FILES = ("visits.csv", "user_profiles.tsv")
 
 
 def read_tokyo_profiles(source: Path) -> Loaded:
-    """Check-ins at venues with coordinates, by people with gender, friends and followers."""
+    """A small part of Foursquare Tokyo with profiles: an illustration of the paper's first data set.
+
+    D. Yang, D. Zhang, B. Qu, P. Cudré-Mauroux: PrivCheck: privacy-preserving check-in data publishing for personalized
+    location based services, UbiComp 2016.
+
+    Files: visits.csv with the header user_id, gender, twitter_friends, twitter_followers, venue_id, lat, lon, one row a
+    check-in; user_profiles.tsv, tab-separated without header: user, gender, Twitter friends, Twitter followers.
+
+    Decided here: profiles come from user_profiles.tsv, for the people with a check-in; a venue's coordinates are the
+    first seen. Check-ins have no time, so that repeated ones by a person at a venue count once.
+    """
     import polars as pl
 
     visits_file, profiles_file = (find(source, name) for name in PROFILES_FILES)
@@ -131,22 +133,20 @@ def read_tokyo_profiles(source: Path) -> Loaded:
     ).load("foursquare-tokyo-profiles")
 
 
-# Foursquare Tokyo with numbers of friends, as prepared from LBSN2Vec.
-#
-# D. Yang, B. Qu, J. Yang, P. Cudré-Mauroux: Revisiting user mobility and social relationships in LBSNs: a hypergraph
-# embedding approach (LBSN2Vec), WWW 2019.
-#
-# Files, CSV with a header: visits.csv (user, poi; distinct pairs) and users.csv (user, friend_count).
-#
-# Decided here: people of users.csv without a visit are left out, and numbers of friends that are no whole number count
-# as unknown; both are told. There are no coordinates, no times, no POI features.
-
-
 TOKYO_FILES = ("visits.csv", "users.csv")
 
 
 def read_tokyo(source: Path) -> Loaded:
-    """Distinct pairs of people and POIs, unlabelled."""
+    """Foursquare Tokyo with numbers of friends, as prepared from LBSN2Vec.
+
+    D. Yang, B. Qu, J. Yang, P. Cudré-Mauroux: Revisiting user mobility and social relationships in LBSNs: a hypergraph
+    embedding approach (LBSN2Vec), WWW 2019.
+
+    Files, CSV with a header: visits.csv (user, poi; distinct pairs) and users.csv (user, friend_count).
+
+    Decided here: people of users.csv without a visit are left out, and numbers of friends that are no whole number
+    count as unknown; both are counted in a note. There are no coordinates, no times, no POI features.
+    """
     import polars as pl
 
     visits_file, users_file = (find(source, name) for name in TOKYO_FILES)
@@ -166,30 +166,29 @@ def read_tokyo(source: Path) -> Loaded:
     ).load("foursquare-tokyo")
 
 
-# Foursquare check-ins of Tokyo or New York.
-#
-# D. Yang, D. Zhang, V. W. Zheng, Z. Yu: Modeling user activity preference by leveraging user spatial temporal
-# characteristics in LBSNs, IEEE TSMC: Systems 45(1), 2015 (data set TSMC 2014).
-#
-# File, tab-separated, Latin-1, without header: dataset_TSMC2014_TKY.txt or dataset_TSMC2014_NYC.txt with user, venue,
-# category id, category, latitude, longitude, offset in minutes, UTC time ("Tue Apr 03 18:00:09 +0000 2012").
-#
-# Decided here: a venue's category and coordinates are those of its first row; the category's id is dropped, its name
-# kept; times are moved to the local wall clock. There is nothing about the people but their check-ins.
-
-
 TSMC2014_FILES = ("dataset_TSMC2014_TKY.txt", "dataset_TSMC2014_NYC.txt")
-COLUMNS = ("user", "poi", "category_id", "category", "lat", "lon", "offset", "stamp")
+TSMC2014_COLUMNS = ("user", "poi", "category_id", "category", "lat", "lon", "offset", "stamp")
 
 
 def read_tsmc2014(source: Path) -> Loaded:
-    """One city; a folder with both is refused, since the user ids of one mean other people in the other."""
+    """Foursquare check-ins of Tokyo or New York.
+
+    D. Yang, D. Zhang, V. W. Zheng, Z. Yu: Modeling user activity preference by leveraging user spatial temporal
+    characteristics in LBSNs, IEEE TSMC: Systems 45(1), 2015 (data set TSMC 2014).
+
+    File, tab-separated, Latin-1, without header: dataset_TSMC2014_TKY.txt or dataset_TSMC2014_NYC.txt with user, venue,
+    category id, category, latitude, longitude, offset in minutes, UTC time ("Tue Apr 03 18:00:09 +0000 2012").
+
+    Decided here: a venue's category and coordinates are those of its first row; the category's id is dropped, its name
+    kept; times are moved to the local wall clock. There is nothing about the people but their check-ins.
+    """
     import polars as pl
 
     file = find(source, *TSMC2014_FILES)
+    # the user ids of one city mean other people in the other
     if all((source / name).is_file() for name in TSMC2014_FILES):
         raise DataError(f"{' and '.join(TSMC2014_FILES)} are both there; keep one city in the folder", file=source)
-    rows = read_rows(file, COLUMNS).select(
+    rows = read_rows(file, TSMC2014_COLUMNS).select(
         "user",
         "poi",
         "category",

@@ -1,4 +1,4 @@
-"""Answers as they travel: MessagePack, and refusals that say why without repeating anything of what was sent."""
+"""HTTP responses in MessagePack, and refusals: typed errors that repeat nothing of what was sent."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
@@ -12,17 +12,17 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Part
 from prirec.wire.http import BEARER, MEDIA, Refusal
 
-PRIVATE: Final = {"cache-control": "no-store"}  # for whatever is one device's own
+PRIVATE: Final = {"cache-control": "no-store"}  # for answers to one device
 STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 409
 
-# what is refused before a protocol has anything to say about it
-ABSENT, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
-PIECE: Final = 65_536  # bytes of a body that are written at once
+# Faults of HTTP requests, beside those of the protocols (errors.Fault)
+NOT_FOUND, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
+CHUNK: Final = 65_536  # bytes of a body that are written at once
 _MEDIA: Final = MEDIA.encode("ascii")
 
 
 class RefusedError(PrirecError):
-    """A request that is answered with a refusal. The words are the project's own."""
+    """Raised to answer a request with a refusal. Its text is the project's own, never a client's."""
 
     def __init__(self, status: int, fault: str, problem: str, *, headers: Mapping[str, str] | None = None):
         super().__init__(f"{fault}: {problem}")
@@ -30,22 +30,22 @@ class RefusedError(PrirecError):
 
     @property
     def response(self) -> Response:
-        return packed(Refusal(self.fault, self.problem), status=self.status, headers=PRIVATE | self.headers)
+        return respond(Refusal(self.fault, self.problem), status=self.status, headers=PRIVATE | self.headers)
 
 
-def nobody() -> RefusedError:
-    """One for every failure of authentication: what exactly was wrong, and whether a name is known, is not told."""
+def unauthenticated() -> RefusedError:
+    """One answer for every failure of authentication: it says neither what was wrong nor whether a name is enrolled."""
     held = {"www-authenticate": BEARER}
     return RefusedError(401, Fault.AUTH, "a key, a signature or a session does not hold", headers=held)
 
 
-def broken() -> RefusedError:
-    """A fault of this program's own."""
+def internal_error() -> RefusedError:
+    """A bug in this program."""
     return RefusedError(500, FAILED, "something went wrong here; it is in the log of whoever runs this")
 
 
-def absent() -> RefusedError:
-    return RefusedError(404, ABSENT, "there is nothing at this address")
+def not_found() -> RefusedError:
+    return RefusedError(404, NOT_FOUND, "there is nothing at this address")
 
 
 def too_large(limit: int) -> RefusedError:
@@ -57,27 +57,27 @@ def too_many(seconds: float) -> RefusedError:
     return RefusedError(429, TOO_MANY, f"too many requests; try again in {wait} s", headers={"retry-after": str(wait)})
 
 
-def away() -> RefusedError:
-    """The store cannot be used at the moment: its disk is full, or its server is gone."""
+def store_unavailable() -> RefusedError:
+    """The store cannot be used at the moment: its disk is full, or its database server is down."""
     return RefusedError(503, AWAY, "the store cannot be used now; try again later", headers={"retry-after": "5"})
 
 
-def refused(fault: PeerError) -> RefusedError:
-    """What the other side did wrong, as it is told. Words about authentication are always the same."""
+def refusal_of(fault: PeerError) -> RefusedError:
+    """The answer to a client's error. All failures of authentication look the same."""
     if fault.fault is Fault.AUTH:
-        return nobody()
+        return unauthenticated()
     return RefusedError(STATUS.get(fault.fault, 409), fault.fault, str(fault).removeprefix(f"{fault.fault}: "))
 
 
-class Packed(Response):
-    """Starlette's response with its headers written down at once: boxes pass through here by the thousand. A large body
-    goes out in pieces, each when the one before has left: who reads slowly fills no memory here."""
+class MessagePackResponse(Response):
+    """A response with its headers encoded directly, faster than Starlette's: boxes pass through here by the thousand. A
+    large body is sent in chunks, each when the one before has left, so that a slow reader fills no send buffer."""
 
     def __init__(
         self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None,
         sent: Callable[[], None] = lambda: None,
     ):  # fmt: skip
-        """`sent` is called when it has left, or cannot any more."""
+        """`sent` is called when the response has left, or its client is gone."""
         self.status_code, self.body, self.background, self._sent = status, body, None, sent
         written = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         self.raw_headers = [(b"content-type", _MEDIA), (b"content-length", b"%d" % len(body)), *written]
@@ -85,13 +85,13 @@ class Packed(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            last = max(0, len(self.body) - 1) // PIECE * PIECE
-            for at in range(0, last, PIECE):
-                await send({"type": "http.response.body", "body": self.body[at : at + PIECE], "more_body": True})
+            last = max(0, len(self.body) - 1) // CHUNK * CHUNK
+            for at in range(0, last, CHUNK):
+                await send({"type": "http.response.body", "body": self.body[at : at + CHUNK], "more_body": True})
             await send({"type": "http.response.body", "body": self.body[last:]})
         finally:
             self._sent()
 
 
-def packed(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Packed(encode(part), status=status, headers=headers)
+def respond(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return MessagePackResponse(encode(part), status=status, headers=headers)

@@ -1,14 +1,13 @@
-"""Some devices of a city in one process: python -m prirec.rehearsal.devices_child
+"""Many devices of a rehearsal in one process: python -m prirec.rehearsal.device_process
 
-Each is an agent as `prirec device run` has it, on a file and a line of its own. What is said about them
-on the standard output are sums."""
+Each is an agent as `prirec device run` starts it, with a file and a connection of its own. Only sums over all devices
+of the process are written to standard output."""
 
 import asyncio
 import json
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +21,19 @@ from prirec.device.client import Client, carrier, cell_of, join, trusting
 from prirec.device.device import Device
 from prirec.device.store import Membership
 from prirec.errors import PrirecError
-from prirec.rehearsal import lifeline
+from prirec.rehearsal.processes import allow_many_files, die_with_parent
 
-PATIENCE = Patience(wait=20, first=0.3, longest=3.0)  # the recommender of a rehearsal is back soon
+PATIENCE = Patience(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
 AT_ONCE = 8  # devices that join at the same time
-PAUSE = 0.25  # seconds between two words about all of them
+PAUSE = 0.25  # seconds between two reports
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the rehearsal hands over."""
+    """What the rehearsal hands over on standard input."""
 
     url: str
     authority: str  # PEM
-    fingerprint: str  # of the recommender's key, as a person would be told it
+    fingerprint: str  # of the recommender's key, which a person would compare
     files: tuple[str, ...]
 
 
@@ -66,26 +65,28 @@ class Tally:
 
 
 async def live(task: Task) -> None:
-    """Until it is told to end."""
+    """Run all devices until SIGTERM or SIGINT."""
     stop, tally, turn = asyncio.Event(), Tally(), asyncio.Semaphore(AT_ONCE)
     for one in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(one, stop.set)
     trust = trusting(task.authority.encode())
-    lives = [asyncio.create_task(_one(file, task, trust, turn, tally)) for file in task.files]
-    lives.append(asyncio.create_task(_report(tally.as_line)))
+    lives = [asyncio.create_task(_run_device(file, task, trust, turn, tally)) for file in task.files]
+    lives.append(asyncio.create_task(_report(tally)))
     await stop.wait()
-    await _cancelled(lives)
-    _say(tally.as_line())
+    for life in lives:
+        life.cancel()
+    await asyncio.gather(*lives, return_exceptions=True)
+    _print_line(tally.as_line())
 
 
-async def _one(file: str, task: Task, trust: SSLContext, turn: asyncio.Semaphore, tally: Tally) -> None:
-    """A device takes part as long as the process lives; one that met with a refusal is opened anew."""
+async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Semaphore, tally: Tally) -> None:
+    """One device, for as long as the process lives; after an error its file is opened again, as after a restart."""
     failures = 0
     while True:
         try:
             with Device.open(Path(file)) as device:
                 async with turn:
-                    member = await _joined(device, task)
+                    member = await _join(device, task)
                 async with carrier(member.url, trust=trust) as line:
                     line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}
                     client = Client(line, identity=member.identity, deployment=member.deployment)
@@ -97,8 +98,8 @@ async def _one(file: str, task: Task, trust: SSLContext, turn: asyncio.Semaphore
             await asyncio.sleep(PATIENCE.pause(failures, luck=1.0))
 
 
-async def _joined(device: Device, task: Task) -> Membership:
-    """Over HTTPS, with the cell of the person's home; once in a device's life."""
+async def _join(device: Device, task: Task) -> Membership:
+    """Join over HTTPS with the cell of the person's home, unless the device has joined before."""
     if (member := device.person.membership()) is not None:
         return member
     return await join(
@@ -107,34 +108,28 @@ async def _joined(device: Device, task: Task) -> Membership:
     )  # fmt: skip
 
 
-async def _report(words: Callable[[], str]) -> None:
+async def _report(tally: Tally) -> None:
     while True:
-        _say(words())
+        _print_line(tally.as_line())
         await asyncio.sleep(PAUSE)
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for one in tasks:
-        one.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _say(words: str) -> None:
+def _print_line(line: str) -> None:
     with suppress(BrokenPipeError):
-        sys.stdout.write(words + "\n")
+        sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
 
 def _size(headers: httpx.Headers) -> int:
-    """Of a head and of the body that it announces."""
-    told = headers.get("content-length", "0")
-    return sum(len(name) + len(value) + 4 for name, value in headers.raw) + (int(told) if told.isdecimal() else 0)
+    """Bytes of a header block, and of the body that it announces."""
+    length = headers.get("content-length", "0")
+    return sum(len(name) + len(value) + 4 for name, value in headers.raw) + (int(length) if length.isdecimal() else 0)
 
 
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    lifeline.hold()
-    lifeline.allow_many_files()
+    die_with_parent()
+    allow_many_files()
     asyncio.run(live(task))
 
 

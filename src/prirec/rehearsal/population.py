@@ -1,0 +1,230 @@
+"""The people of a rehearsal: their data, written into a device file each, and the accuracy of all their models.
+
+After that a person's data are on that person's device. They are also here, because whoever rehearses owns them all: so
+accuracy can be measured, with V from the recommender, every linear model from its device's file, and test records that
+no device has."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from prirec.config import PRIVATE
+from prirec.data.dataset import Category, Column, Dataset, Numbers, People, Visits, take
+from prirec.data.folder import Loaded, read_folder
+from prirec.data.prepare import Prepared, filtered, prepare
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.device.device import Device
+from prirec.device.person import Visit
+from prirec.device.store import held_model
+from prirec.device.sync import save_region
+from prirec.engines import local
+from prirec.engines.train import start
+from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.encoding import Value
+from prirec.features.popularity import Popularity
+from prirec.features.samples import Samples, assemble
+from prirec.graph.cohorts import coarse_cells
+from prirec.metrics import Quality
+from prirec.model.scoring import Models
+from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
+from prirec.privacy.weighted_popularity import NoisySums
+from prirec.recommender.campaign import Progress
+from prirec.recommender.operator import own_document
+from prirec.recommender.release import RESOLUTION, Catalogue
+from prirec.recommender.store import Store
+from prirec.rehearsal.plan import FEWEST, Plan
+from prirec.simulate.popularity import noisy_sums
+from prirec.simulate.setup import quality, recipe
+from prirec.types import RealArray
+from prirec.util import sqlite
+from prirec.util.keyed_random import generator
+from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.documents import Charter, Edition, read
+
+RECORDS_PER_PERSON = 40  # that a made-up person has, on average
+LOCK_SECONDS = 10.0  # to wait for a device that is writing its file
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The prepared data, as a simulation would have them, and each person's device file, by row."""
+
+    prepared: Prepared = field(repr=False)
+    files: tuple[Path, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.prepared.dataset
+
+    def named(self) -> Prepared:
+        """The data with people named by their devices' public keys, once all have joined: random draws are keyed by
+        name, so a simulation of the campaign must use the names that the campaign uses."""
+        people = replace(self.dataset.people, ids=tuple(map(_enrolled_id, self.files)))
+        return replace(self.prepared, dataset=replace(self.dataset, people=people))
+
+
+def load_people(plan: Plan) -> Loaded:
+    """Exactly as many people as the plan has devices, made up or sampled from a folder, with notes for the user."""
+    if plan.data is None:
+        city = CityPlan(
+            people=plan.devices, places=max(60, 2 * plan.devices // 5), records=RECORDS_PER_PERSON * plan.devices
+        )
+        return Loaded(make_city(city, generator(plan.seed, "city")))
+    loaded = read_folder(plan.data)
+    kept, notes = filtered(loaded.dataset, recipe(PRIVATE.data, labelled=loaded.dataset.labelled))
+    many = len(kept.people)
+    if many < FEWEST:
+        raise PolicyError(f"{many} people are left of that folder, and a city has at least {FEWEST} devices")
+    if many < plan.devices:
+        raise UsageError(f"{many} people are left of that folder: give --devices {many}, or fewer")
+    return Loaded(_sample_people(kept, plan), (*loaded.notes, *notes))
+
+
+def make_devices(people: Loaded, plan: Plan, folder: Path) -> Population:
+    """A device file for everyone, with the person's training records in it."""
+    dataset = people.dataset
+    how = recipe(plan.settings.data, labelled=dataset.labelled)
+    prepared = prepare(dataset, how, generator(plan.seed, "data"))
+    files = tuple(folder / f"device-{row:05}" for row in range(len(dataset.people)))
+    regions = coarse_cells(_located(dataset), RESOLUTION)
+    for row, records in enumerate(_by_person(prepared)):
+        with Device.open(files[row]) as device:
+            _fill_device(device, dataset, row=row, records=records, regions=set(regions[records.place].tolist()))
+    return Population(prepared, files, (*people.notes, *prepared.notes))
+
+
+def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, regions: set[int]) -> None:
+    """What the person would enter on the device; and the regions where they went, which it would have downloaded."""
+    device.describe({name: value_at(column, row) for name, column in city.people.columns.items()})
+    if city.people.location is not None and not np.isnan(city.people.location[row]).any():
+        device.person.set_home((float(city.people.location[row, 0]), float(city.people.location[row, 1])))
+    device.person.set_labelled(so=city.labelled)
+    device.person.record_visits(visits_of(records, city))
+    with device.store.transaction() as rows:
+        for region in regions:
+            save_region(rows, region)
+
+
+def visits_of(records: Visits, city: Dataset) -> Iterator[Visit]:
+    """One person's records. Where the data hold no ignored places, the device draws its own negatives."""
+    for at in range(len(records)):
+        if city.labelled or records.label[at] > 0:
+            said = {
+                name: value for name, column in records.context.items() if (value := value_at(column, at)) is not None
+            }
+            time = None if records.time is None else int(records.time[at])
+            yield Visit(city.places.ids[records.place[at]], time, int(records.label[at]), said, f"record {at}")
+
+
+def value_at(column: Column, row: int) -> Value | None:
+    """A column's value in one row, as a person would enter it."""
+    if isinstance(column, Numbers):
+        return None if np.isnan(column.values[row]) else float(column.values[row])
+    if isinstance(column, Category):
+        return None if column.codes[row] < 0 else column.words[column.codes[row]]
+    return tuple(column.words[code] for code in column.codes[column.offsets[row] : column.offsets[row + 1]])
+
+
+def _sample_people(city: Dataset, plan: Plan) -> Dataset:
+    """As many people as the plan has devices, drawn by the seed, with all places of the city."""
+    rows = np.sort(generator(plan.seed, "people of the city").permutation(len(city.people))[: plan.devices])
+    rank = np.full(len(city.people), -1, dtype=np.int32)
+    rank[rows] = np.arange(len(rows), dtype=np.int32)
+    visits = city.visits.take(rank[city.visits.person] >= 0)
+    people = People(
+        tuple(city.people.ids[row] for row in rows),
+        None if city.people.location is None else city.people.location[rows],
+        {name: take(column, rows) for name, column in city.people.columns.items()},
+    )
+    return replace(city, people=people, visits=replace(visits, person=rank[visits.person]))
+
+
+def _by_person(prepared: Prepared) -> Iterator[Visits]:
+    """Each person's training records, which come sorted by person."""
+    train = prepared.train
+    edges = np.searchsorted(train.person, np.arange(len(prepared.dataset.people) + 1))
+    for row in range(len(edges) - 1):
+        yield train.take(np.arange(edges[row], edges[row + 1]))
+
+
+def _located(city: Dataset) -> RealArray:
+    return np.full((len(city.places), 2), np.nan) if city.places.location is None else city.places.location
+
+
+def _enrolled_id(file: Path) -> str:
+    with Device.open(file) as device:
+        member = device.person.membership()
+    if member is None:
+        raise StateError(f"{file.name} belongs to no deployment yet")
+    return person_id(member.name)
+
+
+# Accuracy, as only whoever owns everybody's data can measure it
+
+
+@dataclass(frozen=True, slots=True)
+class QualityMeter:
+    """Measures a campaign's models on its samples, as a simulation would have them under the released popularity."""
+
+    campaign: Campaign
+    samples: Samples = field(repr=False)
+    files: tuple[Path, ...] = field(repr=False)  # in the samples' order
+
+    @classmethod
+    def of(cls, population: Population, store: Store, progress: Progress) -> Self:
+        """Possible once the campaign has an edition, that is, popularity was released."""
+        campaign, prepared = campaign_of(store, progress), population.named()
+        samples = assemble(
+            prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
+            popularity=_released(population, store, campaign),
+        )  # fmt: skip
+        file = dict(zip(prepared.dataset.people.ids, population.files, strict=True))
+        return cls(campaign, samples, tuple(file[name] for name in samples.ids))
+
+    def measure(self, progress: Progress) -> Quality:
+        linear = linear_models(self.files, self.campaign, features=self.samples.features)
+        return quality(self.samples, Models(linear, progress.V))
+
+    def simulated(self) -> Quality:
+        """Accuracy of the campaign simulated by engines/local: the same people, popularity and start, and no drop-outs.
+        Its noise is another draw from the same distribution, and devices without labels drew other negatives."""
+        settings = self.campaign.settings
+        state, engine = start(self.samples, settings), local.engine(self.samples, settings)
+        for _ in range(settings.iterations):
+            engine.advance(state)
+        return quality(self.samples, state.models)
+
+
+def campaign_of(store: Store, progress: Progress) -> Campaign:
+    charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
+    return Campaign.of(charter, read(Edition, own_document(store, progress.edition), name=progress.edition))
+
+
+def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -> RealArray:
+    """W, shape (I, D + 1), read from devices' files; 0 for a device that has not trained yet."""
+    found = np.zeros((len(files), features + 1))
+    for row, file in enumerate(files):
+        with closing(sqlite.connect(file, pragmas=("query_only=ON",), wait=LOCK_SECONDS)) as rows:
+            if (kept := held_model(rows, campaign.name)) is not None:
+                found[row] = kept.linear
+    return found
+
+
+def _released(population: Population, store: Store, campaign: Campaign) -> Popularity:
+    """Popularity as it was published; a person's own part is taken out of it, as the person's device does."""
+    if campaign.edition is None:
+        raise StateError("there is no popularity before the sum of visits is open")
+    known = Catalogue.read(campaign.edition.manifest, partial(own_document, store), campaign=campaign).known
+    popular, own = known.counted, noisy_sums(population.prepared, campaign.settings).own  # the own part has no noise
+    columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
+    if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it
+        return Popularity(columns)
+    prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
+    release = NoisySums(popular.sums, popular.sigma, own)
+    return Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
