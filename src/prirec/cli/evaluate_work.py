@@ -9,7 +9,7 @@ import numpy as np
 
 from prirec.cli.output import busy, figure, notes, show_table
 from prirec.data.folder import read_folder
-from prirec.metrics import RankQuality, asked, positives, rank_quality
+from prirec.metrics import RankQuality, positives, rank_quality, some_tested_people
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.saved_runs import Run, load_run, set_up_again, set_up_later
@@ -123,7 +123,7 @@ def rank(opened: Reopened, question: Question) -> RankQuality:
         candidates=candidates,
         exclude=positives(samples.train),
         k=question.k,
-        people=asked(samples.test, question.people, seed=opened.run.settings.seed),
+        people=some_tested_people(samples.test, question.people, seed=opened.run.settings.seed),
     )
 
 

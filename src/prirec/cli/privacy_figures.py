@@ -19,25 +19,13 @@ from prirec.features.popularity import Popularity
 from prirec.model.scoring import scores
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget, Ledger, fits, how_many_more, statement
-from prirec.privacy.plan import (
-    LONGEST_NOISE,
-    Kind,
-    Plan,
-    Release,
-    Row,
-    noise_in_mean,
-    planned,
-    popularity_entries,
-    size_asked,
-    sized,
-)
+from prirec.privacy.plan import LONGEST_NOISE, Kind, Plan, Release, Row, noise_in_mean, planned, size_asked, sized
 from prirec.privacy.quality_figures import DROWNED, Estimate, foreseen
-from prirec.privacy.randomized_response import RandomizedResponse, Reporters
 from prirec.privacy.units import Adjacency, Unit
 from prirec.rounds.participation import left_in_collection
 from prirec.simulate.forecast import Forecast
 from prirec.simulate.forecast import Row as Forecasted
-from prirec.simulate.popularity import columns
+from prirec.simulate.popularity import REVEALS, LocalAnswers, columns, mechanism_of
 from prirec.simulate.private_figures import PrivateFigures, private_figures
 from prirec.simulate.setup import Outcome, Setup
 
@@ -117,20 +105,6 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalAnswers:
-    """The price of randomised response: a bit for each place, one more for each average of it, and all of them are one
-    person's."""
-
-    epsilon_per_bit: float
-    bits: int  # of one person, if everyone reports
-    reporters: str
-    reveals_who_was_there: bool
-    epsilon_per_user_and_collection: float | None  # None: no ε bounds it
-    chance_of_a_false_answer: float
-    sd_of_a_count: float | None  # None: how many report is not known before
-
-
-@dataclass(frozen=True, slots=True)
 class Outlook:
     """All that there is to say about settings before they are used."""
 
@@ -185,7 +159,8 @@ def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None
     promised, period = settings.privacy.epsilon_per_user is not None, settings.privacy.period_days
     if years is not None and not (promised and period):
         raise UsageError("--years has no meaning here: no budget has a period; give privacy.period_days")
-    answers = _answers(settings, counts)
+    dynamic, mechanism = settings.features.dynamic, mechanism_of(settings)
+    answers = mechanism.price(settings, people=counts.people, places=counts.places) if dynamic else None
     if not promised:
         return Outlook(settings, counts, None, None, (), answers, ())
     many = {"people": counts.people, "features": counts.features}
@@ -228,23 +203,6 @@ def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
     spent = Spent(plan.spent.grains * plans)
     one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
     return Term(when, days, plans, one, other)
-
-
-def _answers(settings: Settings, counts: Counts) -> LocalAnswers | None:
-    chosen = settings.popularity
-    if chosen.mechanism != "randomized-response" or not settings.features.dynamic:
-        return None
-    mechanism, everyone = RandomizedResponse(chosen.epsilon_per_bit), Reporters(chosen.reporters) is Reporters.EVERYONE
-    bits = popularity_entries(counts.places, settings)
-    return LocalAnswers(
-        epsilon_per_bit=chosen.epsilon_per_bit,
-        bits=bits,
-        reporters=chosen.reporters,
-        reveals_who_was_there=not everyone,
-        epsilon_per_user_and_collection=mechanism.loss_per_user(bits).epsilon if everyone else None,
-        chance_of_a_false_answer=float(mechanism.flip),
-        sd_of_a_count=mechanism.standard_deviation(counts.people) if everyone else None,
-    )
 
 
 def drowned(plan: Plan) -> tuple[str, ...]:
@@ -317,10 +275,6 @@ _LIMITS = (
     "models, in which cohort.",
 )
 _FORECASTED = ("mechanism", ">error", ">above noise", ">AUC", ">cost")
-REVEALS = (
-    "Only those with a record answer. Whoever answers about a place is known to have a record there, whatever "
-    "the answer says: no epsilon bounds that. It is for the paper's table, in simulation."
-)
 _WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
     "samples": "The paper's schedule opens a sum without noise at each interaction: what those tell has no bound.",
@@ -417,8 +371,7 @@ def _show_answers(answers: LocalAnswers, *, places: int) -> None:
 
 
 def _show_no_promise(settings: Settings) -> None:
-    plain = settings.features.dynamic and settings.popularity.mechanism == "plain"
-    counts = " Popularity comes from plain counts." if plain else ""
+    counts = f" {mechanism_of(settings).without_a_promise}".rstrip() if settings.features.dynamic else ""
     _say(
         f"These settings promise nothing to anyone. {_WITHOUT_NOISE[settings.schedule]}{counts} Such settings "
         "are for simulation; --preset private promises one budget for each person."

@@ -16,7 +16,7 @@ from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import sized
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.util.keyed_random import generator, run_key
 
 
@@ -91,7 +91,7 @@ def made_ready(
     release: Callable[[Dataset], Popularity] | None = None,
 ) -> Setup:
     """Count and encode. The data set is the one before any filter."""
-    counts = count(prepared, settings) if release is None else release(prepared.dataset)
+    counts = release_popularity(prepared, settings) if release is None else release(prepared.dataset)
     chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
