@@ -7,7 +7,7 @@ Nothing is left to chance: the same code gives the same page.
 from pathlib import Path
 
 from prirec.protocols.codec import OVERHEAD, encode
-from prirec_experiments.figure7 import LENGTH, MEETING, WORD, Count, counted
+from prirec_experiments.figure7 import LENGTH, MEETING, WORD, WireCost, count_bytes
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "bytes.md"
 SIZES = (5, 10, 30, 50)
@@ -17,7 +17,7 @@ DIMENSION = 5  # K
 
 
 def page() -> str:
-    shares, pads = ({size: counted(method, size) for size in SIZES} for method in ("shares", "pads"))
+    shares, pads = ({size: count_bytes(method, size) for size in SIZES} for method in ("shares", "pads"))
     return (
         "\n".join([*head(), *shares_table(shares), *pads_table(pads), *overheads(shares[5], pads[5]), *factors()])
         + "\n"
@@ -38,7 +38,7 @@ def head() -> list[str]:
     ]
 
 
-def shares_table(counts: dict[int, Count]) -> list[str]:
+def shares_table(counts: dict[int, WireCost]) -> list[str]:
     lines = [
         "## Algorithm 1: shares",
         "",
@@ -54,7 +54,7 @@ def shares_table(counts: dict[int, Count]) -> list[str]:
     return [*lines, ""]
 
 
-def pads_table(counts: dict[int, Count]) -> list[str]:
+def pads_table(counts: dict[int, WireCost]) -> list[str]:
     lines = [
         "## The same sum under pads",
         "",
@@ -69,7 +69,7 @@ def pads_table(counts: dict[int, Count]) -> list[str]:
     return [*lines, ""]
 
 
-def overheads(shares: Count, pads: Count) -> list[str]:
+def overheads(shares: WireCost, pads: WireCost) -> list[str]:
     lines = [
         "## What the overhead is made of",
         "",
@@ -85,7 +85,7 @@ def overheads(shares: Count, pads: Count) -> list[str]:
     return [*lines, "", *meeting_words(pads)]
 
 
-def meeting_words(found: Count) -> list[str]:
+def meeting_words(found: WireCost) -> list[str]:
     each = {name: found.octets[name] // found.messages[name] for name in MEETING}
     line = len(encode(found.one["roster"].listed[0]))
     head_of_roster = each["roster"] - found.messages["roster"] * line
@@ -116,7 +116,7 @@ def factors() -> list[str]:
         cells: list[int] = []
         for places, features in CITIES.values():
             length = DIMENSION * features + places * latent
-            cells += [len(encode(counted("pads", 2, length=length).one["masked"])), length * WORD]
+            cells += [len(encode(count_bytes("pads", 2, length=length).one["masked"])), length * WORD]
         lines.append(row(latent, *cells))
     return lines
 

@@ -13,8 +13,8 @@ import msgspec
 import polars as pl
 
 from cities import city, wide
-from prirec.cluster.pool import connected, library
-from prirec.cluster.train import Run, opened
+from prirec.cluster.pool import import_ray, ray_session
+from prirec.cluster.train import ClusterRun, open_partitioned
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
 from prirec.data.partitioned import MANIFEST, ROW, Partition, read_partition
@@ -71,14 +71,14 @@ def against_people(folder: Path) -> dict[str, Any]:
     """In a process of its own: a round's best time, and the most memory that driver and actors had until the run was
     measured and saved."""
     settings = wide("rounds", iterations=ROUNDS)
-    with connected(cpus=ACTORS), opened(folder, settings, actors=ACTORS) as away:
-        clock = Processors(away.crew.each("process"))
+    with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
+        clock = Processors(away.pool.each("process"))
         course = away.train(keeping=None, tell=clock.tell)
         times = [passed.seconds for passed in course.history[1:]]
         moved, features = course.history[-1].moved, away.city.whole.features
         away.quality(course)
         away.save(folder.parent / "run", course, source="made up")
-        actors = [peak_of(process) for process in away.crew.each("process")]
+        actors = [peak_of(process) for process in away.pool.each("process")]
     driver, city = peak_of(os.getpid()), away.city
     return {
         "seconds": min(times), "processor seconds": min(clock.rounds[1:]), "moved": moved, "features": features,
@@ -110,12 +110,12 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
     states = {name: start(samples, settings) for name in engines}
     times: dict[str, list[float]] = {name: [] for name in (*engines, CLUSTER)}
     busy: dict[str, list[float]] = {name: [] for name in times}
-    with connected(cpus=ACTORS), opened(folder, settings, actors=ACTORS) as away:
+    with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         people, places, features, _ = away.city.whole
         rules = RoundRules.sized(away.city.settings, people=people, places=places, features=features)
-        conductor = ShardDriver(away.crew, rules, split=bool(len(away.city.split)))
-        moved = Run(away.crew, away.city.settings, away.city.whole, split=True)._start()
-        clock = Processors(away.crew.each("process"))
+        conductor = ShardDriver(away.pool, rules, split=bool(len(away.city.split)))
+        moved = ClusterRun(away.pool, away.city.settings, away.city.whole, split=True)._start()
+        clock = Processors(away.pool.each("process"))
         for _ in range(ROUNDS):
             for name, engine in engines.items():
                 began = process_time()
@@ -124,7 +124,7 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
             times[CLUSTER].append(_timed(conductor.advance, moved))
             clock.tell(None)
             busy[CLUSTER].append(clock.rounds[-1])
-    library().shutdown()
+    import_ray().shutdown()
     assert (moved.interaction == states["local, 1 thread"].interaction).all()  # the same bits, or no comparison
     return {kind: {name: min(some[1:]) for name, some in found.items()} for kind, found in
             (("seconds", times), ("processor seconds", busy))}  # fmt: skip

@@ -24,7 +24,7 @@ from prirec.protocols.collector import Collector
 from prirec.protocols.meeting import Task
 from prirec.protocols.member import ENTROPY, Member
 from prirec.recommender import campaign as rules
-from prirec.recommender.campaign import Course, Progress
+from prirec.recommender.campaign import CampaignState, CampaignSteps
 from prirec.recommender.operator import begin_campaign
 from prirec.rehearsal.deployment import DeviceProcesses, RecommenderProcess, Traffic
 from prirec.rehearsal.plan import Plan
@@ -79,18 +79,18 @@ class Show:
         self.crew.check()
         time.sleep(PAUSE)
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> CampaignState:
         held = self.station.store.progress()
         assert held is not None
-        return rules.read_progress(held)
+        return rules.decode_state(held)
 
-    def _sums(self, progress: Progress) -> list[tuple[Task, int]]:
+    def _sums(self, progress: CampaignState) -> list[tuple[Task, int]]:
         def fetch(name: bytes) -> bytes:
             body = self.station.store.document(name)
             assert body is not None
             return body
 
-        return [(task, len(names)) for task, names in Course.of(progress, fetch).sums(progress)]
+        return [(task, len(names)) for task, names in CampaignSteps.of(progress, fetch).sums(progress)]
 
     def _spent(self) -> Spent:
         assert self.station.child is not None

@@ -27,7 +27,7 @@ from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.recommender import campaign as rules
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
@@ -61,9 +61,9 @@ class Watch:
     resident: list[int] = field(default_factory=list)  # bytes, after each round
     _at: tuple[bytes, int] = (b"", 0)
 
-    def look(self) -> Progress | None:
+    def look(self) -> CampaignState | None:
         held = self.store.progress()
-        progress = None if held is None else rules.read_progress(held)
+        progress = None if held is None else rules.decode_state(held)
         if progress is not None and (progress.charter, progress.iteration) != self._at:
             self._at = (progress.charter, progress.iteration)
             if progress.iteration:

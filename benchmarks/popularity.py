@@ -23,7 +23,7 @@ from prirec.data.published import import_published
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.randomized_response import RandomizedResponse, perturb
-from prirec.simulate.popularity import Collection, Price, gather, plain, planned_release, popularity_auc
+from prirec.simulate.forecast import Collection, Price, gather, plain, planned_release, popularity_auc
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec_experiments.unary import COMPARED

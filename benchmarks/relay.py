@@ -21,7 +21,7 @@ import uvloop
 from certified import Certified, certified
 from lines import Line
 from prirec.protocols.codec import encode
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.store import Store
 from prirec.rehearsal.deployment import postgres
 from prirec.sharing.keys import SigningKey, verify
@@ -98,7 +98,7 @@ class Load:
         self.letter = len(answers[0])
 
     def _set(self, phase: Any, number: int) -> None:
-        self.store.advance(progress=encode(Progress(bytes(32), phase, number)))
+        self.store.advance(progress=encode(CampaignState(bytes(32), phase, number)))
 
 
 def one_check() -> float:

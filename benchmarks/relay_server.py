@@ -18,7 +18,7 @@ from typing import Any
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.conductor import BUSY, COLLECTOR_THREADS, Conductor, Pace, WakePollers, wait_for_work
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, serve
@@ -42,7 +42,7 @@ class Cohorts:
     def __init__(self, conductor: Conductor, *, size: int) -> None:
         self.store, self.recommender, self.size = conductor.store, conductor.identity.public, size
 
-    def sums(self, progress: Progress) -> list[tuple[Task, list[bytes]]]:
+    def sums(self, progress: CampaignState) -> list[tuple[Task, list[bytes]]]:
         deployment, names = self.store.founding().deployment, [line.name for line in self.store.people()]
         cohorts = [names[first : first + self.size] for first in range(0, len(names), self.size)]
         rounds = (Round(deployment, "linear", progress.iteration, number) for number in range(len(cohorts)))
@@ -64,7 +64,7 @@ class Relaying(Conductor):
             self.sums.clear()
             return True
 
-    def _on(self, progress: Progress) -> Any:
+    def _on(self, progress: CampaignState) -> Any:
         return self.cohorts
 
 

@@ -21,7 +21,7 @@ _HOMES = {
     "Device": "prirec.device.device",
     "Fit": "prirec.api",
     "History": "prirec.api",
-    "PrivacyPlan": "prirec.privacy.outlook",
+    "PrivacyPlan": "prirec.simulate.outlook",
     "Quality": "prirec.metrics",
     "Recommender": "prirec.recommender.recommender",
     "Settings": "prirec.config",
@@ -76,8 +76,8 @@ if TYPE_CHECKING:  # what type checkers and editors see
     from prirec.config import Settings
     from prirec.device.device import Device
     from prirec.metrics import Quality
-    from prirec.privacy.outlook import PrivacyPlan
     from prirec.recommender.recommender import Recommender
+    from prirec.simulate.outlook import PrivacyPlan
 
 
 def __getattr__(name: str) -> Any:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Trained
     from prirec.metrics import Quality, RankQuality
-    from prirec.privacy.outlook import PrivacyPlan
     from prirec.simulate.compare import Entry, Model
+    from prirec.simulate.outlook import PrivacyPlan
     from prirec.simulate.recommend import Advisor, SuggestedPlace
     from prirec.simulate.saved_runs import Run
     from prirec.simulate.setup import Outcome, Setup
@@ -394,7 +394,7 @@ class Fit(Shown):
     @cached_property
     def plan(self) -> "PrivacyPlan":
         """What these settings promise each person of this city, and the noise that it takes; see `prirec.plan`."""
-        from prirec.privacy.outlook import Counts, look_ahead
+        from prirec.simulate.outlook import Counts, look_ahead
 
         if self._outcome is not None:
             samples = self._outcome.setup.samples
@@ -735,7 +735,7 @@ def plan(
     the periods up where the settings give the budget to each privacy.period_days. Nothing is computed from anyone's
     records.
     """
-    from prirec.privacy.outlook import FEATURES, Counts, look_ahead
+    from prirec.simulate.outlook import FEATURES, Counts, look_ahead
 
     chosen = _settings(settings)
     budget = {"epsilon_per_user": epsilon, "delta": delta}

@@ -13,7 +13,7 @@ from functools import cache
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import msgspec
 
@@ -98,6 +98,28 @@ class Popularity(Section, frozen=True):
     cap: OptionalCount = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
     epsilon_per_bit: Positive = 1.0  # randomized-response: for each bit; a place has 1, and 1 for each average
     reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
+
+
+class MechanismPolicy(NamedTuple):
+    """What a popularity mechanism may be combined with; the mechanisms themselves are in simulate/popularity.py."""
+
+    budgeted: bool = False  # its noise is paid from privacy.epsilon_per_user, so that it needs one
+    collected: bool = False  # devices of a deployment can run it
+
+
+# By name; a mechanism that is not listed stays outside every budget, and inside simulations.
+POLICIES: dict[str, MechanismPolicy] = {"secure-sum": MechanismPolicy(budgeted=True, collected=True)}
+
+
+def mechanism_not_collected(mechanism: str) -> str | None:
+    """Why no deployment may use this mechanism of popularity; None if it may."""
+    if POLICIES.get(mechanism, MechanismPolicy()).collected:
+        return None
+    return f"popularity.mechanism: only {_mechanisms(collected=True)} is collected"
+
+
+def _mechanisms(**wanted: bool) -> str:
+    return " or ".join(f"'{name}'" for name, one in POLICIES.items() if wanted.items() <= one._asdict().items())
 
 
 class Privacy(Section, frozen=True):
@@ -306,6 +328,7 @@ def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
     """
     rounds, cohorts = s.schedule == "rounds", s.neighbours.kind == "cohorts"
     promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
+    policy = POLICIES.get(mechanism, MechanismPolicy())
     parts = (s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality)
     needed = (s.privacy.popularity or not s.features.dynamic, s.privacy.mixing, s.privacy.interaction)
     return [
@@ -371,9 +394,9 @@ def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
             "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
         ),
         (
-            promised or mechanism != "secure-sum",
+            promised or not policy.budgeted,
             PolicyError,
-            "popularity.mechanism 'secure-sum' needs a budget: give privacy.epsilon_per_user, or use 'private'",
+            f"popularity.mechanism '{mechanism}' needs a budget: give privacy.epsilon_per_user, or use 'private'",
         ),
         (
             not promised or rounds,
@@ -381,9 +404,10 @@ def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
             "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
         ),
         (
-            not promised or mechanism == "secure-sum" or not s.features.dynamic,
+            not promised or policy.budgeted or not s.features.dynamic,
             PolicyError,
-            f"with privacy.epsilon_per_user popularity comes by 'secure-sum': '{mechanism}' is not within that budget",
+            f"with privacy.epsilon_per_user popularity comes by {_mechanisms(budgeted=True)}: '{mechanism}' is not "
+            "within that budget",
         ),
         (
             not promised or s.stopping.patience == 0,

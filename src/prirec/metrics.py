@@ -220,7 +220,7 @@ def positives(*parts: Records) -> PlaceLists:
     return PlaceLists.of(person=person, place=place, people=len(parts[0].offsets) - 1)
 
 
-def asked(test: Records, count: int, *, seed: int) -> IndexArray:
+def some_tested_people(test: Records, count: int, *, seed: int) -> IndexArray:
     """Some of the people who have a visit in the test, in ascending rows."""
     able = np.unique(test.person[test.label > 0])
     if count >= len(able):

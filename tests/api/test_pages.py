@@ -12,11 +12,11 @@ import pytest
 import prirec
 from prirec.errors import UsageError
 from prirec.simulate.setup import set_up
-from prirec_experiments.experiment import Workshop
-from prirec_experiments.models import ENTRANTS, Job
+from prirec_experiments.experiment import Workspace
+from prirec_experiments.models import MODELS, Job
 from prirec_experiments.reproduce import Request, _refuse_models
 from prirec_experiments.rivals.descent import quiet
-from prirec_experiments.trial import Contest, chosen, ranked
+from prirec_experiments.trial import Contest, ranked, resolve
 from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
@@ -65,7 +65,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     sys.modules.pop(module, None)
-    ENTRANTS._known.pop("nearby", None)  # type: ignore[attr-defined]
+    MODELS._known.pop("nearby", None)  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("installed")
@@ -77,7 +77,7 @@ def test_a_registered_model_is_compared_by_name() -> None:
 @pytest.mark.usefixtures("installed")
 def test_a_registered_model_is_an_entrant_of_the_experiments() -> None:
     """Scores of the test records and of candidates, as `reproduce` asks for them."""
-    entrant = ENTRANTS["nearby"]
+    entrant = MODELS["nearby"]
     assert entrant.says == "counts of visits"
     setup = set_up(prirec.make_city(people=200).dataset, prirec.settings("rounds"))
     fitted = entrant.fit(Job(setup, None, 1, quiet))
@@ -104,10 +104,10 @@ def test_reproduce_adds_a_registered_model_to_the_tables_of_accuracy() -> None:
     _refuse_models(asked)
     assert asked.settings(table4)["models"][-1] == "nearby"
     cell = next(cell for cell in table4.cells(asked.settings(table4)) if cell.model == "nearby")
-    workshop = Workshop(None, 1)
+    workspace = Workspace(None, 1)
     assert isinstance(table4.measure, Contest)
-    assert table4.measure.expected(cell, workshop) > 0
-    assert chosen(cell, workshop.city(cell.city)[0], ENTRANTS["nearby"], {}).own is None
+    assert table4.measure.expected(cell, workspace) > 0
+    assert resolve(cell, workspace.city(cell.city)[0], MODELS["nearby"], {}).own is None
     with pytest.raises(UsageError, match="no preset and no registered model is called 'nearbi'"):
         _refuse_models(request("nearbi"))
     with pytest.raises(UsageError, match="--model belongs to table4 and table5"):

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from prirec.data.folder import read_folder
-from prirec.simulate.popularity import FIXED, MECHANISMS
+from prirec.simulate.forecast import FIXED, VARIANTS
 from support import shell
 
 SMALL = ("--people", 200, "--places", 20, "--visits-per-person", 4)
@@ -24,7 +24,7 @@ def city(tmp_path_factory):
 def test_it_tells_every_mechanism_and_that_it_is_a_simulation_of_a_made_up_city():
     found = call(*SMALL)
     assert found.exit_code == 0
-    assert all(one.name in found.stdout for one in MECHANISMS)
+    assert all(one.name in found.stdout for one in VARIANTS)
     assert "ε = 1, δ = 1e-06 per user" in found.stdout
     assert "not that promise" in found.stdout
     assert "who reports" in found.stdout
@@ -38,7 +38,7 @@ def test_json_is_one_object_with_every_row_and_the_notes():
     told = json.loads(found.stdout)
     assert found.exit_code == 0
     assert (told["people"], told["places"], told["delta"], told["made_up"]) == (200, 20, 1e-5, True)
-    assert len(told["rows"]) == 2 * (len(MECHANISMS) - len(FIXED)) + len(FIXED)
+    assert len(told["rows"]) == 2 * (len(VARIANTS) - len(FIXED)) + len(FIXED)
     assert {row["epsilon_per_user"] for row in told["rows"]} == {0.5, 4.0, None}
     assert any("simulation" in text for text in told["notes"])
 
@@ -99,7 +99,7 @@ def test_training_on_a_folder_shows_what_the_plan_costs(city, tmp_path):
 def test_tables_fit_eighty_columns():
     found = call(*SMALL, "--set", "privacy.period_days=30", columns=80)
     assert all(len(line) <= 80 for line in found.stdout.splitlines())
-    assert all(one.name in found.stdout for one in MECHANISMS)  # none is folded
+    assert all(one.name in found.stdout for one in VARIANTS)  # none is folded
 
 
 def test_a_given_city_is_simulated_on_and_shows_nobody(city):

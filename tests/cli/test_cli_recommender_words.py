@@ -11,7 +11,7 @@ import pytest
 from prirec.data.write_folder import write_folder
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
-from prirec.recommender.campaign import Past
+from prirec.recommender.campaign import PhaseOutcome
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates
 from support import shell
@@ -73,8 +73,8 @@ def test_a_service_warns_of_a_certificate_near_its_end(store, folder, age, event
 # Campaigns and places
 
 
-def past(kind: str, *, iteration: int = 0, opened: int = 0) -> Past:
-    return Past(kind, iteration, opened, 1, 60 * opened, 60)
+def past(kind: str, *, iteration: int = 0, opened: int = 0) -> PhaseOutcome:
+    return PhaseOutcome(kind, iteration, opened, 1, 60 * opened, 60)
 
 
 ENDS: dict[str, tuple[dict[str, Any], str]] = {
@@ -99,7 +99,7 @@ def test_status_says_why_a_campaign_failed(store, tmp_path, end):
         for at in range(60):
             opened.enrol(bytes([at]) * 32, 0, day=0)
         assert call("rounds", "begin", store, "--set", "floor=50", "--set", "iterations=3").exit_code == 0
-        progress = msgspec.structs.replace(rules.read_progress(opened.progress() or b""), **changes)
+        progress = msgspec.structs.replace(rules.decode_state(opened.progress() or b""), **changes)
         opened.advance(progress=encode(rules.failed(progress)))
     assert f"failed: {why}" in call("status", store, columns=200).stdout
 

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from prirec.cluster.pool import LOOPBACK, QUIET, library
+from prirec.cluster.pool import LOOPBACK, QUIET, import_ray
 
 DEAD_SOON = {  # a node that was killed is given up after two seconds, not after a quarter of a minute
     "health_check_initial_delay_ms": 200,
@@ -20,7 +20,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOO
 def nodes():
     """The cluster; tests may add nodes to it and kill them. Its files are its own: Ray writes down where the newest
     cluster is, in a folder that a new machine does not have yet, and on others `ray.init()` would find this one."""
-    ray = library()
+    ray = import_ray()
     from ray.cluster_utils import Cluster
 
     with TemporaryDirectory(prefix="ray-") as scratch, pytest.MonkeyPatch.context() as patch:

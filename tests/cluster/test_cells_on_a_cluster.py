@@ -6,43 +6,43 @@ import pytest
 
 from prirec_experiments import tuning
 from prirec_experiments.catalogue import EXPERIMENTS
-from prirec_experiments.experiment import Workshop, missing, work
-from prirec_experiments.on_cluster import look_ahead, work_elsewhere
-from prirec_experiments.results_store import Cabinet
+from prirec_experiments.experiment import Workspace, measure_cells, remaining
+from prirec_experiments.on_cluster import measure_on_cluster, validate_ahead
+from prirec_experiments.results_store import ResultsStore
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]
 MODELS = ("popularity alone", "MF", "PriRec, rounds")
 
 
-def without_times(cabinet: Cabinet) -> dict:
-    cells = json.loads(cabinet.file.read_text())["cells"]
+def without_times(store: ResultsStore) -> dict:
+    cells = json.loads(store.file.read_text())["cells"]
     return {key: {name: value for name, value in held.items() if name != "seconds"} for key, held in cells.items()}
 
 
 def test_cells_measured_elsewhere_are_what_they_are_here(tmp_path):
-    table, workshop = EXPERIMENTS["table4"], Workshop(threads=1)
+    table, workspace = EXPERIMENTS["table4"], Workspace(threads=1)
     some = [cell for cell in table.cells(table.settings(quick=True)) if cell.model in MODELS][:4]
-    here, there = (Cabinet(tmp_path / name, "table4") for name in ("here", "there"))
-    work(table, missing(table, some, workshop, here), workshop, here)
+    here, there = (ResultsStore(tmp_path / name, "table4") for name in ("here", "there"))
+    measure_cells(table, remaining(table, some, workspace, here), workspace, here)
     told = []
-    work_elsewhere("table4", missing(table, some, workshop, there), workshop, there, done=told.append)
+    measure_on_cluster("table4", remaining(table, some, workspace, there), workspace, there, done=told.append)
     assert len(told) == len(some) == 4
     assert without_times(there) == without_times(here)
-    assert all(there.evidence(cell).to_bytes() == here.evidence(cell).to_bytes() for cell in some)
-    assert not missing(table, some, workshop, there).cells
+    assert all(there.scores(cell).to_bytes() == here.scores(cell).to_bytes() for cell in some)
+    assert not remaining(table, some, workspace, there).cells
 
 
 def test_a_search_elsewhere_finds_what_a_search_here_finds(tmp_path):
-    workshop = Workshop(threads=1)
+    workspace = Workspace(threads=1)
     cells = [tuning.with_changes("small", "MF", {"rival.alpha": alpha}) for alpha in (0.001, 0.01, 0.1)]
-    here, there = (Cabinet(tmp_path / name, "tuning-grid") for name in ("here", "there"))
+    here, there = (ResultsStore(tmp_path / name, "tuning-grid") for name in ("here", "there"))
     asked = []
 
     def ahead(some):
         asked.append(len(some))
-        look_ahead(some, workshop, there)
+        validate_ahead(some, workspace, there)
 
-    wanted = tuning.search("small", "MF", workshop, here, cells=cells)
-    assert tuning.search("small", "MF", workshop, there, cells=cells, ahead=ahead) == wanted
+    wanted = tuning.search("small", "MF", workspace, here, cells=cells)
+    assert tuning.search("small", "MF", workspace, there, cells=cells, ahead=ahead) == wanted
     assert asked == [3, 1, 2]  # two early looks, then the best of them and the model as it is
     assert there.file.read_bytes() == here.file.read_bytes()

@@ -10,9 +10,9 @@ import pytest
 
 from prirec.cluster import pool
 from prirec.cluster import train as gathered
-from prirec.cluster.pool import LOOPBACK, library
+from prirec.cluster.pool import LOOPBACK, import_ray
 from prirec.cluster.train import train
-from prirec.cluster.worker import Given
+from prirec.cluster.worker import GivenPeople
 from prirec.engines import train as training
 from prirec.engines.shards import ShardSplit
 from prirec.engines.train import Keeping
@@ -111,7 +111,7 @@ def test_an_actor_killed_in_the_middle_of_a_round(at, tmp_path):
     samples, told = samples_of(city(), LONGER), []
     doomed = partial(Doomed, at=at, mark=tmp_path / "killed", kill=True)
     state, mended = after_all(
-        samples, LONGER, source=lambda shard, share: doomed(share) if shard == 1 else Given(share),
+        samples, LONGER, source=lambda shard, share: doomed(share) if shard == 1 else GivenPeople(share),
         kept=tmp_path / "kept", every=3, tell=told.append,
     )  # fmt: skip
     assert (tmp_path / "killed").exists()
@@ -125,7 +125,7 @@ def test_hashes_of_a_cluster_are_those_recorded_for_one_machine():
     settings, recorded = SIMULATED[name], json.loads(HASHES.read_text(encoding="utf-8"))
     if processor() != recorded["processor"]:
         pytest.skip("recorded on a processor whose exp, log or matrix products differ in the last place")
-    state, _ = after_all(samples_of(city(), settings), settings, source=lambda shard, share: Given(share))
+    state, _ = after_all(samples_of(city(), settings), settings, source=lambda shard, share: GivenPeople(share))
     assert of_state(state) == recorded["runs"][f"local: {name}"]
 
 
@@ -134,7 +134,7 @@ def test_a_node_killed_in_the_middle_of_a_round(nodes, tmp_path):
     """Three nodes, three actors; what was on the dead one goes on elsewhere, with fewer processors than actors."""
     node = nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20, node_ip_address=LOOPBACK)
     samples, mark = samples_of(city(), LONGER), tmp_path / "in the round"
-    ray = library()
+    ray = import_ray()
 
     def taken_down() -> None:
         until = time.monotonic() + 60
@@ -165,8 +165,8 @@ class OnNode(Doomed):
         self.node = node
 
     def shard(self, settings, public):
-        here = library().get_runtime_context().get_node_id() == self.node
-        return super().shard(settings, public) if here else Given.shard(self, settings, public)
+        here = import_ray().get_runtime_context().get_node_id() == self.node
+        return super().shard(settings, public) if here else GivenPeople.shard(self, settings, public)
 
 
 # Going on
@@ -181,7 +181,7 @@ def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path, monkeypat
     assert same_state(found.state, uninterrupted(LONGER, samples))
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
     assert len(list(kept.path.iterdir())) == 4  # two shards, the conductor, the manifest: none of an earlier iteration
-    monkeypatch.setattr(gathered, "RayCrew", None)  # what is refused is refused before actors are started
+    monkeypatch.setattr(gathered, "ActorPool", None)  # what is refused is refused before actors are started
     with pytest.raises(StateError, match="of 2 shards; ask for as many actors"):
         train(samples, LONGER, actors=1, keeping=kept)
     with pytest.raises(StateError, match="of another run"):
@@ -211,7 +211,7 @@ def test_what_a_shard_refuses_reaches_the_driver_as_it_is():
 
 
 def test_nodes_with_another_program_are_refused():
-    told = [pool.made_with(), {**pool.made_with(), "numpy": "1.0"}]
+    told = [pool.versions(), {**pool.versions(), "numpy": "1.0"}]
     with pytest.raises(UsageError, match=r"a node of the cluster has numpy 1\.0"):
         pool._refuse_other_programs(told)
 
@@ -221,9 +221,9 @@ def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatc
     samples = samples_of(city(), SMALL_ROUNDS)
     made = in_actors([ShardSplit.of(samples, cohort_numbers(samples, SMALL_ROUNDS), shards=1).share(0)], SMALL_ROUNDS)
     try:
-        library().kill(made.actors[0])
-        here = pool.made_with()
-        monkeypatch.setattr(pool, "made_with", lambda: {**here, "numba": "0.1"})
+        import_ray().kill(made.actors[0])
+        here = pool.versions()
+        monkeypatch.setattr(pool, "versions", lambda: {**here, "numba": "0.1"})
         with pytest.raises(UsageError, match=f"has numba {here['numba']}, and this machine 0.1"):
             made.mend()
     finally:
@@ -232,14 +232,14 @@ def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatc
 
 def test_an_actor_that_ran_out_of_memory_is_one_that_was_lost(three_actors):
     def too_much() -> None:
-        raise library().exceptions.OutOfMemoryError("the node ran low on memory")
+        raise import_ray().exceptions.OutOfMemoryError("the node ran low on memory")
 
-    with pytest.raises(pool.LostError):
-        three_actors._got([library().remote(max_retries=0)(too_much).remote()])
+    with pytest.raises(pool.ActorLostError):
+        three_actors._got([import_ray().remote(max_retries=0)(too_much).remote()])
 
 
 def test_ray_tells_its_makers_nothing():
-    library()
+    import_ray()
     from ray._common.usage import usage_lib
 
     assert not usage_lib.usage_stats_enabled()
@@ -265,12 +265,12 @@ class Dying(Doomed):
 def test_processors_that_others_have_taken_meanwhile_are_done_without(monkeypatch):
     """Two actors ask for a processor each, and somebody else has both: they are placed all the same."""
     monkeypatch.setattr(pool, "PLACED", 2.0)
-    ray = library()
+    ray = import_ray()
     others = [ray.remote(num_cpus=1)(Idle).remote() for _ in range(2)]
     ray.get([other.here.remote() for other in others])
     samples = samples_of(city(), SMALL_ROUNDS)
     monkeypatch.setattr(ray, "available_resources", lambda: {"CPU": 2.0})
-    state, _ = after_all(samples, SMALL_ROUNDS, source=lambda shard, share: Given(share))
+    state, _ = after_all(samples, SMALL_ROUNDS, source=lambda shard, share: GivenPeople(share))
     assert same_state(state, uninterrupted(SMALL_ROUNDS, samples))
     for other in others:
         ray.kill(other)

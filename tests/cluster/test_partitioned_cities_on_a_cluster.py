@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from prirec.cluster import train
-from prirec.cluster.pool import RayCrew
-from prirec.cluster.train import opened
+from prirec.cluster.pool import ActorPool
+from prirec.cluster.train import open_partitioned
 from prirec.engines.train import Keeping
 from prirec.simulate.saved_runs import FILES, load_run
 from support.apart import partitioned
@@ -60,15 +60,15 @@ def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
 @pytest.mark.long
 def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_path):
     settings, done = load_run(local[0]).settings, []
-    with opened(city, settings, actors=2) as away:
+    with open_partitioned(city, settings, actors=2) as away:
 
         def tell(passed) -> None:
             done.append(passed.iteration)
             if passed.iteration == 3:
-                os.kill(away.crew.one(1, "process"), signal.SIGKILL)
+                os.kill(away.pool.one(1, "process"), signal.SIGKILL)
 
         course = away.train(keeping=Keeping(tmp_path / "kept", every=2), tell=tell)
-        assert away.crew.mended == 1
+        assert away.pool.mended == 1
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
     assert done == [1, 2, 3, 4]
     same_files(tmp_path / "run", local[0])
@@ -78,7 +78,7 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
 def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
     """The checkpoint is of the round before the last; what is measured and saved is of the last."""
     lost = {"test", "write_records"}
-    asked = RayCrew._asked
+    asked = ActorPool._asked
 
     def asked_and_lost(self, call, args):
         if call in lost:
@@ -86,12 +86,12 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
             os.kill(self.one(1, "process"), signal.SIGKILL)
         return asked(self, call, args)
 
-    with opened(city, load_run(local[0]).settings, actors=2) as away:
+    with open_partitioned(city, load_run(local[0]).settings, actors=2) as away:
         course = away.train(keeping=Keeping(tmp_path / "kept", every=3), tell=lambda passed: None)
-        monkeypatch.setattr(RayCrew, "_asked", asked_and_lost)
+        monkeypatch.setattr(ActorPool, "_asked", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
-        assert (lost, away.crew.mended) == (set(), 2)
+        assert (lost, away.pool.mended) == (set(), 2)
     assert quality.auc == local[1]["quality"]["auc"]
     same_files(tmp_path / "run", local[0])
 
@@ -100,27 +100,27 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
 def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tmp_path, monkeypatch):
     settings, begun = load_run(local[0]).settings, []
 
-    class Unlucky(train.Preparing):
-        def _count(self, people):
+    class Unlucky(train.PartitionedSetup):
+        def _release_popularity(self, people):
             begun.append(people)
             if len(begun) == 1:
-                os.kill(self.crew.one(0, "process"), signal.SIGKILL)
-            return super()._count(people)
+                os.kill(self.pool.one(0, "process"), signal.SIGKILL)
+            return super()._release_popularity(people)
 
-    monkeypatch.setattr(train, "Preparing", Unlucky)
-    with opened(city, settings, actors=2) as away:
+    monkeypatch.setattr(train, "PartitionedSetup", Unlucky)
+    with open_partitioned(city, settings, actors=2) as away:
         away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
     assert begun == [300, 300]
     assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()
 
 
 def test_a_checkpoint_of_other_places_or_another_schema_is_of_another_run(city, tmp_path):
-    before = train._whose(city, SMALL_ROUNDS)
+    before = train._identity_of(city, SMALL_ROUNDS)
     for name in ("pois.parquet", "schema.toml"):
         other = tmp_path / name.partition(".")[0]
         shutil.copytree(city, other)
-        assert train._whose(other, SMALL_ROUNDS) == before
+        assert train._identity_of(other, SMALL_ROUNDS) == before
         content = bytearray((other / name).read_bytes())
         content[len(content) // 2] ^= 1
         (other / name).write_bytes(content)
-        assert train._whose(other, SMALL_ROUNDS) != before
+        assert train._identity_of(other, SMALL_ROUNDS) != before

@@ -37,7 +37,7 @@ async def a_campaign(town: TappedTown, *, code: str = "", enough: Callable[[], b
 def test_no_private_value_leaves_a_device_in_a_whole_campaign(town: TappedTown):
     asyncio.run(a_campaign(town))
     assert not town.tap.leaks
-    progress = rules.read_progress(town.store.progress())
+    progress = rules.decode_state(town.store.progress())
     assert progress.phase == "over"
     assert all(past.opened == past.gathered for past in progress.past)  # everything was summed
     assert set(town.tap.everywhere.patterns.values()) == KINDS
@@ -74,7 +74,7 @@ def test_a_vector_without_masks_is_found(town: TappedTown, noise_is_on, monkeypa
 def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: TappedTown):
     asyncio.run(a_campaign(town, enough=lambda: bool(town.models)))
     person = next(iter(town.town.people.values()))
-    kept = person.model(rules.read_progress(town.store.progress()).charter)
+    kept = person.model(rules.decode_state(town.store.progress()).charter)
     town.store.put([written(Mean(0, octets(kept.linear, np.float64)))])
     asyncio.run(_logged(town, f"somebody at {person.home()[0]!r}"))
     town.look(thoroughly=True)

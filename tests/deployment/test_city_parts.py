@@ -14,7 +14,7 @@ from prirec.device.device import Device
 from prirec.device.recommend import Suggestion
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.protocols.prediction import Reason
-from prirec.recommender.campaign import Past, Progress
+from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.rehearsal.city import Answered, CampaignMonitor, Outcome, SumRow, rounds_opened
 from prirec.rehearsal.cleanup_process import remove
 from prirec.rehearsal.deployment import NO_TRAFFIC, FaultInjector, Traffic, devices_to_kill, process_count
@@ -108,14 +108,16 @@ def test_without_the_wheel_postgres_is_refused_with_what_to_install(monkeypatch)
 def test_every_line_of_the_account_is_a_row_and_a_sum_with_nobody_in_it_was_burnt():
     watch, charter = CampaignMonitor(0.0), bytes(32)
     first, second, third = (
-        Past("visits", 0, 1, 1, 58, 60), Past("learning", 0, 0, 1, 0, 0), Past("mixing", 1, 0, 1, 0, 60)
-    )  # fmt: skip
+        PhaseOutcome("visits", 0, 1, 1, 58, 60),
+        PhaseOutcome("learning", 0, 0, 1, 0, 0),
+        PhaseOutcome("mixing", 1, 0, 1, 0, 60),
+    )
     looks = [
-        Progress(charter, "visits"),
-        Progress(charter, "learning", past=(first,)),
-        Progress(charter, "learning", past=(first,)),
-        Progress(charter, "mixing", 1, past=(first, second)),
-        Progress(charter, "learning", 1, past=(first, second, third)),
+        CampaignState(charter, "visits"),
+        CampaignState(charter, "learning", past=(first,)),
+        CampaignState(charter, "learning", past=(first,)),
+        CampaignState(charter, "mixing", 1, past=(first, second)),
+        CampaignState(charter, "learning", 1, past=(first, second, third)),
     ]
     moved = [watch.look(one, Traffic(10 * at, 0, 0), now=float(at)) for at, one in enumerate(looks)]
     assert moved == [True, True, False, True, True]

@@ -40,8 +40,8 @@ def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Chaos]:
     return lambda rounds: Chaos(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=rich)
 
 
-def progress_of(chaos: Chaos) -> rules.Progress:
-    return rules.read_progress(chaos.store.progress() or b"")
+def progress_of(chaos: Chaos) -> rules.CampaignState:
+    return rules.decode_state(chaos.store.progress() or b"")
 
 
 def states(chaos: Chaos) -> set[State]:
@@ -232,9 +232,9 @@ def test_a_lease_that_another_has_taken_is_not_held_any_more(folder):
 
 
 def test_the_account_of_what_is_past_does_not_grow_for_ever():
-    progress = rules.Progress(bytes(32), "learning")
+    progress = rules.CampaignState(bytes(32), "learning")
     for at in range(rules.MOST_PAST + 5):
-        progress = rules.noted(progress, rules.Past("learning", at, 1, 1, 9, 9))
+        progress = rules.with_outcome(progress, rules.PhaseOutcome("learning", at, 1, 1, 9, 9))
     assert [progress.past[0].iteration, progress.past[-1].iteration] == [5, rules.MOST_PAST + 4]
     assert len(progress.past) == rules.MOST_PAST
 
@@ -245,7 +245,7 @@ def test_an_account_that_has_not_changed_is_not_read_again(town, monkeypatch):
     async def waiting() -> None:
         await begun(chaos)
         await until(chaos, lambda: states(chaos) == {State.KEYS})
-        monkeypatch.setattr(rules, "read", lambda body: read.append(body))
+        monkeypatch.setattr(rules, "decode_state", lambda body: read.append(body))
         for _ in range(5):
             chaos.conductor.tick()
 

@@ -26,7 +26,7 @@ def test_v_and_every_linear_model_of_two_cohorts_are_those_of_the_simulation(peo
     assert campaign.edition.cohorts == 2
     samples = samples_of(deployment, campaign)
     state = simulated(samples, campaign, {name: entropy for name, (_, entropy) in agents.items()}, monkeypatch)
-    progress = rules.read_progress(deployment.store.progress())
+    progress = rules.decode_state(deployment.store.progress())
     assert same_bits(progress.V, state.interaction)
     assert same_bits(progress.centres, state.means)
     assert same_bits(models_of(deployment, samples, campaign), state.linear)

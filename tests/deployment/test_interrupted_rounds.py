@@ -59,8 +59,8 @@ def run(chaos: Chaos, *, rounds: int) -> None:
     asyncio.run(chaos.run(rounds=rounds, weather=CALM, turns=30))
 
 
-def progress_of(chaos: Chaos) -> rules.Progress:
-    return rules.read_progress(chaos.store.progress())
+def progress_of(chaos: Chaos) -> rules.CampaignState:
+    return rules.decode_state(chaos.store.progress())
 
 
 # the recommender

@@ -23,7 +23,7 @@ def test_five_rounds_over_https_give_the_bits_of_the_simulation(people: int, flo
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
-    progress = rules.read_progress(deployment.store.progress())
+    progress = rules.decode_state(deployment.store.progress())
     assert [past.survivors for past in progress.past] == [people] * 10
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)

@@ -16,7 +16,7 @@ from prirec.features.popularity import OwnCounts, Scale, own_means, plain_averag
 from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.popularity_estimate import average, average_of_answers
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
-from prirec.simulate.popularity import count, noisy_sums
+from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
 from prirec.wire.campaign import deployable
 from support import shell
@@ -242,4 +242,4 @@ def test_settings_with_averages_are_read_back_as_they_were_written(tmp_path):
 
 def test_without_dynamic_features_nothing_is_averaged():
     settings = config.load(changes={"features.averages": ["spend"], "features.dynamic": False})
-    assert count(set_up(CITY, settings).prepared, settings).released == {}
+    assert release_popularity(set_up(CITY, settings).prepared, settings).released == {}

@@ -12,7 +12,13 @@ from prirec.engines.train import make_engine, start
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.rounds.definition import RoundRules
-from prirec.simulate.partitioned import Finished, Preparing, dealt, quality_apart, save_apart
+from prirec.simulate.partitioned import (
+    PartitionedSetup,
+    PartitionedShard,
+    deal_parts,
+    partitioned_quality,
+    save_partitioned,
+)
 from prirec.simulate.setup import set_up
 from prirec.util.geography import morton
 from support.apart import made_ready, partitioned
@@ -127,10 +133,10 @@ def assert_same_rounds(shards, city, wanted) -> None:
 
 def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
     folder = partitioned(passed_through(), tmp_path)
-    shards = [Finished(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
+    shards = [PartitionedShard(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
     crew = InProcess(shards)
     city, wanted = (
-        Preparing(crew, folder, NOBODY_SOMEWHERE).city(),
+        PartitionedSetup(crew, folder, NOBODY_SOMEWHERE).city(),
         set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE),
     )
     assert 0 in [len(shard.samples.ids) for shard in shards]
@@ -140,8 +146,8 @@ def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
     local = make_engine("local", wanted.samples, wanted.settings)
     for _ in range(2):
         assert conductor.advance(state) == local.advance(oracle)
-    assert np.isfinite(list(quality_apart(crew, state.interaction).as_dict().values())).all()
-    save_apart(tmp_path / "run", crew, city, Checkpoint(state), source="here")
+    assert np.isfinite(list(partitioned_quality(crew, state.interaction).as_dict().values())).all()
+    save_partitioned(tmp_path / "run", crew, city, Checkpoint(state), source="here")
     assert same_bits(np.load(tmp_path / "run" / "linear.npy"), oracle.linear)
 
 
@@ -161,6 +167,6 @@ def test_a_filter_that_leaves_nothing_and_a_city_below_the_floor_are_refused(tmp
 
 
 def test_parts_are_dealt_out_evenly_and_neighbours_together():
-    assert dealt([5, 5, 5, 5, 5, 5], shards=3) == [[0, 1], [2, 3], [4, 5]]
-    assert dealt([1, 1], shards=5) == [[0], [1]]
-    assert dealt([10, 1, 1], shards=2) == [[0], [1, 2]]
+    assert deal_parts([5, 5, 5, 5, 5, 5], shards=3) == [[0, 1], [2, 3], [4, 5]]
+    assert deal_parts([1, 1], shards=5) == [[0], [1]]
+    assert deal_parts([10, 1, 1], shards=2) == [[0], [1, 2]]

@@ -18,7 +18,7 @@ from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
 from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity as counting
-from prirec.simulate.popularity import count, noisy_sums
+from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
 
@@ -53,7 +53,7 @@ def without_noise(settings: Settings, monkeypatch: pytest.MonkeyPatch, prepared:
 
 
 def test_plain_counts_are_the_counts():
-    found = count(PREPARED, SMALL_ROUNDS)
+    found = release_popularity(PREPARED, SMALL_ROUNDS)
     expected = plain_counts(PREPARED.train, places=PLACES, recent_days=SMALL_ROUNDS.features.recent_days)
     assert {name: values.tolist() for name, values in found.released.items()} == {
         name: values.tolist() for name, values in expected.released.items()
@@ -63,14 +63,14 @@ def test_plain_counts_are_the_counts():
 
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
 def test_without_dynamic_features_nothing_is_counted(settings):
-    assert count(PREPARED, change(settings, features={"dynamic": False})) == Popularity()
+    assert release_popularity(PREPARED, change(settings, features={"dynamic": False})) == Popularity()
 
 
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
 def test_devices_that_leave_nothing_out_see_what_was_released(settings):
-    found = count(PREPARED, change(settings, features={"own_left_out": False}))
+    found = release_popularity(PREPARED, change(settings, features={"own_left_out": False}))
     assert not found.own
-    both = count(PREPARED, settings)
+    both = release_popularity(PREPARED, settings)
     assert both.own
     assert {k: v.tolist() for k, v in both.released.items()} == {k: v.tolist() for k, v in found.released.items()}
 
@@ -190,14 +190,14 @@ def test_whether_somebody_is_lost_does_not_depend_on_what_was_visited():
 
 def test_too_few_left_open_nothing():
     with pytest.raises(PolicyError, match=r"popularity is not opened: \d+ of 150 devices are left"):
-        count(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
+        release_popularity(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
     with pytest.raises(PolicyError, match="fewer than the floor of 151"):
-        count(PREPARED, change(SMALL_PRIVATE, floor=151))
+        release_popularity(PREPARED, change(SMALL_PRIVATE, floor=151))
 
 
 def test_without_a_budget_a_secure_sum_is_refused():
     with pytest.raises(PolicyError, match="promise nothing"):
-        count(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": None}))
+        release_popularity(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": None}))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_what_is_averaged_may_have_any_name(name):
 
 
 def test_devices_see_a_place_without_what_they_added_themselves():
-    found = count(PREPARED, SMALL_PRIVATE)
+    found = release_popularity(PREPARED, SMALL_PRIVATE)
     (name,) = found.own
     positive = PREPARED.train.take(PREPARED.train.label > 0)
     seen, whole = found.seen_by(positive)[name], found.released[name][positive.place]
@@ -239,7 +239,7 @@ def test_devices_see_a_place_without_what_they_added_themselves():
 @pytest.mark.statistical  # 6 sd of a mean over 300 runs, and seeded; must notice a spread off by a tenth
 def test_estimates_are_right_on_average_and_as_noisy_as_stated():
     true = visits_of().total()
-    runs = np.array([count(PREPARED, change(RESPONSE, seed=s)).released["visitors"] for s in range(300)])
+    runs = np.array([release_popularity(PREPARED, change(RESPONSE, seed=s)).released["visitors"] for s in range(300)])
     spread = RandomizedResponse(1.0).standard_deviation(150)
     assert np.abs(runs.mean(axis=0) - true).max() < 6 * spread / np.sqrt(300)
     assert (runs - true).std() == pytest.approx(spread, rel=0.05)
@@ -248,11 +248,11 @@ def test_estimates_are_right_on_average_and_as_noisy_as_stated():
 
 def test_a_larger_epsilon_for_a_bit_is_less_noisy():
     close = change(RESPONSE, popularity={"epsilon_per_bit": 20.0})
-    np.testing.assert_allclose(count(PREPARED, close).released["visitors"], visits_of().total(), atol=1e-3)
+    np.testing.assert_allclose(release_popularity(PREPARED, close).released["visitors"], visits_of().total(), atol=1e-3)
 
 
 def test_devices_leave_their_own_truth_out_of_an_estimate():
-    found = count(PREPARED, RESPONSE)
+    found = release_popularity(PREPARED, RESPONSE)
     assert list(found.released) == list(found.own) == ["visitors"]
     own, true = found.own["visitors"], visits_of()
     assert (own.pairs.tolist(), own.counts.tolist()) == (true.pairs.tolist(), true.counts.tolist())
@@ -277,7 +277,7 @@ def test_an_answer_adds_its_truth_on_average_and_its_noise_is_as_wide_for_either
 
 def test_whoever_is_lost_sends_no_answer_and_leaves_nothing_out():
     near = change(RESPONSE, popularity={"epsilon_per_bit": 20.0}, participation={"dropout": 0.1})
-    found = count(PREPARED, near)
+    found = release_popularity(PREPARED, near)
     own = found.own["visitors"]
     np.testing.assert_allclose(found.released["visitors"], own.total(), atol=1e-3)
     assert set(rows_of(own)) < set(rows_of(visits_of()))
@@ -288,7 +288,7 @@ def test_whoever_is_lost_sends_no_answer_and_leaves_nothing_out():
 @pytest.mark.parametrize("reporters", ["everyone", "those-with-a-record"])
 def test_the_noise_of_answers_is_that_of_the_answers_that_come(reporters):
     half = change(RESPONSE, popularity={"reporters": reporters}, participation={"dropout": 0.5})
-    runs = [count(PREPARED, change(half, seed=seed)) for seed in range(300)]
+    runs = [release_popularity(PREPARED, change(half, seed=seed)) for seed in range(300)]
     off = np.array([one.released["visitors"] - one.own["visitors"].total() for one in runs])
     with_a_record = OwnCounts.of(PREPARED.train, places=PLACES).once().total().mean()
     answers = (150 if reporters == "everyone" else with_a_record) / 2
@@ -298,12 +298,14 @@ def test_the_noise_of_answers_is_that_of_the_answers_that_come(reporters):
 def test_if_those_with_a_record_report_alone_there_is_less_noise_and_no_privacy():
     """In simulation only, for the paper's table."""
     alone = change(RESPONSE, popularity={"reporters": "those-with-a-record"})
-    runs = np.array([count(PREPARED, change(alone, seed=s)).released["visitors"] for s in range(100)])
+    runs = np.array([release_popularity(PREPARED, change(alone, seed=s)).released["visitors"] for s in range(100)])
     assert (runs - visits_of().total()).std() < RandomizedResponse(1.0).standard_deviation(150) / 1.2
 
 
 def test_answers_follow_from_the_seed():
-    one, again, other = (count(PREPARED, change(RESPONSE, seed=s)).released["visitors"].tolist() for s in (0, 0, 1))
+    one, again, other = (
+        release_popularity(PREPARED, change(RESPONSE, seed=s)).released["visitors"].tolist() for s in (0, 0, 1)
+    )
     assert one == again != other
 
 

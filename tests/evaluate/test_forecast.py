@@ -7,8 +7,21 @@ from prirec import config
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import affordable
 from prirec.privacy.units import Adjacency
-from prirec.simulate.forecast import CLEAR, Forecast, Row, forecast, made_up, runs, without_a_budget
-from prirec.simulate.popularity import FIXED, MECHANISMS, Price, gather, plain, popularity_auc
+from prirec.simulate.forecast import (
+    CLEAR,
+    FIXED,
+    VARIANTS,
+    Forecast,
+    Price,
+    Row,
+    forecast,
+    gather,
+    made_up,
+    plain,
+    popularity_auc,
+    runs,
+    without_a_budget,
+)
 from prirec_experiments.unary import UNARY
 
 PRICES = [1.0, 8.0]
@@ -21,7 +34,7 @@ def found() -> Forecast:
 
 def test_every_mechanism_stands_at_every_price_and_the_paper_s_once(found: Forecast) -> None:
     told = [(row.mechanism, row.epsilon_per_user) for row in found.rows]
-    priced = [(one.name, price) for price in PRICES for one in MECHANISMS if one.name not in FIXED]
+    priced = [(one.name, price) for price in PRICES for one in VARIANTS if one.name not in FIXED]
     assert told == [*priced, *((name, None) for name in FIXED)]
 
 

@@ -11,7 +11,7 @@ from prirec.data.dataset import Declared, Numbers
 from prirec.evaluate.leak_evidence import FAR, Evidence, both, weigh
 from prirec.evaluate.leaks import check
 from prirec.features.popularity import Popularity, plain_counts
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 from support.leaky import again, visited_city, with_all_learnt
@@ -30,7 +30,9 @@ def setup_of(settings: Settings, *, people: int = 400, places: int = 150) -> Set
 def released_anew(setup: Setup, *, leaky: bool) -> Setup:
     """The release of the same mechanism under other noise."""
     prepared = with_all_learnt(setup.prepared) if leaky else setup.prepared
-    return again(setup, setup.prepared, Popularity(count(prepared, change(setup.settings, seed=77)).released))
+    return again(
+        setup, setup.prepared, Popularity(release_popularity(prepared, change(setup.settings, seed=77)).released)
+    )
 
 
 def counts(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +141,7 @@ def test_averages_that_saw_the_test_are_told():
         city.with_visits(replace(city.visits, context=spent)), declared={"visits.spent": Declared(low=0.0, high=100.0)}
     )
     setup = set_up(city, change(SMALL_ROUNDS, features={"averages": ("spent",)}))
-    leaky = count(with_all_learnt(setup.prepared), setup.settings).released
+    leaky = release_popularity(with_all_learnt(setup.prepared), setup.settings).released
     mixed = {**setup.popularity.released, "average spent": leaky["average spent"]}
     assert told(again(setup, setup.prepared, Popularity(mixed, setup.popularity.own))) == ["refused"]
     blurred = {**mixed, "average spent": leaky["average spent"] + 0.01 * rng.normal(size=150)}

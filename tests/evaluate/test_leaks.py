@@ -13,7 +13,7 @@ from prirec.evaluate.leaks import at_most, check, hits_and_chance, refuse
 from prirec.features.location import homes
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
 from prirec.metrics import auc
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
 from support.cities import (
     SMALL_FM,
@@ -108,19 +108,19 @@ def test_a_city_whose_visits_have_contexts_can_be_checked():
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, RESPONSE, RECORDS_ONLY], ids=["plain", "response", "records only"])
 def test_counts_of_training_and_test_are_refused_at_any_size(city, settings):
     setup = set_up(city, settings)
-    leaky = again(setup, setup.prepared, count(with_all_learnt(setup.prepared), setup.settings))
+    leaky = again(setup, setup.prepared, release_popularity(with_all_learnt(setup.prepared), setup.settings))
     assert SAW in refused(leaky)
 
 
 def test_a_noisy_sum_of_training_and_test_is_refused():
     setup = set_up(CITY, SMALL_PRIVATE)
-    leaky = again(setup, setup.prepared, count(with_all_learnt(setup.prepared), setup.settings))
+    leaky = again(setup, setup.prepared, release_popularity(with_all_learnt(setup.prepared), setup.settings))
     assert refused(leaky)[0] == SAW
 
 
 def test_one_leaking_column_among_honest_ones_is_found():
     setup = set_up(LISTS, SMALL_ROUNDS)
-    leaky = count(with_all_learnt(setup.prepared), setup.settings)
+    leaky = release_popularity(with_all_learnt(setup.prepared), setup.settings)
     mixed = Popularity({**setup.popularity.released, "visits": leaky.released["visits"]}, setup.popularity.own)
     found = the(SAW, again(setup, setup.prepared, mixed))
     assert (found.severity, found.figure) == ("refused", 1)
@@ -134,7 +134,7 @@ def test_counts_of_the_test_alone_are_refused_by_their_evidence():
 
 def test_counts_from_elsewhere_are_flagged_when_they_were_declared_so():
     setup = set_up(CITY, SMALL_ROUNDS)
-    leaky = count(with_all_learnt(setup.prepared), setup.settings).released
+    leaky = release_popularity(with_all_learnt(setup.prepared), setup.settings).released
     shifted = {name: 3 * values + 7 for name, values in leaky.items()}
     outside = again(setup, setup.prepared, Popularity(shifted))
     assert the(SAW, outside).severity == "refused"
@@ -359,7 +359,7 @@ def test_a_visit_and_its_negative_on_two_sides_are_flagged_and_a_split_by_time_k
 
 def faults(settings: Settings = SMALL_ROUNDS) -> list[Setup]:
     setup = set_up(CITY, settings)
-    leaky = count(with_all_learnt(setup.prepared), setup.settings)
+    leaky = release_popularity(with_all_learnt(setup.prepared), setup.settings)
     return [
         avoiding(setup),
         copied(setup, rows=3),

@@ -8,7 +8,7 @@ from prirec import config
 from prirec.evaluate.leak_evidence import Finding
 from prirec.evaluate.leaks import check
 from prirec.features.popularity import Popularity
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
 from support.cities import change
 from support.leaky import again, with_all_learnt
@@ -81,5 +81,5 @@ def test_on_tokyo_other_noise_is_fair_over_training_visits_and_refused_over_all(
     setup = prepared("foursquare-tokyo", **changes)
     anew = change(setup.settings, seed=99)
     for records, severities in ((setup.prepared, []), (with_all_learnt(setup.prepared), ["refused"])):
-        other = again(setup, setup.prepared, Popularity(count(records, anew).released))
+        other = again(setup, setup.prepared, Popularity(release_popularity(records, anew).released))
         assert [one.severity for one in check(other) if one.name != BY_PEOPLE] == severities

@@ -12,14 +12,14 @@ from prirec.errors import PolicyError
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.accountant import affordable, noise_multiplier
 from prirec.privacy.randomized_response import RandomizedResponse
-from prirec.simulate.popularity import (
+from prirec.simulate.forecast import (
     FIXED,
-    MECHANISMS,
     PAPER_EPSILON_PER_BIT,
+    VARIANTS,
     Collection,
     Estimate,
-    Mechanism,
     Price,
+    Variant,
     gather,
     plain,
     planned_release,
@@ -54,13 +54,13 @@ def many(people: int = 10_000, places: int = 40) -> Collection:
 
 
 def test_what_keeps_a_promise_for_each_user_is_told_from_what_does_not() -> None:
-    assert [one.name for one in MECHANISMS if one.user_level] == list(SUMS)
-    assert [one.name for one in MECHANISMS if not one.user_level] == list(APART)
+    assert [one.name for one in VARIANTS if one.user_level] == list(SUMS)
+    assert [one.name for one in VARIANTS if not one.user_level] == list(APART)
     assert (UNARY.user_level, UNARY.local) == (True, True)
 
 
 @every_mechanism
-def test_every_mechanism_gives_each_place_a_popularity_and_the_same_again(one: Mechanism, prepared: Prepared) -> None:
+def test_every_mechanism_gives_each_place_a_popularity_and_the_same_again(one: Variant, prepared: Prepared) -> None:
     first, again, other = (
         released(one.simulate(gather(prepared), Price(), np.random.default_rng(seed)).popularity) for seed in (1, 1, 2)
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prirec_experiments.catalogue import EXPERIMENTS
-from prirec_experiments.experiment import Workshop
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.experiment import Workspace
+from prirec_experiments.results_store import Cell, ResultsStore
 from support.shell import call, flat
 
 PEOPLE, PLACES, VISITS = 240, 40, 12
@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_table_2_counts_it(data: Path, tmp_path: Path) -> None:
     done = call("reproduce", "table2", "--data", data, "--out", tmp_path, "--threads", 1)
     assert done.exit_code == 0
-    held = Cabinet(tmp_path / "results", "table2").values(Cell.of("tokyo, complete", "data"))
+    held = ResultsStore(tmp_path / "results", "table2").values(Cell.of("tokyo, complete", "data"))
     assert held is not None
     assert (held["people"], held["places"], held["records"]) == (PEOPLE, PLACES, 2 * PEOPLE * VISITS)
     assert "Yelp (CAPRI) is left out" in flat(done.stderr)
@@ -47,8 +47,8 @@ def test_table_2_counts_it(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["FM", "PriRec", "PriRec, rounds"])
 def test_table_4_trains_on_it(data: Path, tmp_path: Path, model: str) -> None:
     cell = Cell.of("tokyo, complete", model, {"seed": 0, "iterations": 1, "floor": 50, "neighbours.count": 5})
-    cabinet = Cabinet(tmp_path, "table4")
-    EXPERIMENTS["table4"].measure.run(cell, Workshop(data), cabinet)
-    held = cabinet.values(cell)
+    store = ResultsStore(tmp_path, "table4")
+    EXPERIMENTS["table4"].measure.run(cell, Workspace(data), store)
+    held = store.values(cell)
     assert held is not None
     assert 0 < held["auc"] < 1

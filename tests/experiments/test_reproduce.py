@@ -9,9 +9,9 @@ import pytest
 
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
-from prirec_experiments.experiment import Workshop, missing, work
-from prirec_experiments.models import ENTRANTS
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.experiment import Workspace, measure_cells, remaining
+from prirec_experiments.models import MODELS as ENTRANTS
+from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.tables import TABLE_4
 from support.pages import EXPERIMENTS as PAGE
 from support.pages import commands, run
@@ -35,9 +35,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_has_figures_to_show(out: Path, name: str) -> None:
     experiment = EXPERIMENTS[name]
-    settings, cabinet = experiment.settings(quick=True), Cabinet(out / "quick", name)
-    assert all(cabinet.values(cell) is not None for cell in experiment.cells(settings))
-    shown = experiment.show(settings, cabinet)
+    settings, store = experiment.settings(quick=True), ResultsStore(out / "quick", name)
+    assert all(store.values(cell) is not None for cell in experiment.cells(settings))
+    shown = experiment.show(settings, store)
     assert shown.tables
     for table in shown.tables:
         assert table.rows
@@ -58,7 +58,7 @@ def test_drawings_are_there_and_stand_by_themselves(out: Path) -> None:
 
 def test_what_is_no_chance_has_no_log_loss(out: Path) -> None:
     settings = EXPERIMENTS["table4"].settings(quick=True)
-    tables = EXPERIMENTS["table4"].show(settings, Cabinet(out / "quick", "table4")).tables
+    tables = EXPERIMENTS["table4"].show(settings, ResultsStore(out / "quick", "table4")).tables
     losses = {
         row[0]: row[table.columns.index(">log loss")] for table in tables if ">log loss" in table.columns
         for row in table.rows
@@ -98,10 +98,10 @@ def test_a_report_is_made_of_what_is_there(out: Path) -> None:
 
 def test_a_stopped_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
     experiment = EXPERIMENTS["table4"]
-    settings, workshop = experiment.settings(quick=True), Workshop()
+    settings, workspace = experiment.settings(quick=True), Workspace()
     settings |= {"models": ["popularity alone", "MF", "FM"], "seeds": [0]}
     cells = experiment.cells(settings)
-    first = missing(experiment, cells, workshop, Cabinet(tmp_path, "table4"))
+    first = remaining(experiment, cells, workspace, ResultsStore(tmp_path, "table4"))
     assert (len(first.cells), first.done, first.without_data) == (3, 0, ())
     assert first.seconds > 0
 
@@ -109,26 +109,28 @@ def test_a_stopped_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        work(experiment, first, workshop, Cabinet(tmp_path, "table4"), done=stop)
-    left, measured = missing(experiment, cells, workshop, Cabinet(tmp_path, "table4")), list[str]()
+        measure_cells(experiment, first, workspace, ResultsStore(tmp_path, "table4"), done=stop)
+    left, measured = remaining(experiment, cells, workspace, ResultsStore(tmp_path, "table4")), list[str]()
     assert (len(left.cells), left.done) == (2, 1)
-    work(experiment, left, workshop, Cabinet(tmp_path, "table4"), done=lambda cell: measured.append(cell.model))
+    measure_cells(
+        experiment, left, workspace, ResultsStore(tmp_path, "table4"), done=lambda cell: measured.append(cell.model)
+    )
     assert len(measured) == 2
-    assert missing(experiment, cells, workshop, Cabinet(tmp_path, "table4")).cells == ()
+    assert remaining(experiment, cells, workspace, ResultsStore(tmp_path, "table4")).cells == ()
 
 
 def test_other_settings_or_data_are_another_cell(tmp_path: Path) -> None:
-    experiment, workshop = EXPERIMENTS["table4"], Workshop()
+    experiment, workspace = EXPERIMENTS["table4"], Workspace()
     cell = Cell.of("small visits", "MF", {"seed": 0})
-    one = experiment.measure.digest(cell, workshop)
-    assert experiment.measure.digest(cell.changed(rival__alpha=0.2), workshop) != one
-    assert experiment.measure.digest(cell.changed(model__dimension=6), workshop) != one
-    assert experiment.measure.digest(cell.changed(data__ratio=2), workshop) != one
-    assert experiment.measure.digest(Cell.of("small visits", "FM", {"seed": 0}), workshop) != one
-    workshop.city("small visits")
-    name, dataset, _ = workshop._open
-    workshop._open = (name, dataset, "other data")
-    assert experiment.measure.digest(cell, workshop) != one
+    one = experiment.measure.digest(cell, workspace)
+    assert experiment.measure.digest(cell.changed(rival__alpha=0.2), workspace) != one
+    assert experiment.measure.digest(cell.changed(model__dimension=6), workspace) != one
+    assert experiment.measure.digest(cell.changed(data__ratio=2), workspace) != one
+    assert experiment.measure.digest(Cell.of("small visits", "FM", {"seed": 0}), workspace) != one
+    workspace.city("small visits")
+    name, dataset, _ = workspace._open
+    workspace._open = (name, dataset, "other data")
+    assert experiment.measure.digest(cell, workspace) != one
 
 
 def test_a_forecast_measures_nothing(tmp_path: Path) -> None:
@@ -192,8 +194,8 @@ def test_the_tables_have_all_that_the_paper_has_three_times_and_the_controls(nam
 
 
 def test_evidence_comes_back_as_it_was(out: Path) -> None:
-    cabinet = Cabinet(out / "quick", "table4")
-    ours, theirs = (cabinet.evidence(Cell.of("small visits", model, {
+    store = ResultsStore(out / "quick", "table4")
+    ours, theirs = (store.scores(Cell.of("small visits", model, {
         "model.dimension": 5, "data.train_share": 0.8, "seed": 0})) for model in ("PriRec, rounds", "FM"))  # fmt: skip
     assert (ours.person == theirs.person).all()
     assert (ours.label == theirs.label).all()

@@ -13,8 +13,8 @@ from prirec.simulate.setup import set_up, set_up_validation
 from prirec_experiments import tuning
 from prirec_experiments import tuning as by_optuna
 from prirec_experiments.cities import CITIES
-from prirec_experiments.experiment import Workshop
-from prirec_experiments.results_store import Cabinet
+from prirec_experiments.experiment import Workspace
+from prirec_experiments.results_store import ResultsStore
 from support.shell import call, flat
 
 SMALL = {"floor": 50, "neighbours.size": 100}
@@ -47,49 +47,51 @@ def test_the_grid_is_the_papers() -> None:
     for model in ("FM", "MF"):
         cells = tuning.grid("small", model)
         assert len({cell.key for cell in cells}) == 125
-        for name in tuning.space(tuning.ENTRANTS[model]):
+        for name in tuning.space(tuning.MODELS[model]):
             assert sorted({cell.get(name) for cell in cells}) == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1.0])
 
 
 def test_a_search_finds_what_is_best_and_is_not_done_twice(tmp_path: Path, monkeypatch) -> None:
-    workshop, mild = Workshop(), {"rival.lambda_w": 1e-2, "rival.lambda_v": 1e-2}
+    workspace, mild = Workspace(), {"rival.lambda_w": 1e-2, "rival.lambda_v": 1e-2}
     few = [tuning.with_changes("small", "MF", {"rival.alpha": alpha, **mild}) for alpha in (1e-4, 2e-2, 1.0)]
-    best = tuning.search("small", "MF", workshop, Cabinet(tmp_path, "t"), cells=few)
-    losses = {cell.get("rival.alpha"): tuning.validated(cell, workshop)["log_loss"] for cell in few}
+    best = tuning.search("small", "MF", workspace, ResultsStore(tmp_path, "t"), cells=few)
+    losses = {cell.get("rival.alpha"): tuning.validated(cell, workspace)["log_loss"] for cell in few}
     assert best.cell.get("rival.alpha") == min(losses, key=losses.get)
     assert best.loss == losses[best.cell.get("rival.alpha")]
-    assert best.loss < tuning.validated(tuning.with_changes("small", "MF", {}), workshop)["log_loss"]
+    assert best.loss < tuning.validated(tuning.with_changes("small", "MF", {}), workspace)["log_loss"]
 
     def never(*rest: object, **more: object) -> None:
         raise AssertionError("measured again")
 
     monkeypatch.setattr(tuning, "validated", never)
-    assert tuning.search("small", "MF", workshop, Cabinet(tmp_path, "t"), cells=few) == best
+    assert tuning.search("small", "MF", workspace, ResultsStore(tmp_path, "t"), cells=few) == best
 
 
 def test_a_model_that_does_best_as_it_is_stays_so(tmp_path: Path) -> None:
     poor = [tuning.with_changes("small", "MF", {"rival.alpha": alpha}) for alpha in (1e-4, 1e9)]
-    best = tuning.search("small", "MF", Workshop(), Cabinet(tmp_path, "t"), cells=poor)
+    best = tuning.search("small", "MF", Workspace(), ResultsStore(tmp_path, "t"), cells=poor)
     assert tuning.found(best) == {}
     assert loads(tuning.merged(tmp_path / "found.toml", best)) == {"small": {"MF": {}}}
 
 
 def test_a_city_made_ready_once_gives_what_each_setting_would_by_itself() -> None:
-    workshop = Workshop()
+    workspace = Workspace()
     for alpha in (0.01, 0.1):
         cell = tuning.with_changes("small", "PriRec, rounds", {"linear.alpha": alpha})
-        assert tuning.validated(cell, workshop) == tuning.validated(cell, Workshop())
+        assert tuning.validated(cell, workspace) == tuning.validated(cell, Workspace())
 
 
 def test_settings_that_diverge_are_worse_than_all_others(tmp_path: Path) -> None:
     wild = tuning.with_changes("small", "MF", {"rival.alpha": 1e9, "rival.lambda_w": 1.0, "rival.lambda_v": 1.0})
-    assert tuning.look(wild, Workshop(), Cabinet(tmp_path, "t"), done=lambda tried: None).loss == float("inf")
+    assert tuning.validate_cell(wild, Workspace(), ResultsStore(tmp_path, "t"), done=lambda tried: None).loss == float(
+        "inf"
+    )
 
 
 def test_optuna_searches_between_the_settings_of_the_grid(tmp_path: Path) -> None:
     tried = []
     best = by_optuna.search_by_optuna(
-        "small", "MF", Workshop(), Cabinet(tmp_path, "t"), trials=6, done=lambda one: tried.append(one)
+        "small", "MF", Workspace(), ResultsStore(tmp_path, "t"), trials=6, done=lambda one: tried.append(one)
     )  # fmt: skip
     assert len(tried) == 1 + 6  # and the model as it is
     assert best.loss == min(one.loss for one in tried)

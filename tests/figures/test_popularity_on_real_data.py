@@ -10,7 +10,7 @@ import pytest
 from prirec.config import Settings
 from prirec.data.prepare import Prepared, prepare
 from prirec.data.published import FORMATS
-from prirec.simulate.popularity import Price, gather, plain, popularity_auc
+from prirec.simulate.forecast import Price, gather, plain, popularity_auc
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec_experiments.unary import COMPARED

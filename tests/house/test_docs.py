@@ -11,12 +11,12 @@ import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
-from prirec.privacy.outlook import terms
 from prirec.privacy.plan import Kind, planned, size_asked
 from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
+from prirec.simulate.outlook import terms
 from protocol_parts import TABLES
 from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
 from who_learns_what import MESSAGES

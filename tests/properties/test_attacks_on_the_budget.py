@@ -126,7 +126,7 @@ def samples_after(prepared: Prepared, opened: np.ndarray, settings: Settings) ->
     """What devices learn from once this sum of visits was opened, whatever they have visited."""
     rest = opened - visits_in(prepared)
     with with_noise(popularity, lambda wanted, count, **where: rest.view(np.uint64)):
-        counts = popularity.count(prepared, settings)
+        counts = popularity.release_popularity(prepared, settings)
     encoding = plan(prepared.dataset, counts, settings.features)
     return assemble(prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts)
 

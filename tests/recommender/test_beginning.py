@@ -139,7 +139,7 @@ def test_rounds_of_a_campaign_that_was_ended_when_they_began_are_burnt(store):
     begin_campaign(store, SMALL_PRIVATE)
     before = store.progress()
     Conductor(store).tick()
-    store.advance(progress=encode(rules.failed(rules.read_progress(before))))
+    store.advance(progress=encode(rules.failed(rules.decode_state(before))))
     Conductor(store).take_over()
     assert (store.open_rounds(), campaign_status(store).phase) == ([], "failed")
 
@@ -150,7 +150,7 @@ def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
     whole = store.progress()
     for damaged in (whole[:-1], whole.replace(b"visits", b"visit\xe9"), 100_000 * b"\x91"):
         with pytest.raises(StateError, match="restore the store from a backup"):
-            rules.read_progress(damaged)
+            rules.decode_state(damaged)
 
 
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):

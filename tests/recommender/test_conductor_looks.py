@@ -1,7 +1,7 @@
 """What a conductor reads from its store: all that has come, and nothing that it knows already."""
 
 from prirec.protocols.codec import encode
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.conductor import Conductor
 from prirec.recommender.store import MIGRATIONS, Store
 from support.stores import FOUNDING, ONE, OTHER, enter, of, said
@@ -40,7 +40,7 @@ def test_the_progress_is_read_once_for_every_change_and_not_at_every_look(url: s
         conductor = Conductor(store)
         assert [conductor.tick() for _ in range(3)] == [False] * 3
         for changes, charter in enumerate((ONE, OTHER, OTHER), 1):
-            store.advance(progress=encode(Progress(charter, "over")))
+            store.advance(progress=encode(CampaignState(charter, "over")))
             assert [conductor.tick() for _ in range(5)] == [False] * 5
             assert store.bodies == changes
 

@@ -179,7 +179,7 @@ def deployment(*, https: bool) -> dict[str, str]:
             agents = agents_of(made, lambda person: Direct(made.store, person.membership().name))
             conductor = Conductor(made.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0, entropy=Entropy(b"server"))
             asyncio.run(run_campaign(made, [agent for agent, _ in agents.values()], conductor))
-        progress = rules.read_progress(made.store.progress())
+        progress = rules.decode_state(made.store.progress())
         entries = [(entry.entry.subject, entry.entry.document) for entry in made.store.entries(0)]
         linear = [person.model(progress.charter) for _, person in sorted(made.people.items())]
         return {

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.evaluate.spread import Crowd, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
+from prirec.evaluate.spread import (
+    RecordGroups,
+    Scored,
+    auc_by_group,
+    auc_difference_by_group,
+    auc_with_error,
+    clearly_different,
+    group_by_records,
+)
 from prirec.features.samples import Records, Samples
 from prirec.metrics import auc, auc_of_few
 
@@ -74,12 +82,12 @@ def test_the_error_is_the_spread_over_repeated_draws() -> None:
 @pytest.mark.statistical  # as above, for differences, which are surer than the two models apart
 def test_the_error_of_a_difference_counts_what_the_models_share() -> None:
     rng = np.random.default_rng(6)
-    label, crowd = [1] * 60 + [-1] * 90, Crowd((1,), (1,), (150,))
+    label, crowd = [1] * 60 + [-1] * 90, RecordGroups((1,), (1,), (150,))
     gains, errors = [], []
     for _ in range(400):
         shared = rng.normal(size=150) + 0.4 * np.array(label)
         ours, theirs = (scored(label, list(shared + 0.3 * rng.normal(size=150))) for _ in range(2))
-        gain = gain_of(crowd, ours, theirs)
+        gain = auc_difference_by_group(crowd, ours, theirs)
         assert gain is not None
         gains.append(gain.auc[0])
         errors.append(gain.error[0])
@@ -88,49 +96,52 @@ def test_the_error_of_a_difference_counts_what_the_models_share() -> None:
 
 def test_a_model_does_not_differ_from_itself() -> None:
     one = scored([1, 1, -1, -1], [3, 1, 2, 0])
-    gain = gain_of(Crowd((1,), (1,), (4,)), one, one)
+    gain = auc_difference_by_group(RecordGroups((1,), (1,), (4,)), one, one)
     assert gain is not None
     assert (gain.auc[0], gain.error[0]) == (0.0, 0.0)
-    assert not sure_difference(one, one)
+    assert not clearly_different(one, one)
 
 
 def test_a_clear_difference_is_sure() -> None:
     label = [1] * 50 + [-1] * 50
     good, bad = scored(label, [float(v) for v in label]), scored(label, [float(v % 7) for v in range(100)])
-    assert sure_difference(good, bad)
+    assert clearly_different(good, bad)
 
 
 def test_models_tested_on_other_records_are_not_subtracted() -> None:
-    crowd = Crowd((1,), (1,), (4,))
-    assert gain_of(crowd, scored([1, 1, -1, -1], [1, 2, 3, 4]), scored([1, -1, 1, -1], [1, 2, 3, 4])) is None
+    crowd = RecordGroups((1,), (1,), (4,))
+    assert (
+        auc_difference_by_group(crowd, scored([1, 1, -1, -1], [1, 2, 3, 4]), scored([1, -1, 1, -1], [1, 2, 3, 4]))
+        is None
+    )
 
 
 def test_scores_that_are_no_numbers_give_no_line() -> None:
     bad, good = scored([1, -1], [math.nan, 0.0]), scored([1, -1], [1.0, 0.0])
-    crowd = Crowd((1,), (1,), (2,))
-    assert line_of(crowd, bad) is None
-    assert gain_of(crowd, good, bad) is None
+    crowd = RecordGroups((1,), (1,), (2,))
+    assert auc_by_group(crowd, bad) is None
+    assert auc_difference_by_group(crowd, good, bad) is None
     assert all(math.isnan(value) for value in auc_with_error(bad))
 
 
 def test_each_group_has_the_auc_of_its_own_people() -> None:
     one = scored([1, -1, 1, -1, 1], [2, 1, 1, 2, 0], counts=[1, 2, 8, 9, 50])
-    line = line_of(Crowd((2, 9, 50), (1, 8, 50), (2, 2, 1)), one)
+    line = auc_by_group(RecordGroups((2, 9, 50), (1, 8, 50), (2, 2, 1)), one)
     assert line is not None
     assert line.auc[:2].tolist() == [1.0, 0.0]
     assert math.isnan(line.auc[2])  # one class only
 
 
 def test_groups_are_about_equal_and_never_part_equal_counts() -> None:
-    crowd = crowd_of(samples([1, 1, 1, 2, 3, 4, 5, 6, 7, 8], list(range(10))), groups=5)
+    crowd = group_by_records(samples([1, 1, 1, 2, 3, 4, 5, 6, 7, 8], list(range(10))), groups=5)
     assert crowd.names == ["1", "2", "3–4", "5–6", "7–8"]
     assert crowd.people == (3, 1, 2, 2, 2)
     assert crowd.of(np.array([1, 2, 4, 8, 99])).tolist() == [0, 1, 2, 4, 4]
 
 
 def test_people_without_test_records_are_in_no_group() -> None:
-    assert crowd_of(samples([1, 2, 3, 100], [0, 1, 2])).upper == (1, 2, 3)
-    assert len(crowd_of(samples([1, 2], []))) == 0
+    assert group_by_records(samples([1, 2, 3, 100], [0, 1, 2])).upper == (1, 2, 3)
+    assert len(group_by_records(samples([1, 2], []))) == 0
 
 
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=12))
@@ -140,7 +151,7 @@ def test_the_first_of_four_groups_is_the_quarter_with_fewest_records(training: l
     person = [n for n in range(len(training)) for _ in range(2)]
     counts = np.array(training)
     one = Scored(records(person, label, people=len(training)), np.array(scores), counts)
-    line = line_of(crowd_of(samples(training, person), groups=4), one)
+    line = auc_by_group(group_by_records(samples(training, person), groups=4), one)
     few = auc_of_few(one.test.label, one.scores, person=one.test.person, training_records=counts)
     assert line is not None
     assert line.auc[0] == pytest.approx(few)

@@ -8,7 +8,7 @@ from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
 from prirec.engines.shards import InProcess
-from prirec.simulate.partitioned import Apart, CityApart, Preparing
+from prirec.simulate.partitioned import PartitionedCity, PartitionedSetup, PartitionedShard
 
 
 def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
@@ -17,6 +17,8 @@ def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:
     return folder / "parts"
 
 
-def made_ready(folder: Path, settings: Settings, which: Sequence[Sequence[int]]) -> tuple[list[Apart], CityApart]:
-    shards = [Apart(folder, some, settings) for some in which]
-    return shards, Preparing(InProcess(shards), folder, settings).city()
+def made_ready(
+    folder: Path, settings: Settings, which: Sequence[Sequence[int]]
+) -> tuple[list[PartitionedShard], PartitionedCity]:
+    shards = [PartitionedShard(folder, some, settings) for some in which]
+    return shards, PartitionedSetup(InProcess(shards), folder, settings).city()

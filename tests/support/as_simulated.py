@@ -27,7 +27,7 @@ def campaign_of(deployment: Deployment) -> Campaign:
     """As the store knows it when it is over."""
     held = deployment.store.progress()
     assert held is not None
-    progress = rules.read_progress(held)
+    progress = rules.decode_state(held)
     charter = read(Charter, deployment.store.document(progress.charter), name=progress.charter)
     return Campaign.of(charter, read(Edition, deployment.store.document(progress.edition), name=progress.edition))
 

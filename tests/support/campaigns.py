@@ -14,7 +14,7 @@ from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.plan import Kind, planned
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.release import Catalogue, Issued, make_charter, pack_regions, popularity_release
-from prirec.simulate.popularity import noisy_sums, those_left
+from prirec.simulate.popularity import noisy_sums, reporting
 from prirec.simulate.setup import Setup, set_up
 from prirec.types import RingArray
 from prirec.wire.campaign import Campaign, person_id
@@ -100,4 +100,4 @@ def staged(
 
 
 def survivors_of(setup: Setup, settings: Settings) -> int:
-    return those_left(setup.prepared, settings)[1]
+    return reporting(setup.prepared, settings).survivors

@@ -147,7 +147,7 @@ class Chaos:
     @property
     def under_way(self) -> bool:
         held = self.store.progress()
-        return held is not None and rules.read_progress(held).phase not in ("over", "failed")
+        return held is not None and rules.decode_state(held).phase not in ("over", "failed")
 
     async def turn(self) -> None:
         """Everyone does something, in whatever order."""

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from prirec.cluster.worker import Given
+from prirec.cluster.worker import GivenPeople
 from prirec.config import Settings
 from prirec.engines.shards import Shard, ShardData, ShardStep
 
@@ -29,7 +29,7 @@ class _Doomed(Shard):
         return done
 
 
-class Doomed(Given):
+class Doomed(GivenPeople):
     """A source: the shard that it makes ends in round `at`, unless one did before."""
 
     def __init__(self, share: ShardData, *, at: int, mark: Path, kill: bool):

@@ -86,4 +86,4 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
 
 def phase(deployment: Deployment) -> str:
     held = deployment.store.progress()
-    return "" if held is None else rules.read_progress(held).phase
+    return "" if held is None else rules.decode_state(held).phase

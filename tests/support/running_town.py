@@ -160,4 +160,4 @@ class Others:
 def phase(store: Path) -> str:
     with Store.open(store) as opened:
         held = opened.progress()
-    return "" if held is None else rules.read_progress(held).phase
+    return "" if held is None else rules.decode_state(held).phase

@@ -1,5 +1,8 @@
-"""What an attacker is asked: which of two places somebody has visited. One they have, the other they have not, and as
-many people went to the one as to the other: knowing nothing, or popularity alone, is right half of the time."""
+"""Attacks on every model, for Table 3: what a curious party can tell about visits from what the model lets it see.
+
+An attacker is asked which of two places somebody has visited. As many people went to the one as to the other, so that
+knowing nothing, or popularity alone, is right half of the time.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

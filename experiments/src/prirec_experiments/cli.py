@@ -96,9 +96,9 @@ def reproduce(
 
 
 if TYPE_CHECKING:
-    from prirec_experiments.experiment import Workshop
-    from prirec_experiments.results_store import Cabinet
-    from prirec_experiments.tuning import Tried
+    from prirec_experiments.experiment import Workspace
+    from prirec_experiments.results_store import ResultsStore
+    from prirec_experiments.tuning import Candidate
 
 TUNE_EPILOG = examples(
     "prirec tune small --model MF --out results",
@@ -146,8 +146,8 @@ def tune(
     from prirec.cli.output import SIMULATION, show_table
     from prirec.cli.train_work import reached, refuse_off_cluster
     from prirec.errors import UsageError
-    from prirec_experiments.experiment import Workshop
-    from prirec_experiments.results_store import Cabinet, write_whole
+    from prirec_experiments.experiment import Workspace
+    from prirec_experiments.results_store import ResultsStore, write_whole
     from prirec_experiments.tuning import found, merged
 
     refuse_off_cluster(engine, address=address)
@@ -155,11 +155,11 @@ def tune(
         raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
-    workshop, cabinet = Workshop(data, threads or os.cpu_count() or 1), Cabinet(out / "results", f"tuning-{by}")
+    workspace, store = Workspace(data, threads or os.cpu_count() or 1), ResultsStore(out / "results", f"tuning-{by}")
     file, rows = out / "found.toml", []
     with reached(engine, address):
         for city, name in product(cities, chosen):
-            best = _searched(city, name, workshop, cabinet, by=by, trials=trials, engine=engine)
+            best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())
             settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
             rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
@@ -171,7 +171,7 @@ def tune(
 def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
     from prirec.errors import UsageError
     from prirec_experiments.cities import CITIES
-    from prirec_experiments.models import ENTRANTS
+    from prirec_experiments.models import MODELS
 
     for city in cities:
         if city not in CITIES:
@@ -179,30 +179,30 @@ def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | Non
         if not CITIES[city].available(data):
             raise UsageError(f"{CITIES[city].title} is read from published data: name their folder with --data")
     for name in models:
-        if name not in ENTRANTS or name == "popularity alone":
+        if name not in MODELS or name == "popularity alone":
             raise UsageError(f"no model '{name}' can be tuned; there are {', '.join(USUAL)}")
 
 
 def _searched(
-    city: str, model: str, workshop: "Workshop", cabinet: "Cabinet", *, by: str, trials: int, engine: str
-) -> "Tried":  # fmt: skip
+    city: str, model: str, workspace: "Workspace", store: "ResultsStore", *, by: str, trials: int, engine: str
+) -> "Candidate":  # fmt: skip
     from prirec.cli.output import bars
     from prirec_experiments import tuning
 
     with bars() as shown:
         row = shown.add_task(f"{city}, {model}", total=None, stage="")
 
-        def done(tried: "Tried") -> None:
+        def done(tried: "Candidate") -> None:
             shown.update(row, advance=1, stage=f"log loss {tried.loss:.4f}")
 
         if by == "optuna":
-            return tuning.search_by_optuna(city, model, workshop, cabinet, trials=trials, done=done)
+            return tuning.search_by_optuna(city, model, workspace, store, trials=trials, done=done)
         if engine == "cluster":
-            from prirec_experiments.on_cluster import look_ahead
+            from prirec_experiments.on_cluster import validate_ahead
 
-            ahead = partial(look_ahead, workshop=workshop, cabinet=cabinet)
-            return tuning.search(city, model, workshop, cabinet, done=done, ahead=ahead)
-        return tuning.search(city, model, workshop, cabinet, done=done)
+            ahead = partial(validate_ahead, workspace=workspace, store=store)
+            return tuning.search(city, model, workspace, store, done=done, ahead=ahead)
+        return tuning.search(city, model, workspace, store, done=done)
 
 
 def add_commands(app: typer.Typer) -> None:

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from prirec.data.dataset import Dataset
 from prirec.simulate.setup import Setup
 from prirec_experiments.cities import CITIES, City, fingerprint
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell, quiet
-from prirec_experiments.show import Shown
+from prirec_experiments.show import Section
 
 
 @dataclass(slots=True)
-class Workshop:
+class Workspace:
     """Where cells are measured: the reader's data, and the city that was opened last."""
 
     data: Path | None = None
@@ -44,15 +44,15 @@ class Workshop:
 
 
 class Measure(Protocol):
-    def digest(self, cell: Cell, workshop: Workshop) -> str:
+    def digest(self, cell: Cell, workspace: Workspace) -> str:
         """Of all that the result depends on."""
         ...
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
-        """Measures the cell and puts what it found into the cabinet."""
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
+        """Measures the cell and puts what it found into the store."""
         ...
 
-    def expected(self, cell: Cell, workshop: Workshop) -> float:
+    def expected(self, cell: Cell, workspace: Workspace) -> float:
         """About how many seconds that takes."""
         ...
 
@@ -65,8 +65,10 @@ class Experiment:
     title: str
     cells: Callable[[Mapping[str, Any]], Sequence[Cell]]  # from its settings
     measure: Measure
-    show: Callable[[Mapping[str, Any], Cabinet], Shown]
-    conclude: Callable[[Mapping[str, Any], Cabinet], None] = lambda settings, cabinet: None  # once all cells are done
+    show: Callable[[Mapping[str, Any], ResultsStore], Section]
+    conclude: Callable[[Mapping[str, Any], ResultsStore], None] = lambda settings, store: (
+        None
+    )  # once all cells are done
     clocked: bool = False  # it measures time, and is worth nothing where others work at the same time
 
     def settings(self, *, quick: bool) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Remaining:
     """What is still to be measured, and what cannot be."""
 
     cells: tuple[Cell, ...]
@@ -89,22 +91,22 @@ class Missing:
     seconds: float  # about
 
 
-def missing(experiment: Experiment, cells: Sequence[Cell], workshop: Workshop, cabinet: Cabinet) -> Missing:
+def remaining(experiment: Experiment, cells: Sequence[Cell], workspace: Workspace, store: ResultsStore) -> Remaining:
     """City by city, so that each is opened once."""
-    there = sorted((cell for cell in cells if workshop.available(cell)), key=lambda cell: cell.city)
-    left = [cell for cell in there if not cabinet.done(cell, experiment.measure.digest(cell, workshop))]
+    there = sorted((cell for cell in cells if workspace.available(cell)), key=lambda cell: cell.city)
+    left = [cell for cell in there if not store.done(cell, experiment.measure.digest(cell, workspace))]
     absent = tuple(sorted({cell.city for cell in cells} - {cell.city for cell in there}))
-    expected = sum(experiment.measure.expected(cell, workshop) for cell in left)
-    return Missing(tuple(left), len(there) - len(left), absent, expected)
+    expected = sum(experiment.measure.expected(cell, workspace) for cell in left)
+    return Remaining(tuple(left), len(there) - len(left), absent, expected)
 
 
-def work(
-    experiment: Experiment, left: Missing, workshop: Workshop, cabinet: Cabinet, *,
+def measure_cells(
+    experiment: Experiment, left: Remaining, workspace: Workspace, store: ResultsStore, *,
     begun: Callable[[Cell], Tell] = lambda cell: quiet, done: Callable[[Cell], None] = lambda cell: None,
 ) -> None:  # fmt: skip
     """`begun` is told of each cell and answers with who wants to hear of its passes."""
     for cell in left.cells:
-        experiment.measure.run(cell, workshop, cabinet, begun(cell))
+        experiment.measure.run(cell, workspace, store, begun(cell))
         done(cell)
 
 
@@ -115,20 +117,20 @@ MICROSECONDS = 15.0  # a record
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class CountCells:
     """`count` makes a cell's values of a city; `code` is raised when it counts otherwise."""
 
     count: Callable[[City, Dataset], Mapping[str, Any]] = field(repr=False)
     code: int = 1
 
-    def digest(self, cell: Cell, workshop: Workshop) -> str:
-        _, _, data = workshop.city(cell.city)
+    def digest(self, cell: Cell, workspace: Workspace) -> str:
+        _, _, data = workspace.city(cell.city)
         return f"{self.code}-{data}"
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
-        city, dataset, _ = workshop.city(cell.city)
-        cabinet.put(cell, self.digest(cell, workshop), self.count(city, dataset))
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
+        city, dataset, _ = workspace.city(cell.city)
+        store.put(cell, self.digest(cell, workspace), self.count(city, dataset))
 
-    def expected(self, cell: Cell, workshop: Workshop) -> float:
-        _, dataset, _ = workshop.city(cell.city)
+    def expected(self, cell: Cell, workspace: Workspace) -> float:
+        _, dataset, _ = workspace.city(cell.city)
         return 1e-6 * MICROSECONDS * len(dataset.visits)

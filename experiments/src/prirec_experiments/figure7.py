@@ -1,5 +1,8 @@
-"""Sums over the in-memory wire, with every byte counted: messages cross it as they would cross a network, and every box
-is opened again to count the ring elements in it."""
+"""Figure 7 and the complexity section: time against the size of the data, and bytes of a sum counted on a wire.
+
+Messages cross the in-memory wire as they would cross a network, and every sealed box is opened again to count the ring
+elements in it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,19 +30,19 @@ from prirec.protocols.sdgd import ENTROPY, Neighbour, Receiver
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import set_up
 from prirec.util.keyed_random import generator
-from prirec_experiments.experiment import Experiment, Workshop
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.experiment import Experiment, Workspace
+from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell, quiet
-from prirec_experiments.show import Drawing, Shown, Table
+from prirec_experiments.show import Plot, Section, Table
 
 LENGTH = 90  # a linear model: w_0 and 89 features
 WORD = 8  # bytes: the ring of 64 bits
 MEETING = ("invitation", "keys", "roster")
-CARRYING = (ShareOf, Partial, Masked)
+WITH_RING_ELEMENTS = (ShareOf, Partial, Masked)
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class WireCost:
     """One sum, by step: bytes on the wire, messages, and the bytes of ring elements in their boxes."""
 
     octets: Counter[str]
@@ -59,7 +62,7 @@ class Count:
         return over
 
 
-def counted(method: Literal["shares", "pads"], size: int, *, length: int = LENGTH) -> Count:
+def count_bytes(method: Literal["shares", "pads"], size: int, *, length: int = LENGTH) -> WireCost:
     """One sum of so many people by Algorithm 1 (shares) or under pads, over the in-memory wire; it is checked, too."""
     rng = generator(size, "bytes on the wire")
     own, identities = SigningKey(rng.bytes(32)), [SigningKey(rng.bytes(32)) for _ in range(size)]
@@ -81,8 +84,8 @@ def counted(method: Literal["shares", "pads"], size: int, *, length: int = LENGT
     wire.run(receiver)
     if not np.array_equal(wire.finished[receiver.name].total, values.sum(axis=0, dtype=np.uint64)):
         raise ValueError("the sum is not the sum")
-    payload = elements(carried, {one.name: one for one in devices}, receiver)
-    return Count(wire.traffic.octets, wire.traffic.messages, payload, {step(type(one)): one for one in carried})
+    payload = ring_element_bytes(carried, {one.name: one for one in devices}, receiver)
+    return WireCost(wire.traffic.octets, wire.traffic.messages, payload, {step(type(one)): one for one in carried})
 
 
 def device(task: Task, identity: SigningKey, value: np.ndarray, rng: np.random.Generator) -> MemberBase:
@@ -92,11 +95,13 @@ def device(task: Task, identity: SigningKey, value: np.ndarray, rng: np.random.G
     return Neighbour(task, identity=identity, value=value, pads=pads, entropy=rng.bytes(ENTROPY))
 
 
-def elements(carried: list[AnyMessage], devices: dict[bytes, MemberBase], receiver: CollectorBase) -> Counter[str]:
+def ring_element_bytes(
+    carried: list[AnyMessage], devices: dict[bytes, MemberBase], receiver: CollectorBase
+) -> Counter[str]:
     """Bytes of ring elements by step, every box opened with the keys of whom it is for."""
     payload = Counter[str]()
     for message in carried:
-        if isinstance(message, CARRYING):
+        if isinstance(message, WITH_RING_ELEMENTS):
             to = devices.get(message.receiver, receiver)
             secret, other = to._box_key, devices[message.sender]._box_key.public
             header = receiver._meeting.header(sender=message.sender, receiver=to.name, kind=type(message))
@@ -105,7 +110,7 @@ def elements(carried: list[AnyMessage], devices: dict[bytes, MemberBase], receiv
     return payload
 
 
-# Figure 7 and the complexity section: time against the size of the data, N, K and D, and bytes against N.
+# The figure: time against the size of the data, N, K and D, and bytes against N
 
 
 if TYPE_CHECKING:
@@ -121,20 +126,20 @@ CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
-class Clocked:
+class TimeAndBytes:
     """The best of some passes on one thread, by the process's own time: what else a machine does only adds to it."""
 
     clock: Callable[[], float] = process_time
 
-    def digest(self, cell: Cell, workshop: Workshop) -> str:
+    def digest(self, cell: Cell, workspace: Workspace) -> str:
         return "3"  # of how it is measured
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
         at = {name: int(value) for name, value in cell.changes if not isinstance(value, str)}
         found = self._bytes(cell.model, at) if cell.model in BYTES else self._seconds(cell.model, at, tell)
-        cabinet.put(cell, self.digest(cell, workshop), found)
+        store.put(cell, self.digest(cell, workspace), found)
 
-    def expected(self, cell: Cell, workshop: Workshop) -> float:
+    def expected(self, cell: Cell, workspace: Workspace) -> float:
         if cell.model in BYTES:
             return 1e-3 * float(cell.get("neighbours", 0) or 0) ** 2
         records, repeats = (float(cell.get(name, 0) or 0) for name in ("records", "repeats"))
@@ -162,7 +167,7 @@ class Clocked:
         return {"seconds": min(times), "records": len(samples.train), "features": samples.features}
 
     def _bytes(self, model: str, at: Mapping[str, int]) -> dict[str, Any]:
-        found = counted("shares" if model == "shares" else "pads", at["neighbours"])
+        found = count_bytes("shares" if model == "shares" else "pads", at["neighbours"])
         return {"elements": sum(found.payload.values()) // WORD, "octets": sum(found.octets.values())}
 
 
@@ -175,7 +180,7 @@ def cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
         if not (model == ROUNDS and name == "neighbours")  # cohorts have none
         for value in settings[f"{name}_against"]
     ]
-    sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["carried"]]
+    sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["wire_neighbours"]]
     return (*made, *sums)
 
 
@@ -195,7 +200,7 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
     return Fit(float(found.slope), half, float(found.intercept), float(found.rvalue**2))
 
 
-def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
     words += (
         "settings. The paper prints a line without figures. Rounds compute the components of V in lanes of "
@@ -203,7 +208,7 @@ def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
         "every box opened."
     )
     rows, drawings = [], []
-    for (model, name), points in _lines(settings, cabinet).items():
+    for (model, name), points in _lines(settings, store).items():
         x, y = [point[0] for point in points], [point[1] for point in points]
         line = fit(x, y)
         scaled = 1e6 if name == "records" else 1e3
@@ -211,21 +216,21 @@ def show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
         slope = f"{scaled * line.slope:.3f} ± {scaled * line.half:.3f} {unit}"
         span = f"{min(x):,.0f} to {max(x):,.0f}"
         rows.append((model, _against(model, name), span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
-        drawings.append(_drawing(model, name, x, y, line))
+        drawings.append(_plot(model, name, x, y, line))
     fits = Table(
         "Affine fits of the time of one pass", ("model", "against", ">from", ">slope", ">offset", ">R²"), tuple(rows)
     )
-    return Shown(TITLE, (words,), (fits, _carried(settings, cabinet)), tuple(drawings))
+    return Section(TITLE, (words,), (fits, _wire_cost_table(settings, store)), tuple(drawings))
 
 
-def _lines(settings: Mapping[str, Any], cabinet: Cabinet) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    timed = [cell for cell in cells(settings) if cell.model in PRESETS and cabinet.values(cell) is not None]
+def _lines(settings: Mapping[str, Any], store: ResultsStore) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    timed = [cell for cell in cells(settings) if cell.model in PRESETS and store.values(cell) is not None]
     grouped = groupby(timed, key=lambda cell: (cell.model, str(cell.get("against"))))
-    return {key: [_point(cell, key[1], cabinet) for cell in group] for key, group in grouped}
+    return {key: [_point(cell, key[1], store) for cell in group] for key, group in grouped}
 
 
-def _point(cell: Cell, name: str, cabinet: Cabinet) -> tuple[float, float]:
-    held = cabinet.values(cell) or {}
+def _point(cell: Cell, name: str, store: ResultsStore) -> tuple[float, float]:
+    held = store.values(cell) or {}
     measured = {"records": "records", "words": "features"}
     x = float(held[measured[name]] if name in measured else cell.get(name, 0) or 0)
     return float(whole_lanes(int(x))) if _by_lanes(cell.model, name) else x, float(held["seconds"])
@@ -239,13 +244,13 @@ def _against(model: str, name: str) -> str:
     return f"{NAMES[name]} in lanes of {LANES}" if _by_lanes(model, name) else NAMES[name]
 
 
-def _carried(settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+def _wire_cost_table(settings: Mapping[str, Any], store: ResultsStore) -> Table:
     formulas: dict[str, Callable[[int], int]] = {
         "shares": lambda N: N * (N - 1) * LENGTH + N * LENGTH, "pads": lambda N: N * LENGTH
     }  # fmt: skip
     rows = []
     for cell in (one for one in cells(settings) if one.model in BYTES):
-        if (held := cabinet.values(cell)) is not None:
+        if (held := store.values(cell)) is not None:
             N = int(cell.get("neighbours", 0) or 0)
             rows.append((BYTES[cell.model], f"{N}", f"{held['elements']:,}", f"{formulas[cell.model](N):,}",
                          f"{held['octets']:,}"))  # fmt: skip
@@ -256,7 +261,7 @@ def _carried(settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
     )  # fmt: skip
 
 
-def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line: Fit) -> Drawing:
+def _plot(model: str, name: str, x: Sequence[float], y: Sequence[float], line: Fit) -> Plot:
     def paint(figure: "Figure") -> None:
         axes, ends = figure.subplots(), np.array([0.0, max(x)])
         axes.plot(x, y, color=series(0), marker=marker(0), linestyle="none")
@@ -265,9 +270,9 @@ def _drawing(model: str, name: str, x: Sequence[float], y: Sequence[float], line
         axes.set_ylabel("seconds of CPU a pass")
         axes.set_ylim(bottom=0)
 
-    return Drawing(
+    return Plot(
         f"figure7-{model}-{name}", f"{model}: time against {_against(model, name)}", paint, width=360, height=240
     )
 
 
-FIGURE7 = Experiment("figure7", TITLE, cells, Clocked(), show, clocked=True)
+FIGURE7 = Experiment("figure7", TITLE, cells, TimeAndBytes(), show, clocked=True)

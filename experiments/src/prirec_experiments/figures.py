@@ -1,4 +1,4 @@
-"""Figure 4: how near to home people click. The reason for learning with neighbours."""
+"""Figures 4 to 6 of the paper, and harder questions to the same models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from prirec.types import RealArray
 from prirec.util.geography import haversine_km
 from prirec_experiments import summaries
 from prirec_experiments.cities import CITIES, City
-from prirec_experiments.experiment import Experiment, Sheet, Workshop
-from prirec_experiments.results_store import Cabinet, Cell, repeated
+from prirec_experiments.experiment import CountCells, Experiment, Workspace
+from prirec_experiments.results_store import Cell, ResultsStore, repeated
 from prirec_experiments.rivals.descent import Tell, quiet
-from prirec_experiments.show import Drawing, Shown, Table
+from prirec_experiments.show import Plot, Section, Table
 from prirec_experiments.summaries import Average, average, average_text
-from prirec_experiments.trial import Contest
+from prirec_experiments.trial import TrainAndTest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE4_TITLE = "Figure 4: distance and clicks"
+DISTANCES_TITLE = "Figure 4: distance and clicks"
 EDGES = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)  # km
 
 
-def count(city: City, dataset: Dataset) -> dict[str, Any]:
+def count_distances(city: City, dataset: Dataset) -> dict[str, Any]:
     """Test records by their distance from homes that training records gave: a home that knew the visit would be drawn
     to it."""
     setup = set_up(dataset, load(changes={"preset": "rounds", **city.settings}))
@@ -54,12 +54,12 @@ def _shares(km: RealArray) -> RealArray:
     return np.asarray(counts / max(len(known), 1))
 
 
-def figure4_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def distance_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return tuple(Cell.of(city, "distances") for city in settings["cities"])
 
 
-def figure4_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
-    held = {cell.city: cabinet.values(cell) for cell in figure4_cells(settings)}
+def show_distances(settings: Mapping[str, Any], store: ResultsStore) -> Section:
+    held = {cell.city: store.values(cell) for cell in distance_cells(settings)}
     found = {city: values for city, values in held.items() if values is not None}
     bands = [f"{low:g}–{high:g} km" for low, high in pairwise(EDGES)] + [f"over {EDGES[-1]:g} km"]
     rows = [
@@ -75,11 +75,11 @@ def figure4_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
     columns = ("data", "places", *(f">{band}" for band in bands), ">median km")
     words = "Test records, by their distance from the home that training records gave. Ignored places are negatives "
     words += "drawn anywhere where the data have visits alone."
-    drawings = [_drawing(city, values, bands) for city, values in found.items()]
-    return Shown(FIGURE4_TITLE, (words,), (Table("Distance from home", columns, tuple(rows)),), tuple(drawings))
+    drawings = [_plot_distances(city, values, bands) for city, values in found.items()]
+    return Section(DISTANCES_TITLE, (words,), (Table("Distance from home", columns, tuple(rows)),), tuple(drawings))
 
 
-def _drawing(city: str, values: Mapping[str, Any], bands: list[str]) -> Drawing:
+def _plot_distances(city: str, values: Mapping[str, Any], bands: list[str]) -> Plot:
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         for at, kind in enumerate(("clicked", "ignored")):
@@ -90,10 +90,10 @@ def _drawing(city: str, values: Mapping[str, Any], bands: list[str]) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.legend()
 
-    return Drawing(f"figure4-{city}", f"Distance from home on {CITIES[city].title}", paint)
+    return Plot(f"figure4-{city}", f"Distance from home on {CITIES[city].title}", paint)
 
 
-FIGURE4 = Experiment("figure4", FIGURE4_TITLE, figure4_cells, Sheet(count), figure4_show)
+FIGURE4 = Experiment("figure4", DISTANCES_TITLE, distance_cells, CountCells(count_distances), show_distances)
 
 
 # Figure 5: training and test loss, pass after pass.
@@ -102,30 +102,30 @@ FIGURE4 = Experiment("figure4", FIGURE4_TITLE, figure4_cells, Sheet(count), figu
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE5_TITLE = "Figure 5: losses against the number of passes or rounds"
-LOOKS = (1, 2, 5, 10, 20, 50, 100)
+LOSSES_TITLE = "Figure 5: losses against the number of passes or rounds"
+SHOWN_PASSES = (1, 2, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Course(Contest):
+class LossesByPass(TrainAndTest):
     """The test loss is looked at after every pass: only an experiment may, and nothing is chosen by it."""
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
-        _, dataset, data = workshop.city(cell.city)
-        how = self.chosen(cell, workshop)
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
+        _, dataset, data = workspace.city(cell.city)
+        how = self.settings_of(cell, workspace)
         setup = set_up(dataset, how.settings)
         samples, state = setup.samples, start(setup.samples, setup.settings)
-        motor = make_engine("local", samples, setup.settings, threads=workshop.threads)
+        motor = make_engine("local", samples, setup.settings, threads=workspace.threads)
         losses, tests = [], []
         for _ in range(setup.settings.iterations):
             passed = motor.advance(state)
             losses.append(passed.loss)
             tests.append(mean_loss(samples.test, scores(state.models, samples, samples.test)))
             tell(passed.iteration, passed.loss)
-        cabinet.put(cell, how.digest(model=cell.model, data=data), {"training": losses, "test": tests})
+        store.put(cell, how.digest(model=cell.model, data=data), {"training": losses, "test": tests})
 
 
-def figure5_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def loss_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     made = [
         Cell.of(city, model, {"iterations": settings["iterations"], "model.dimension": settings["dimension"]})
         for city in settings["cities"]
@@ -134,34 +134,34 @@ def figure5_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return repeated(made, settings["seeds"])
 
 
-def _mean(settings: Mapping[str, Any], cabinet: Cabinet, cell: Cell, what: str) -> list[float]:
-    held = [cabinet.values(cell.changed(seed=seed)) for seed in settings["seeds"]]
+def _mean(settings: Mapping[str, Any], store: ResultsStore, cell: Cell, what: str) -> list[float]:
+    held = [store.values(cell.changed(seed=seed)) for seed in settings["seeds"]]
     known = [values[what] for values in held if values is not None]
     return np.mean(known, axis=0).tolist() if known else []
 
 
-def figure5_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show_losses(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     rows, drawings = [], []
     for city in settings["cities"]:
         lines: dict[str, tuple[list[float], list[float]]] = {}
-        for cell in (one for one in figure5_cells({**settings, "cities": [city], "seeds": [0]})):
-            training, test = (_mean(settings, cabinet, cell, what) for what in ("training", "test"))
+        for cell in (one for one in loss_cells({**settings, "cities": [city], "seeds": [0]})):
+            training, test = (_mean(settings, store, cell, what) for what in ("training", "test"))
             if training:
                 lines[cell.model] = (training, test)
                 for name, line in (("training", training), ("test", test)):
-                    figures = [f"{line[at - 1]:.4f}" if at <= len(line) else "–" for at in LOOKS]
+                    figures = [f"{line[at - 1]:.4f}" if at <= len(line) else "–" for at in SHOWN_PASSES]
                     rows.append((CITIES[city].title, cell.model, name, *figures))
         if lines:
-            drawings += [_drawing_figure5(city, lines, at) for at in range(2)]
-    columns = ("data", "model", "loss", *(f">T = {at}" for at in LOOKS))
+            drawings += [_plot_losses(city, lines, at) for at in range(2)]
+    columns = ("data", "model", "loss", *(f">T = {at}" for at in SHOWN_PASSES))
     words = (
         "The mean of -ln σ(y ŷ) over records, without penalties; K = 5 and N = 30 as in the paper. A test loss that "
     )
     words += "rises while the training loss falls is over-fitting. ln 2 = 0.6931 is knowing nothing."
-    return Shown(FIGURE5_TITLE, (words,), (Table("Mean loss", columns, tuple(rows)),), tuple(drawings))
+    return Section(LOSSES_TITLE, (words,), (Table("Mean loss", columns, tuple(rows)),), tuple(drawings))
 
 
-def _drawing_figure5(city: str, lines: Mapping[str, tuple[list[float], list[float]]], at: int) -> Drawing:
+def _plot_losses(city: str, lines: Mapping[str, tuple[list[float], list[float]]], at: int) -> Plot:
     what = ("training", "test")[at]
 
     def paint(figure: "Figure") -> None:
@@ -173,10 +173,10 @@ def _drawing_figure5(city: str, lines: Mapping[str, tuple[list[float], list[floa
         axes.set_ylabel(f"mean {what} loss")
         axes.legend()
 
-    return Drawing(f"figure5-{city}-{what}", f"Mean {what} loss on {CITIES[city].title}", paint)
+    return Plot(f"figure5-{city}-{what}", f"Mean {what} loss on {CITIES[city].title}", paint)
 
 
-FIGURE5 = Experiment("figure5", FIGURE5_TITLE, figure5_cells, Course(), figure5_show)
+FIGURE5 = Experiment("figure5", LOSSES_TITLE, loss_cells, LossesByPass(), show_losses)
 
 
 # Figure 6: the number of neighbours N, or in rounds the size of a cohort.
@@ -185,16 +185,16 @@ FIGURE5 = Experiment("figure5", FIGURE5_TITLE, figure5_cells, Course(), figure5_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE6_TITLE = "Figure 6: the number of neighbours"
+NEIGHBOURS_TITLE = "Figure 6: the number of neighbours"
 
 
-def _cell(city: str, model: str, N: int, settings: Mapping[str, Any]) -> Cell:
+def _neighbour_cell(city: str, model: str, N: int, settings: Mapping[str, Any]) -> Cell:
     return Cell.of(city, model, {"neighbours.count": N, "model.dimension": settings["dimension"]})
 
 
-def figure6_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def neighbour_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     made = [
-        _cell(city, model, N, settings)
+        _neighbour_cell(city, model, N, settings)
         for city in settings["cities"]
         for model in settings["models"]
         for N in settings["neighbours"]
@@ -202,25 +202,26 @@ def figure6_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return repeated(made, settings["seeds"])
 
 
-def figure6_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show_neighbours(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     rows, drawings = [], []
     for city in settings["cities"]:
         lines = {
             model: [
-                average(cabinet, _cell(city, model, N, settings), settings["seeds"]) for N in settings["neighbours"]
+                average(store, _neighbour_cell(city, model, N, settings), settings["seeds"])
+                for N in settings["neighbours"]
             ]
             for model in settings["models"]
         }
         if any(one is not None for line in lines.values() for one in line):
             rows += [(CITIES[city].title, model, *map(average_text, line)) for model, line in lines.items()]
-            drawings.append(_drawing_figure6(city, lines, settings["neighbours"]))
+            drawings.append(_plot_neighbours(city, lines, settings["neighbours"]))
     columns = ("data", "model", *(f">N = {N}" for N in settings["neighbours"]))
     words = "AUC of Algorithm 2 at K = 5 with 80 % for training. The paper finds it to rise with N and then to be "
     words += "stable; it prints no figures."
-    return Shown(FIGURE6_TITLE, (words,), (Table("AUC", columns, tuple(rows)),), tuple(drawings))
+    return Section(NEIGHBOURS_TITLE, (words,), (Table("AUC", columns, tuple(rows)),), tuple(drawings))
 
 
-def _drawing_figure6(city: str, lines: Mapping[str, list[Average | None]], counts: list[int]) -> Drawing:
+def _plot_neighbours(city: str, lines: Mapping[str, list[Average | None]], counts: list[int]) -> Plot:
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         for position, (model, line) in enumerate(lines.items()):
@@ -233,18 +234,18 @@ def _drawing_figure6(city: str, lines: Mapping[str, list[Average | None]], count
         axes.set_ylabel("AUC")
         axes.legend()
 
-    return Drawing(f"figure6-{city}", f"AUC against N on {CITIES[city].title}", paint)
+    return Plot(f"figure6-{city}", f"AUC against N on {CITIES[city].title}", paint)
 
 
-FIGURE6 = Experiment("figure6", FIGURE6_TITLE, figure6_cells, Contest(), figure6_show)
+FIGURE6 = Experiment("figure6", NEIGHBOURS_TITLE, neighbour_cells, TrainAndTest(), show_neighbours)
 
 
 # Beyond the paper: other questions to the same models. Later visits instead of random ones, places nearby instead of
 # anywhere, what a device knows of its own visits, and a latent vector that it keeps to itself.
 
 
-BEYOND_TITLE = "Beyond the paper: harder questions"
-WORDS = (
+QUESTIONS_TITLE = "Beyond the paper: harder questions"
+QUESTIONS_WORDS = (
     "A random split asks who went where, given the rest of the same days; a split by time asks where people go next. "
     "Negatives drawn from the whole catalogue are mostly far away, and distance alone tells them; those drawn from the "
     "200 places around a visited one ask for taste.",
@@ -253,7 +254,13 @@ WORDS = (
     "“Latent” is a vector on each device and public factors of places. They are learnt in sums that hold a dozen "
     "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
 )
-FIGURES = {"auc": "AUC", "gauc": "GAUC", "auc_few": "AUC, fewest records", "ndcg": "NDCG@10", "recall": "recall@10"}
+QUESTION_FIGURES = {
+    "auc": "AUC",
+    "gauc": "GAUC",
+    "auc_few": "AUC, fewest records",
+    "ndcg": "NDCG@10",
+    "recall": "recall@10",
+}
 
 
 def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -261,7 +268,7 @@ def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, An
     return [(one["city"], one["asks"], dict(one["settings"])) for one in settings["questions"]]
 
 
-def beyond_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def question_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     made = [
         Cell.of(city, model, changes)
         for city, _, changes in _questions(settings)
@@ -270,42 +277,42 @@ def beyond_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return repeated(made, settings["seeds"])
 
 
-def conclude(settings: Mapping[str, Any], cabinet: Cabinet) -> None:
+def put_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
     """Intervals for every question."""
-    known = dict(cabinet.together(summaries.NAME) or {})
+    known = dict(store.combined(summaries.STORED_AS) or {})
     for city, asks, changes in _questions(settings):
         at = {model: Cell.of(city, model, changes) for model in settings["models"]}
-        if found := summaries.intervals(at, settings["seeds"], cabinet):
+        if found := summaries.intervals(at, settings["seeds"], store):
             known[f"{city}: {asks}"] = found
-    cabinet.put_together(summaries.NAME, known)
+    store.put_combined(summaries.STORED_AS, known)
 
 
-def beyond_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     tables = [
-        _table(city, asks, changes, settings, cabinet)
+        _question_table(city, asks, changes, settings, store)
         for city, asks, changes in _questions(settings)
-        if any(cabinet.values(cell) for cell in repeated([Cell.of(city, settings["models"][0], changes)], [0]))
+        if any(store.values(cell) for cell in repeated([Cell.of(city, settings["models"][0], changes)], [0]))
     ]
-    return Shown(BEYOND_TITLE, WORDS, tuple(tables))
+    return Section(QUESTIONS_TITLE, QUESTIONS_WORDS, tuple(tables))
 
 
-def _table(
-    city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], cabinet: Cabinet
+def _question_table(
+    city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
 ) -> Table:  # fmt: skip
-    apart = (cabinet.together(summaries.NAME) or {}).get(f"{city}: {asks}", {})
+    apart = (store.combined(summaries.STORED_AS) or {}).get(f"{city}: {asks}", {})
     rows = [
         (
             model,
             *(
-                average_text(average(cabinet, Cell.of(city, model, changes), settings["seeds"], what))
-                for what in FIGURES
+                average_text(average(store, Cell.of(city, model, changes), settings["seeds"], what))
+                for what in QUESTION_FIGURES
             ),
             summaries.interval_text(apart.get(model, {}).get("auc")),
         )
         for model in settings["models"]
     ]
-    columns = ("model", *(f">{name}" for name in FIGURES.values()), f">AUC less {summaries.REFERENCE}")
+    columns = ("model", *(f">{name}" for name in QUESTION_FIGURES.values()), f">AUC less {summaries.REFERENCE}")
     return Table(f"{CITIES[city].title}: {asks}", columns, tuple(rows))
 
 
-BEYOND = Experiment("beyond", BEYOND_TITLE, beyond_cells, Contest(), beyond_show, conclude)
+BEYOND = Experiment("beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(), show_questions, put_intervals)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from prirec.engines.state import IterationReport
 from prirec.simulate.compare import registered_model
+from prirec.simulate.popularity import RandomizedAnswers
 from prirec.simulate.setup import Setup, run
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
@@ -39,16 +40,16 @@ Fit: TypeAlias = Callable[[Job], Fitted]
 
 
 @dataclass(frozen=True, slots=True)
-class Entrant:
+class ComparedModel:
     """`settings` are changes to a preset, those that begin with "rival." to the rival's own."""
 
     name: str
-    says: str  # what it is, for whoever reads a table
+    description: str  # for whoever reads a table
     settings: Mapping[str, Scalar]
     fit: Fit = field(repr=False)
     own: Descent | None = None
     control: bool = False
-    chances: bool = True  # its scores are those of a chance, so that they have a log loss
+    probabilities: bool = True  # its scores are log-odds, so that they have a log loss
 
     @property
     def algorithm_2(self) -> bool:
@@ -89,71 +90,73 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
 
 
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
-_BITS: dict[str, Scalar] = {"popularity.mechanism": "randomized-response", "popularity.epsilon_per_bit": 1.0}
+_BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
 _OWN: dict[str, Scalar] = {"features.own_visits": True}
 _LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
 
 ALL = (
-    Entrant(
+    ComparedModel(
         "popularity alone", "places by how many people visited them", {"preset": "rounds"}, _popular,
-        control=True, chances=False,
+        control=True, probabilities=False,
     ),
-    Entrant(
+    ComparedModel(
         "local only", "every device learns its linear model by itself (γ = 0)",
         {"preset": "rounds", **_LOCAL}, _trained, control=True,
     ),
-    Entrant(
+    ComparedModel(
         "FM + ids", "centralised FM with a parameter for every person and place", {"preset": "rounds"},
         _by(fm_ids.scorer), fm_ids.FmIdsSettings(), control=True,
     ),
-    Entrant("MF", "centralised matrix factorisation", {"preset": "rounds"}, _by(mf.scorer), mf.MfSettings()),
-    Entrant(
+    ComparedModel("MF", "centralised matrix factorisation", {"preset": "rounds"}, _by(mf.scorer), mf.MfSettings()),
+    ComparedModel(
         "DMF", "decentralised matrix factorisation: gradients go to neighbours", {"preset": "rounds"},
         _by(dmf.scorer), dmf.DmfSettings(),
     ),
-    Entrant("FM", "centralised FM, the paper's baseline", {"preset": "fm"}, _trained),
-    Entrant("PriRec-", "Algorithm 2 without popularity", {**_PAPER, "features.dynamic": False}, _trained),
-    Entrant(
+    ComparedModel("FM", "centralised FM, the paper's baseline", {"preset": "fm"}, _trained),
+    ComparedModel("PriRec-", "Algorithm 2 without popularity", {**_PAPER, "features.dynamic": False}, _trained),
+    ComparedModel(
         "PriRec", "Algorithm 2; bits of ε = 1 from those with a record, who give their visits away by reporting",
         {**_PAPER, **_BITS, **_RECORDS}, _trained,
     ),
-    Entrant(
+    ComparedModel(
         "PriRec, all report", "Algorithm 2; bits of ε = 1 from everyone about every place, Eq. (6) as printed",
         {**_PAPER, **_BITS}, _trained,
     ),
-    Entrant("PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained),
-    Entrant(
+    ComparedModel(
+        "PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained,
+    ),
+    ComparedModel(
         "PriRec, rounds, latent",
         "ours without noise, with a latent vector on each device (K' = 8): simulation, or a trusted recommender",
         {"preset": "rounds", "latent.dimension": 8}, _trained,
     ),
-    Entrant(
+    ComparedModel(
         "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
         _trained,
     ),
-    Entrant(
+    ComparedModel(
         "FM, own visits", "centralised FM with the distance from the person's other visits", {"preset": "fm", **_OWN},
         _trained,
     ),
-    Entrant(
+    ComparedModel(
         "PriRec, rounds, own visits", "ours without noise, with that distance, which stays on the device",
         {"preset": "rounds", **_OWN}, _trained,
     ),
-    Entrant(
+    ComparedModel(
         "PriRec, private, own visits", "ours within ε = 1, with that distance: it costs nothing of the budget",
         {"preset": "private", **_OWN}, _trained,
     ),
 )  # fmt: skip
 
 
-class _Entrants(Mapping[str, Entrant]):
-    """Entrants by name; a name that is none of ours is looked for among the models that packages register."""
+class _Models(Mapping[str, ComparedModel]):
+    """Models by name; a name that is none of ours is looked for among the models that packages register."""
 
     def __init__(self) -> None:
-        self._known = {entrant.name: entrant for entrant in ALL}
+        self._known = {model.name: model for model in ALL}
 
-    def __getitem__(self, name: str) -> Entrant:
+    def __getitem__(self, name: str) -> ComparedModel:
         if name not in self._known:
             self._known[name] = _registered(name)
         return self._known[name]
@@ -168,7 +171,7 @@ class _Entrants(Mapping[str, Entrant]):
         return len(self._known)
 
 
-def _registered(name: str) -> Entrant:
+def _registered(name: str) -> ComparedModel:
     """A model of the entry points `prirec.models`; UsageError, with known names, where there is none."""
     model = registered_model(name)
     settings: dict[str, Scalar] = {"preset": "rounds", **getattr(model, "settings", {})}
@@ -176,7 +179,7 @@ def _registered(name: str) -> Entrant:
     def fitted(job: Job) -> Fitted:
         return Fitted(ModelScorer.trained(name, model, job.setup))
 
-    return Entrant(name, str(getattr(model, "collects", "")), settings, fitted)
+    return ComparedModel(name, str(getattr(model, "collects", "")), settings, fitted)
 
 
-ENTRANTS: Mapping[str, Entrant] = _Entrants()
+MODELS: Mapping[str, ComparedModel] = _Models()

@@ -1,4 +1,4 @@
-"""Cells measured on a cluster: each is a task, and what it found goes into the cabinet here, in the order of cells.
+"""Cells measured on a cluster: each is a task, and what it found goes into the store here, in the order of cells.
 
 A city is opened here, once, and goes once to each node."""
 
@@ -7,54 +7,56 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prirec.cluster.pool import in_tasks
+from prirec.cluster.pool import map_tasks
 from prirec_experiments.catalogue import EXPERIMENTS
-from prirec_experiments.experiment import Missing, Workshop
-from prirec_experiments.results_store import Cabinet, Cell, Evidence
-from prirec_experiments.tuning import resolved, validated
+from prirec_experiments.experiment import Remaining, Workspace
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore
+from prirec_experiments.tuning import default_settings, validated
 
 
-class Put(NamedTuple):
-    """What a cabinet is to be told."""
+class StoredCell(NamedTuple):
+    """A result on its way to the store of the driver."""
 
     cell: Cell
     digest: str
     values: Mapping[str, Any]
-    evidence: Evidence | None
+    scores: CellScores | None
 
 
-class Tray(Cabinet):
-    """A cabinet that keeps nothing on disk: what is put into it is taken on by another."""
+class MemoryStore(ResultsStore):
+    """A results store without files: what a task puts into it is sent to the store of the driver."""
 
     def __init__(self) -> None:
         super().__init__(Path("nowhere"), "tray")
-        self.puts: list[Put] = []
+        self.puts: list[StoredCell] = []
 
-    def put(self, cell: Cell, digest: str, values: Mapping[str, Any], evidence: Evidence | None = None) -> None:
-        self.puts.append(Put(cell, digest, values, evidence))
+    def put(self, cell: Cell, digest: str, values: Mapping[str, Any], scores: CellScores | None = None) -> None:
+        self.puts.append(StoredCell(cell, digest, values, scores))
 
 
-def work_elsewhere(
-    name: str, left: Missing, workshop: Workshop, cabinet: Cabinet, *, done: Callable[[Cell], None]
+def measure_on_cluster(
+    name: str, left: Remaining, workspace: Workspace, store: ResultsStore, *, done: Callable[[Cell], None]
 ) -> None:
-    """What runner.work does, in tasks."""
+    """measure_cells of experiment.py, each cell in a task."""
     for city, cells in _by_city(left.cells):
-        workshop.city(city)
-        for cell, puts in zip(cells, in_tasks(_measured, (name, workshop), cells), strict=True):
+        workspace.city(city)
+        for cell, puts in zip(cells, map_tasks(_measured, (name, workspace), cells), strict=True):
             for one in puts:
-                cabinet.put(*one)
+                store.put(*one)
             done(cell)
 
 
-def look_ahead(cells: Iterable[Cell], workshop: Workshop, cabinet: Cabinet) -> None:
-    """What tuning.look will ask for, measured beforehand."""
+def validate_ahead(cells: Iterable[Cell], workspace: Workspace, store: ResultsStore) -> None:
+    """Measure beforehand what tuning.validate_cell will ask for."""
     for city, some in _by_city(cells):
-        data = workshop.city(city)[2]
-        digests = [resolved(cell, workshop).digest(model=f"validation of {cell.model}", data=data) for cell in some]
-        left = [(cell, digest) for cell, digest in zip(some, digests, strict=True) if not cabinet.done(cell, digest)]
-        answers = in_tasks(_validated, workshop, [cell for cell, _ in left])
+        data = workspace.city(city)[2]
+        digests = [
+            default_settings(cell, workspace).digest(model=f"validation of {cell.model}", data=data) for cell in some
+        ]
+        left = [(cell, digest) for cell, digest in zip(some, digests, strict=True) if not store.done(cell, digest)]
+        answers = map_tasks(_validated, workspace, [cell for cell, _ in left])
         for (cell, digest), values in zip(left, answers, strict=True):
-            cabinet.put(cell, digest, values)
+            store.put(cell, digest, values)
 
 
 def _by_city(cells: Iterable[Cell]) -> Iterator[tuple[str, list[Cell]]]:
@@ -62,12 +64,12 @@ def _by_city(cells: Iterable[Cell]) -> Iterator[tuple[str, list[Cell]]]:
         yield city, list(some)
 
 
-def _measured(shared: tuple[str, Workshop], cell: Cell) -> list[Put]:
-    name, workshop = shared
-    tray = Tray()
-    EXPERIMENTS[name].measure.run(cell, workshop, tray)
+def _measured(shared: tuple[str, Workspace], cell: Cell) -> list[StoredCell]:
+    name, workspace = shared
+    tray = MemoryStore()
+    EXPERIMENTS[name].measure.run(cell, workspace, tray)
     return tray.puts
 
 
-def _validated(workshop: Workshop, cell: Cell) -> dict[str, Any]:
-    return validated(cell, workshop)
+def _validated(workspace: Workspace, cell: Cell) -> dict[str, Any]:
+    return validated(cell, workspace)

@@ -12,11 +12,11 @@ from prirec.data.tables import require_polars
 from prirec.errors import UsageError
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
-from prirec_experiments.experiment import Experiment, Missing, Workshop, missing, work
-from prirec_experiments.models import ENTRANTS
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
+from prirec_experiments.models import MODELS
+from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell
-from prirec_experiments.show import Shown, Table, write_markdown, write_page
+from prirec_experiments.show import Section, Table, write_markdown, write_page
 from prirec_experiments.trial import slowness
 
 RESULTS = "results"
@@ -60,12 +60,12 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Pending:
     """An experiment with what is left of it."""
 
     experiment: Experiment
-    cabinet: Cabinet
-    left: Missing
+    store: ResultsStore
+    left: Remaining
 
     @property
     def name(self) -> str:
@@ -76,32 +76,32 @@ def reproduce_all(request: Request) -> None:
     """Everything that was asked for, one after another."""
     require_polars()
     _refuse_models(request)
-    workshop = Workshop(request.data, request.threads)
-    chosen = [_ready(one, workshop, request) for one in request.experiments]
+    workspace = Workspace(request.data, request.threads)
+    chosen = [_pending(one, workspace, request) for one in request.experiments]
     if chosen:
-        _foretell(chosen, request)
+        _show_forecast(chosen, request)
     if request.forecast:
         return
     with reached(request.engine, request.address):
         for one in chosen:
-            _work(one, workshop, request)
+            _work(one, workspace, request)
     _show(request)
 
 
 def _refuse_models(request: Request) -> None:
     """Before any work: a model that nobody registers, or experiments that compare no models."""
     for name in request.models:
-        ENTRANTS[name]
+        MODELS[name]
     if request.models and not any(one.name in WITH_MODELS for one in request.experiments):
         raise UsageError(f"--model belongs to {' and '.join(WITH_MODELS)}: name one of them")
 
 
-def _ready(experiment: Experiment, workshop: Workshop, request: Request) -> Ready:
-    settings, cabinet = request.settings(experiment), Cabinet(request.results, experiment.name)
-    return Ready(experiment, cabinet, missing(experiment, experiment.cells(settings), workshop, cabinet))
+def _pending(experiment: Experiment, workspace: Workspace, request: Request) -> Pending:
+    settings, store = request.settings(experiment), ResultsStore(request.results, experiment.name)
+    return Pending(experiment, store, remaining(experiment, experiment.cells(settings), workspace, store))
 
 
-def _foretell(chosen: list[Ready], request: Request) -> None:
+def _show_forecast(chosen: list[Pending], request: Request) -> None:
     """Before anything is begun: how much there is to do."""
     factor = slowness() if any(one.left.cells for one in chosen) else 1.0
     rows = [
@@ -114,7 +114,7 @@ def _foretell(chosen: list[Ready], request: Request) -> None:
         note(f"{CITIES[city].title} is left out: there is no folder {folder} in the folder of published data (--data)")
 
 
-def _work(one: Ready, workshop: Workshop, request: Request) -> None:
+def _work(one: Pending, workspace: Workspace, request: Request) -> None:
     if not one.left.cells:
         return
     with bars() as shown:
@@ -132,22 +132,22 @@ def _work(one: Ready, workshop: Workshop, request: Request) -> None:
             shown.update(row.task, completed=done)
 
         if request.engine == "cluster" and not one.experiment.clocked:
-            from prirec_experiments.on_cluster import work_elsewhere
+            from prirec_experiments.on_cluster import measure_on_cluster
 
-            work_elsewhere(one.name, one.left, workshop, one.cabinet, done=finished)
+            measure_on_cluster(one.name, one.left, workspace, one.store, done=finished)
         else:
-            work(one.experiment, one.left, workshop, one.cabinet, begun=begun, done=finished)
+            measure_cells(one.experiment, one.left, workspace, one.store, begun=begun, done=finished)
         shown.update(row.task, stage="done")
-    one.experiment.conclude(request.settings(one.experiment), one.cabinet)
+    one.experiment.conclude(request.settings(one.experiment), one.store)
 
 
 def _show(request: Request) -> None:
     """All results that the folder holds; what was asked for is printed too."""
-    sections: list[Shown] = []
+    sections: list[Section] = []
     for name, experiment in EXPERIMENTS.items():
         if (request.results / f"{name}.json").is_file():
             settings = request.settings(experiment)
-            sections.append(experiment.show(settings, Cabinet(request.results, name)))
+            sections.append(experiment.show(settings, ResultsStore(request.results, name)))
             if experiment in request.experiments:
                 _print(sections[-1])
     if not sections:
@@ -160,7 +160,7 @@ def _show(request: Request) -> None:
     typer.echo(SIMULATION)
 
 
-def _print(shown: Shown) -> None:
+def _print(shown: Section) -> None:
     """Tables that fit on the screen; the others are in the files."""
     screen = console()
     screen.print(f"\n{shown.title}", style="bold")

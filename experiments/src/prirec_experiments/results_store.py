@@ -1,4 +1,7 @@
-"""A cell is one number of a table before it is averaged: a city, a model, and the settings that differ from its own."""
+"""Cells, and the files in which their results are stored.
+
+A cell is one number of a table before it is averaged: a city, a model, and the settings that differ from its own.
+"""
 
 import io
 import json
@@ -57,7 +60,7 @@ def repeated(cells: Iterable[Cell], seeds: Iterable[int]) -> tuple[Cell, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CellScores:
     """Test records of one model. People stand in the order of their ids, which repeats of a cell share."""
 
     label: LabelArray = field(repr=False)  # (R,)
@@ -80,14 +83,14 @@ class Evidence:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:
-        """One of damage.NOT_ARRAYS for what is none."""
+        """Raises one of decode_errors.NOT_ARRAYS for anything else."""
         with np.load(io.BytesIO(body), allow_pickle=False) as held:
             return cls(held["label"], held["person"], held["scores"], int(held["people"]))
 
 
 # Results on disk: one JSON file an experiment, written whole after each cell, so that what is stopped goes on there.
 #
-# The scores behind a cell's figures lie beside it (evidence.py); what follows from them together, such as intervals on
+# The scores behind a cell's figures lie beside it; what follows from them together, such as intervals on
 # differences, is kept with the results. A cell counts as done only if it was made from the same data, settings and
 # code, which its digest tells.
 
@@ -95,12 +98,12 @@ class Evidence:
 VERSION = 1
 
 
-class Cabinet:
+class ResultsStore:
     """The results of one experiment."""
 
     def __init__(self, folder: Path, experiment: str) -> None:
         self.file, self._scores = folder / f"{experiment}.json", folder / "scores"
-        self._cells, self._together = _read(self.file)
+        self._cells, self._combined = _read(self.file)
 
     def done(self, cell: Cell, digest: str) -> bool:
         return self._cells.get(cell.key, {}).get("digest") == digest
@@ -109,33 +112,33 @@ class Cabinet:
         """What was found, by whatever code; None if the cell was never measured."""
         return self._cells.get(cell.key)
 
-    def evidence(self, cell: Cell) -> Evidence | None:
+    def scores(self, cell: Cell) -> CellScores | None:
         """None where the cell was not measured here."""
         held = self._cells.get(cell.key)
         if held is None:
             return None
         try:
-            return Evidence.from_bytes((self._scores / f"{held['digest']}.npz").read_bytes())
+            return CellScores.from_bytes((self._scores / f"{held['digest']}.npz").read_bytes())
         except NOT_ARRAYS:
             return None
 
-    def put(self, cell: Cell, digest: str, values: Mapping[str, Any], evidence: Evidence | None = None) -> None:
+    def put(self, cell: Cell, digest: str, values: Mapping[str, Any], scores: CellScores | None = None) -> None:
         """A cell that was measured."""
-        if evidence is not None:
-            write_whole(self._scores / f"{digest}.npz", evidence.to_bytes())
+        if scores is not None:
+            write_whole(self._scores / f"{digest}.npz", scores.to_bytes())
         self._cells[cell.key] = {**values, "digest": digest}
         self._write()
 
-    def together(self, name: str) -> Any:
+    def combined(self, name: str) -> Any:
         """What follows from many cells; None if nobody has worked it out."""
-        return self._together.get(name)
+        return self._combined.get(name)
 
-    def put_together(self, name: str, values: Any) -> None:
-        self._together[name] = values
+    def put_combined(self, name: str, values: Any) -> None:
+        self._combined[name] = values
         self._write()
 
     def _write(self) -> None:
-        held = {"version": VERSION, "cells": dict(sorted(self._cells.items())), "together": self._together}
+        held = {"version": VERSION, "cells": dict(sorted(self._cells.items())), "together": self._combined}
         write_whole(self.file, (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode())
 
 

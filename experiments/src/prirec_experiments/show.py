@@ -26,7 +26,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class Plot:
     """`paint` fills a figure; colours are those of evaluate.reporting.drawing."""
 
     name: str
@@ -42,16 +42,16 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Section:
     """A section of the results."""
 
     title: str
     words: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    drawings: tuple[Drawing, ...] = ()
+    drawings: tuple[Plot, ...] = ()
 
 
-def markdown(shown: Shown, *, drawings: str) -> list[str]:
+def markdown(shown: Section, *, drawings: str) -> list[str]:
     """Lines of a section; drawings are files in a folder of that name."""
     lines = [f"## {shown.title}", ""]
     for words in shown.words:
@@ -87,7 +87,7 @@ OPENING = (
 )
 
 
-def write_markdown(folder: Path, sections: Sequence[Shown]) -> Path:
+def write_markdown(folder: Path, sections: Sequence[Section]) -> Path:
     """RESULTS.md and its drawings."""
     lines = [f"# {TITLE}", "", OPENING, ""]
     for shown in sections:
@@ -99,13 +99,13 @@ def write_markdown(folder: Path, sections: Sequence[Shown]) -> Path:
     return file
 
 
-def write_page(file: Path, sections: Sequence[Shown]) -> None:
+def write_page(file: Path, sections: Sequence[Section]) -> None:
     """One HTML file that reads on paper and on a phone."""
     parts = [f"<h1>{text(TITLE)}</h1>", paragraph(OPENING, kind="lead"), *(_section(shown) for shown in sections)]
     write_whole(file, page(TITLE, parts, wide=True).encode())
 
 
-def _section(shown: Shown) -> str:
+def _section(shown: Section) -> str:
     parts = [paragraph(words) for words in shown.words]
     for table in shown.tables:
         parts += [f"<h3>{text(table.title)}</h3>", html_table(table)]
@@ -136,5 +136,5 @@ def html_table(table: Table) -> str:
 
 
 @lru_cache(maxsize=64)  # the same for RESULTS.md and for the page
-def _drawn(one: Drawing) -> str:
+def _drawn(one: Plot) -> str:
     return draw(one.paint, label=one.caption, width=one.width, height=one.height)

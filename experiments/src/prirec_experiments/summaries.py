@@ -1,4 +1,4 @@
-"""Repeats of a cell as one figure: their mean and their spread."""
+"""Repeats of a cell as one figure with its spread, and intervals on differences between models."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from prirec.evaluate.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
-from prirec_experiments.results_store import Cabinet, Cell
+from prirec_experiments.results_store import Cell, ResultsStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ def averaged(values: Sequence[float]) -> Average | None:
     return Average(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
-def average(cabinet: Cabinet, cell: Cell, seeds: Iterable[int], what: str = "auc") -> Average | None:
+def average(store: ResultsStore, cell: Cell, seeds: Iterable[int], what: str = "auc") -> Average | None:
     """Over the repeats that were measured."""
-    held = [cabinet.values(cell.changed(seed=seed)) for seed in seeds]
+    held = [store.values(cell.changed(seed=seed)) for seed in seeds]
     return averaged([float(one[what]) for one in held if one is not None and one.get(what) is not None])
 
 
@@ -47,13 +47,13 @@ def average_text(found: Average | None) -> str:
 REFERENCE = "FM"
 RESAMPLES = 1000
 FIGURES = {"auc": "AUC", "gauc": "GAUC", "log_loss": "log loss"}
-NAME = "differences"  # in a file of results
+STORED_AS = "differences"  # in a file of results
 
 
-def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], cabinet: Cabinet) -> dict[str, Any]:
-    """For each model but the reference, by figure; those without evidence at hand are left out."""
+def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsStore) -> dict[str, Any]:
+    """For each model but the reference, by figure; those without stored test scores are left out."""
     known = tuple(seeds)
-    drawn = {model: _resampled([cell.changed(seed=seed) for seed in known], cabinet) for model, cell in cells.items()}
+    drawn = {model: _resampled([cell.changed(seed=seed) for seed in known], store) for model, cell in cells.items()}
     base = drawn.pop(REFERENCE, None)
     if base is None:
         return {}
@@ -64,8 +64,8 @@ def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], cabinet: Cabinet)
     }
 
 
-def _resampled(cells: Sequence[Cell], cabinet: Cabinet) -> Resampled | None:
-    held = [one for one in (cabinet.evidence(cell) for cell in cells) if one is not None]
+def _resampled(cells: Sequence[Cell], store: ResultsStore) -> Resampled | None:
+    held = [one for one in (store.scores(cell) for cell in cells) if one is not None]
     if len(held) < len(cells):
         return None
     return mean_of(

@@ -1,4 +1,4 @@
-"""What the paper prints, to stand beside what is measured here."""
+"""Tables 2 to 5 of the paper: their cells, how these are measured, and how they are shown beside its figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,19 @@ from typing import Any
 from prirec.config import load
 from prirec.data.dataset import Dataset
 from prirec.engines.train import train
+from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks, summaries
 from prirec_experiments.attacks import Found, Questions, Scene
 from prirec_experiments.cities import CITIES, City
-from prirec_experiments.experiment import Experiment, Sheet, Workshop
-from prirec_experiments.models import ENTRANTS
-from prirec_experiments.results_store import Cabinet, Cell, repeated
+from prirec_experiments.experiment import CountCells, Experiment, Workspace
+from prirec_experiments.models import MODELS
+from prirec_experiments.results_store import Cell, ResultsStore, repeated
 from prirec_experiments.rivals.descent import Tell, quiet
 from prirec_experiments.rivals.dmf import DmfSettings
-from prirec_experiments.show import Shown, Table
+from prirec_experiments.show import Section, Table
 from prirec_experiments.summaries import average, average_text
-from prirec_experiments.trial import Contest
+from prirec_experiments.trial import TrainAndTest
 
 TABLE_2 = {
     "Foursquare": (11_824, 13_924, 924_474, 6),
@@ -48,7 +49,7 @@ TABLE_5: Mapping[tuple[str, int, float], float] = {
 # Tables 4 and 5: every model for every K and share of training records, with the paper's figure beside ours.
 
 
-BEYOND = {
+OTHER_FIGURES = {
     "gauc": "GAUC", "auc_few": "AUC, fewest records", "ndcg": "NDCG@10", "recall": "recall@10", "log_loss": "log loss"
 }  # fmt: skip
 
@@ -73,22 +74,22 @@ class Accuracy:
     words: tuple[str, ...]
     paper: Mapping[tuple[str, int, float], float]
 
-    def show(self, settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+    def show(self, settings: Mapping[str, Any], store: ResultsStore) -> Section:
         tables: list[Table] = []
         for city in settings["cities"]:
-            if any(cabinet.values(cell) for cell in accuracy_cells({**settings, "cities": [city]})):
+            if any(store.values(cell) for cell in accuracy_cells({**settings, "cities": [city]})):
                 tables += [
-                    self._aucs(city, settings, cabinet), _beyond(city, settings, cabinet),
-                    _apart(city, settings, cabinet),
+                    self._aucs(city, settings, store), _other_figures(city, settings, store),
+                    _differences(city, settings, store),
                 ]  # fmt: skip
-        return Shown(self.title, self.words, tuple(tables))
+        return Section(self.title, self.words, tuple(tables))
 
-    def _aucs(self, city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+    def _aucs(self, city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
         columns = [(K, share) for share in settings["shares"] for K in settings["dimensions"]]
         heads = [f">K = {K}, {100 * share:g} %" for K, share in columns]
         rows: list[tuple[str, ...]] = []
         for model in settings["models"]:
-            found = [average_text(average(cabinet, _cell(city, model, K, share), settings["seeds"]))
+            found = [average_text(average(store, _cell(city, model, K, share), settings["seeds"]))
                      for K, share in columns]  # fmt: skip
             rows.append((_name(model), *found))
             printed = [self.paper.get((model, K, share)) for K, share in columns]
@@ -100,15 +101,18 @@ class Accuracy:
         )  # fmt: skip
 
 
-def _beyond(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+def _other_figures(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
     rows = [
-        (_name(model), *(_figure(_cell(city, model, K, share), settings["seeds"], what, cabinet) for what in BEYOND))
+        (
+            _name(model),
+            *(_figure(_cell(city, model, K, share), settings["seeds"], what, store) for what in OTHER_FIGURES),
+        )
         for model in settings["models"]
     ]
     return Table(
         f"Beyond AUC on {CITIES[city].title}, K = {K}, {100 * share:g} %",
-        ("model", *(f">{name}" for name in BEYOND.values())), tuple(rows),
+        ("model", *(f">{name}" for name in OTHER_FIGURES.values())), tuple(rows),
         note="Lists are of 10 among the matched places, for 300 people; fewest records: the quarter of people with "
         "fewest in training.",
     )  # fmt: skip
@@ -118,32 +122,32 @@ def _cell(city: str, model: str, K: int, share: float) -> Cell:
     return Cell.of(city, model, {"model.dimension": K, "data.train_share": share})
 
 
-def _figure(cell: Cell, seeds: Sequence[int], what: str, cabinet: Cabinet) -> str:
-    return average_text(average(cabinet, cell, seeds, what)) if _has(cell.model, what) else "–"
+def _figure(cell: Cell, seeds: Sequence[int], what: str, store: ResultsStore) -> str:
+    return average_text(average(store, cell, seeds, what)) if _has(cell.model, what) else "–"
 
 
 def _has(model: str, figure: str) -> bool:
-    return figure != "log_loss" or ENTRANTS[model].chances
+    return figure != "log_loss" or MODELS[model].probabilities
 
 
 def _name(model: str) -> str:
-    return f"{model} (control)" if ENTRANTS[model].control else model
+    return f"{model} (control)" if MODELS[model].control else model
 
 
-def conclude(settings: Mapping[str, Any], cabinet: Cabinet) -> None:
-    """Intervals at the first K and share, where there is evidence; else those that are known stay."""
+def put_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
+    """Intervals at the first K and share, where test scores are stored; else those that are known stay."""
     K, share = settings["dimensions"][0], settings["shares"][0]
-    known = dict(cabinet.together(summaries.NAME) or {})
+    known = dict(store.combined(summaries.STORED_AS) or {})
     for city in settings["cities"]:
         at = {model: _cell(city, model, K, share) for model in settings["models"]}
-        if found := summaries.intervals(at, settings["seeds"], cabinet):
+        if found := summaries.intervals(at, settings["seeds"], store):
             known[city] = found
-    cabinet.put_together(summaries.NAME, known)
+    store.put_combined(summaries.STORED_AS, known)
 
 
-def _apart(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
+def _differences(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
-    found = (cabinet.together(summaries.NAME) or {}).get(city, {})
+    found = (store.combined(summaries.STORED_AS) or {}).get(city, {})
     rows = [
         (
             _name(model),
@@ -166,52 +170,52 @@ def _apart(city: str, settings: Mapping[str, Any], cabinet: Cabinet) -> Table:
 # Table 2: what the data are, after the paper's filters.
 
 
-TABLE2_TITLE = "Table 2: the data"
-TABLE2_COLUMNS = ("people", "places", "records", "features")
+DATA_TITLE = "Table 2: the data"
+DATA_COLUMNS = ("people", "places", "records", "features")
 
 
-def count(city: City, dataset: Dataset) -> dict[str, Any]:
+def count_data(city: City, dataset: Dataset) -> dict[str, Any]:
     """As training sees them: filtered, with negatives, encoded."""
     setup = set_up(dataset, load(changes={"preset": "rounds", **city.settings}))
     kept, samples = setup.prepared.dataset, setup.samples
     records = len(setup.prepared.train) + len(setup.prepared.test)
     sizes = (len(kept.people), len(kept.places), records, samples.features)
     positive = sum(int((part.label > 0).sum()) for part in (setup.prepared.train, setup.prepared.test))
-    return {**dict(zip(TABLE2_COLUMNS, sizes, strict=True)), "positive": positive / records}
+    return {**dict(zip(DATA_COLUMNS, sizes, strict=True)), "positive": positive / records}
 
 
-def table2_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def data_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return tuple(Cell.of(city, "data") for city in settings["cities"])
 
 
-def table2_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show_data(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     rows = [(f"{name}, the paper's", *(f"{size:,}" for size in sizes), "–", "") for name, sizes in TABLE_2.items()]
-    for cell in table2_cells(settings):
-        if (held := cabinet.values(cell)) is not None:
+    for cell in data_cells(settings):
+        if (held := store.values(cell)) is not None:
             city = CITIES[cell.city]
-            figures = [f"{held[name]:,}" for name in TABLE2_COLUMNS]
+            figures = [f"{held[name]:,}" for name in DATA_COLUMNS]
             rows.append((city.title, *figures, f"{100 * held['positive']:.0f} %", city.stands_for))
     words = "Places with at least 10 visitors where only visits are known; people and places with at least 5 records "
     words += "where there are labels, except in the made-up city, which is as large as Koubei was after its filter."
-    columns = ("data", *(f">{name}" for name in TABLE2_COLUMNS), ">positive", "stands for")
-    return Shown(TABLE2_TITLE, (words,), (Table("After filters, with negatives", columns, tuple(rows)),))
+    columns = ("data", *(f">{name}" for name in DATA_COLUMNS), ">positive", "stands for")
+    return Section(DATA_TITLE, (words,), (Table("After filters, with negatives", columns, tuple(rows)),))
 
 
-TABLE2 = Experiment("table2", TABLE2_TITLE, table2_cells, Sheet(count), table2_show)
+TABLE2 = Experiment("table2", DATA_TITLE, data_cells, CountCells(count_data), show_data)
 
 
 # Table 3: what each model needs, and what it gives away: measured, where the paper asserts.
 
 
-TABLE3_TITLE = "Table 3: what leaves, and what can be told from it"
-TABLE3_COLUMNS = {
+ATTACKS_TITLE = "Table 3: what leaves, and what can be told from it"
+ATTACKERS = {
     "recommender": "the recommender", "neighbour": "a neighbour", "everybody else, by V": "everybody else, by V",
     "everybody else, by W": "everybody else, by W", "labels": "labels read",
 }  # fmt: skip
-PAPER = {
+LEAKS_BY_THE_PAPER = {
     "MF": "rating", "FM": "rating and user feature", "DMF": "gradient", "PriRec-": "none", "PriRec": "none",
 }  # fmt: skip
-WORDS = (
+ATTACKS_WORDS = (
     "The paper says of PriRec that no private information leaks. Here every model is attacked: of two places that are "
     "equally popular, somebody has visited one; which? Guessing is right in 0.5, and every figure is how often the "
     "attacker is. What an honest but curious party sees by design is all that it uses.",
@@ -222,23 +226,25 @@ WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Attacked(Contest):
+class TrainAndAttack(TrainAndTest):
     """Trains as a contest does, then attacks."""
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
-        _, dataset, _ = workshop.city(cell.city)
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
+        _, dataset, _ = workspace.city(cell.city)
         questions = cell.get("questions", 0)
-        how = self.chosen(cell.without("questions"), workshop)
+        how = self.settings_of(cell.without("questions"), workspace)
         setup = set_up(dataset, how.settings)
         asked = Questions.about(setup.samples, many=int(questions or 0), seed=how.settings.seed)
-        found = _attacked(cell.model, setup, asked, own=how.own, threads=workshop.threads, tell=tell)
-        cabinet.put(cell, self.digest(cell, workshop), {**found, "questions": len(asked)})
+        found = _attacked(cell.model, setup, asked, own=how.own, threads=workspace.threads, tell=tell)
+        store.put(cell, self.digest(cell, workspace), {**found, "questions": len(asked)})
 
-    def digest(self, cell: Cell, workshop: Workshop) -> str:
-        return f"{cell.get('questions')}-{Contest.digest(self, cell.without('questions'), workshop)}"
+    def digest(self, cell: Cell, workspace: Workspace) -> str:
+        return f"{cell.get('questions')}-{TrainAndTest.digest(self, cell.without('questions'), workspace)}"
 
-    def expected(self, cell: Cell, workshop: Workshop) -> float:
-        return Contest.expected(self, cell.without("questions"), workshop) + 0.1 * float(cell.get("questions", 0) or 0)
+    def expected(self, cell: Cell, workspace: Workspace) -> float:
+        return TrainAndTest.expected(self, cell.without("questions"), workspace) + 0.1 * float(
+            cell.get("questions", 0) or 0
+        )
 
 
 def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: int, tell: Tell) -> Found:
@@ -254,7 +260,7 @@ def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: 
     if settings.schedule == "rounds":
         return attacks.by_sums(scene)
     opened = attacks.by_single_gradients(scene)
-    if settings.popularity.mechanism != "randomized-response" or not settings.features.dynamic:
+    if not (settings.features.dynamic and mechanism_of(settings).local):
         return opened
     if settings.popularity.reporters == "those-with-a-record":
         reports = attacks.by_records(samples, asked)
@@ -263,7 +269,7 @@ def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: 
     return {**opened, "recommender": max(opened["recommender"], reports["recommender"])}
 
 
-def table3_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
+def attack_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     made = [
         Cell.of(city, model, {"questions": settings["questions"]})
         for city in settings["cities"]
@@ -272,23 +278,23 @@ def table3_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
     return repeated(made, settings["seeds"])
 
 
-def table3_show(settings: Mapping[str, Any], cabinet: Cabinet) -> Shown:
+def show_attacks(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     tables = []
     for city in settings["cities"]:
         rows = []
         for model in settings["models"]:
             cell = Cell.of(city, model, {"questions": settings["questions"]})
-            held = [cabinet.values(cell.changed(seed=seed)) for seed in settings["seeds"]]
+            held = [store.values(cell.changed(seed=seed)) for seed in settings["seeds"]]
             known = [one for one in held if one is not None]
             if known:
-                figures = [_rate([one for one in known if name in one], name) for name in TABLE3_COLUMNS]
-                rows.append((model, ENTRANTS[model].says, PAPER.get(model, "–"), *figures))
+                figures = [_rate([one for one in known if name in one], name) for name in ATTACKERS]
+                rows.append((model, MODELS[model].description, LEAKS_BY_THE_PAPER.get(model, "–"), *figures))
         if rows:
-            columns = ("model", "what it is", "leaks, by the paper", *(f">{name}" for name in TABLE3_COLUMNS.values()))
+            columns = ("model", "what it is", "leaks, by the paper", *(f">{name}" for name in ATTACKERS.values()))
             title = f"How often an attacker is right on {CITIES[city].title}"
             note = "± half a 95 % interval. A dash: this party sees nothing that could be used."
             tables.append(Table(title, columns, tuple(rows), note))
-    return Shown(TABLE3_TITLE, WORDS, tuple(tables))
+    return Section(ATTACKS_TITLE, ATTACKS_WORDS, tuple(tables))
 
 
 def _rate(known: list[Mapping[str, Any]], name: str) -> str:
@@ -299,13 +305,13 @@ def _rate(known: list[Mapping[str, Any]], name: str) -> str:
     return f"{rate:.3f} ± {1.96 * sqrt(max(rate * (1 - rate), 1 / many) / many):.3f}"
 
 
-TABLE3 = Experiment("table3", TABLE3_TITLE, table3_cells, Attacked(), table3_show)
+TABLE3 = Experiment("table3", ATTACKS_TITLE, attack_cells, TrainAndAttack(), show_attacks)
 
 
 # Table 4: AUC on Foursquare.
 
 
-_SHOWN = Accuracy(
+_ON_FOURSQUARE = Accuracy(
     "Table 4: AUC on Foursquare",
     (
         "The paper's Foursquare set has 11,824 people, 13,924 places and 924,474 records with negatives; it is "
@@ -317,13 +323,13 @@ _SHOWN = Accuracy(
     ),
     TABLE_4,
 )
-TABLE4 = Experiment("table4", _SHOWN.title, accuracy_cells, Contest(), _SHOWN.show, conclude)
+TABLE4 = Experiment("table4", _ON_FOURSQUARE.title, accuracy_cells, TrainAndTest(), _ON_FOURSQUARE.show, put_intervals)
 
 
 # Table 5: AUC on Koubei.
 
 
-_SHOWN_table5 = Accuracy(
+_ON_KOUBEI = Accuracy(
     "Table 5: AUC on Koubei",
     (
         "Koubei's clicks are not public. trivago has the same kind of labels, a made-up city the same size, Yelp real "
@@ -333,4 +339,4 @@ _SHOWN_table5 = Accuracy(
     ),
     TABLE_5,
 )
-TABLE5 = Experiment("table5", _SHOWN_table5.title, accuracy_cells, Contest(), _SHOWN_table5.show, conclude)
+TABLE5 = Experiment("table5", _ON_KOUBEI.title, accuracy_cells, TrainAndTest(), _ON_KOUBEI.show, put_intervals)

@@ -19,16 +19,16 @@ from prirec.config import Settings, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
-from prirec.metrics import RankQuality, asked, measure, positives, rank_quality
+from prirec.metrics import RankQuality, measure, positives, rank_quality, some_tested_people
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run, set_up
 from prirec.types import IndexArray
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import City
-from prirec_experiments.experiment import Workshop
-from prirec_experiments.models import ENTRANTS, Entrant, Job
-from prirec_experiments.results_store import Cabinet, Cell, Evidence, Scalar
+from prirec_experiments.experiment import Workspace
+from prirec_experiments.models import MODELS, ComparedModel, Job
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore, Scalar
 from prirec_experiments.rivals.descent import Descent, Tell, quiet
 from prirec_experiments.scorer import Scorer, no_models
 
@@ -38,7 +38,7 @@ OWN = "rival."
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ResolvedSettings:
     """All settings of a cell."""
 
     settings: Settings
@@ -52,32 +52,34 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """What a cell has given."""
 
     values: Mapping[str, Any]
-    evidence: Evidence = field(repr=False)
+    scores: CellScores = field(repr=False)
 
 
-def chosen(cell: Cell, city: City, entrant: Entrant, found: Mapping[str, Scalar]) -> Chosen:
+def resolve(cell: Cell, city: City, model: ComparedModel, found: Mapping[str, Scalar]) -> ResolvedSettings:
     """The model's settings, changed by what its kind of city asks for, what a search has found, and the cell's own."""
-    by_city = {**city.settings, **(city.paper if entrant.algorithm_2 else {})}
-    given = {**by_city, **entrant.settings, **found, **dict(cell.changes)}
+    by_city = {**city.settings, **(city.paper if model.algorithm_2 else {})}
+    given = {**by_city, **model.settings, **found, **dict(cell.changes)}
     settings = config.load(changes={name: value for name, value in given.items() if not name.startswith(OWN)})
-    if entrant.own is None:
-        return Chosen(settings, None)
+    if model.own is None:
+        return ResolvedSettings(settings, None)
     own = {name.removeprefix(OWN): value for name, value in given.items() if name.startswith(OWN)}
     carried = {"dimension": settings.model.dimension, "seed": settings.seed}
-    return Chosen(settings, msgspec.structs.replace(entrant.own, **{**carried, **own}))
+    return ResolvedSettings(settings, msgspec.structs.replace(model.own, **{**carried, **own}))
 
 
-def attempt(how: Chosen, entrant: Entrant, dataset: Dataset, *, threads: int, tell: Tell) -> Tried:
+def train_and_test(
+    how: ResolvedSettings, model: ComparedModel, dataset: Dataset, *, threads: int, tell: Tell
+) -> TrialResult:
     """Trains and measures."""
     setup = set_up(dataset, how.settings)
     findings = check(setup)
     refuse(findings)
     began = monotonic()
-    fitted = entrant.fit(Job(setup, how.own, threads, tell))
+    fitted = model.fit(Job(setup, how.own, threads, tell))
     seconds = monotonic() - began
     scores, test = fitted.scorer.test(), setup.samples.test
     counts = setup.samples.train.counts()
@@ -89,7 +91,7 @@ def attempt(how: Chosen, entrant: Entrant, dataset: Dataset, *, threads: int, te
         "losses": list(fitted.losses),
         "flagged": [one.as_dict() for one in findings],
     }
-    return Tried(values, Evidence.of(setup.samples, scores))
+    return TrialResult(values, CellScores.of(setup.samples, scores))
 
 
 def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
@@ -101,7 +103,7 @@ def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
 
     return rank_quality(
         scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
-        people=asked(samples.test, ASKED, seed=setup.settings.seed),
+        people=some_tested_people(samples.test, ASKED, seed=setup.settings.seed),
     )  # fmt: skip
 
 
@@ -117,7 +119,7 @@ PREPARING = 5.0  # microseconds a record: filter, split, encode, look for leaks,
 REFERENCE = 0.09  # seconds that the trial below took where the rates come from
 
 
-def seconds(how: Chosen, *, model: str, dataset: Dataset) -> float:
+def expected_seconds(how: ResolvedSettings, *, model: str, dataset: Dataset) -> float:
     """On a machine like the one that the rates are from."""
     settings = how.settings
     ratio = 1 if dataset.labelled else 1 + settings.data.ratio
@@ -154,23 +156,23 @@ def found_settings(city: str, model: str) -> Mapping[str, Scalar]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class TrainAndTest:
     """Trains a model and measures it on the test records."""
 
-    def chosen(self, cell: Cell, workshop: Workshop) -> Chosen:
-        city, _, _ = workshop.city(cell.city)
-        return chosen(cell, city, ENTRANTS[cell.model], found_settings(cell.city, cell.model))
+    def settings_of(self, cell: Cell, workspace: Workspace) -> ResolvedSettings:
+        city, _, _ = workspace.city(cell.city)
+        return resolve(cell, city, MODELS[cell.model], found_settings(cell.city, cell.model))
 
-    def digest(self, cell: Cell, workshop: Workshop) -> str:
-        _, _, data = workshop.city(cell.city)
-        return self.chosen(cell, workshop).digest(model=cell.model, data=data)
+    def digest(self, cell: Cell, workspace: Workspace) -> str:
+        _, _, data = workspace.city(cell.city)
+        return self.settings_of(cell, workspace).digest(model=cell.model, data=data)
 
-    def run(self, cell: Cell, workshop: Workshop, cabinet: Cabinet, tell: Tell = quiet) -> None:
-        _, dataset, data = workshop.city(cell.city)
-        how = self.chosen(cell, workshop)
-        tried = attempt(how, ENTRANTS[cell.model], dataset, threads=workshop.threads, tell=tell)
-        cabinet.put(cell, how.digest(model=cell.model, data=data), tried.values, tried.evidence)
+    def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
+        _, dataset, data = workspace.city(cell.city)
+        how = self.settings_of(cell, workspace)
+        tried = train_and_test(how, MODELS[cell.model], dataset, threads=workspace.threads, tell=tell)
+        store.put(cell, how.digest(model=cell.model, data=data), tried.values, tried.scores)
 
-    def expected(self, cell: Cell, workshop: Workshop) -> float:
-        _, dataset, _ = workshop.city(cell.city)
-        return seconds(self.chosen(cell, workshop), model=cell.model, dataset=dataset)
+    def expected(self, cell: Cell, workspace: Workspace) -> float:
+        _, dataset, _ = workspace.city(cell.city)
+        return expected_seconds(self.settings_of(cell, workspace), model=cell.model, dataset=dataset)

@@ -23,11 +23,11 @@ from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
 from prirec.simulate.setup import Setup, set_up_validation
-from prirec_experiments.experiment import Workshop
-from prirec_experiments.models import ENTRANTS, Entrant, Job
-from prirec_experiments.results_store import Cabinet, Cell, Scalar
+from prirec_experiments.experiment import Workspace
+from prirec_experiments.models import MODELS, ComparedModel, Job
+from prirec_experiments.results_store import Cell, ResultsStore, Scalar
 from prirec_experiments.rivals.descent import Tell, quiet
-from prirec_experiments.trial import Chosen, chosen
+from prirec_experiments.trial import ResolvedSettings, resolve
 
 GRID = tuple(10.0**power for power in range(-4, 1))
 SEED, DIMENSION, SHARE = 7, 5, 0.8
@@ -37,21 +37,21 @@ OURS = {"linear.alpha": GRID, "model.lambda_w": GRID, "model.lambda_v": GRID}
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Candidate:
     """Settings and how they did on validation records."""
 
     cell: Cell
     loss: float  # infinite where training diverged
 
 
-def space(entrant: Entrant) -> Mapping[str, Sequence[float]]:
+def space(model: ComparedModel) -> Mapping[str, Sequence[float]]:
     """What is searched for. One α serves W and V, as in the paper."""
-    return RIVAL if entrant.own is not None else OURS
+    return RIVAL if model.own is not None else OURS
 
 
 def grid(city: str, model: str) -> list[Cell]:
     """All 125 settings of the paper's grid."""
-    names, values = zip(*space(ENTRANTS[model]).items(), strict=True)
+    names, values = zip(*space(MODELS[model]).items(), strict=True)
     return [with_changes(city, model, dict(zip(names, one, strict=True))) for one in product(*values)]
 
 
@@ -63,84 +63,93 @@ def with_changes(city: str, model: str, changes: Mapping[str, Scalar]) -> Cell:
 
 
 def search(
-    city: str, model: str, workshop: Workshop, cabinet: Cabinet, *,
-    cells: Iterable[Cell] | None = None, done: Callable[[Tried], None] = lambda tried: None,
+    city: str, model: str, workspace: Workspace, store: ResultsStore, *,
+    cells: Iterable[Cell] | None = None, done: Callable[[Candidate], None] = lambda tried: None,
     ahead: Callable[[list[Cell]], None] = lambda cells: None,
-) -> Tried:  # fmt: skip
+) -> Candidate:  # fmt: skip
     """The best of the grid, or of these. `ahead` is told what will be looked at, and may measure it beforehand."""
     left = list(cells) if cells is not None else grid(city, model)
     for share, kept in RUNGS:
-        short = [_shortened(cell, workshop, share) for cell in left]
+        short = [_shortened(cell, workspace, share) for cell in left]
         ahead(short)
         pairs = zip(short, left, strict=True)
-        early = [look(one, workshop, cabinet, done=done, whole=cell) for one, cell in pairs]
+        early = [validate_cell(one, workspace, store, done=done, whole=cell) for one, cell in pairs]
         sound = sorted((one for one in early if math.isfinite(one.loss)), key=lambda tried: tried.loss)
         left = [one.cell for one in sound[: math.ceil(kept * len(early))]]
     last = [with_changes(city, model, {}), *left]  # as it is, too
     ahead(last)
-    best = min((look(cell, workshop, cabinet, done=done) for cell in last), key=lambda tried: tried.loss)
+    best = min((validate_cell(cell, workspace, store, done=done) for cell in last), key=lambda tried: tried.loss)
     if not math.isfinite(best.loss):
         raise UsageError(f"every setting of {model} diverged on {city}; search among smaller ones")
     return best
 
 
-def _shortened(cell: Cell, workshop: Workshop, share: float) -> Cell:
+def _shortened(cell: Cell, workspace: Workspace, share: float) -> Cell:
     """The same for a part of the passes."""
-    how = resolved(cell, workshop)
+    how = default_settings(cell, workspace)
     passes = how.settings.iterations if how.own is None else how.own.passes
     few = max(1, round(share * passes))
     return cell.changed(iterations=few) if how.own is None else cell.changed(rival__passes=few)
 
 
-def look(
-    cell: Cell, workshop: Workshop, cabinet: Cabinet, *, done: Callable[[Tried], None], whole: Cell | None = None
-) -> Tried:
+def validate_cell(
+    cell: Cell,
+    workspace: Workspace,
+    store: ResultsStore,
+    *,
+    done: Callable[[Candidate], None],
+    whole: Cell | None = None,
+) -> Candidate:
     """Measures a cell unless it was measured before."""
-    digest = resolved(cell, workshop).digest(model=f"validation of {cell.model}", data=workshop.city(cell.city)[2])
-    if not cabinet.done(cell, digest):
-        cabinet.put(cell, digest, validated(cell, workshop))
-    held = cabinet.values(cell) or {}
+    digest = default_settings(cell, workspace).digest(
+        model=f"validation of {cell.model}", data=workspace.city(cell.city)[2]
+    )
+    if not store.done(cell, digest):
+        store.put(cell, digest, validated(cell, workspace))
+    held = store.values(cell) or {}
     loss = held.get("log_loss")
-    tried = Tried(cell if whole is None else whole, math.inf if loss is None else float(loss))
+    tried = Candidate(cell if whole is None else whole, math.inf if loss is None else float(loss))
     done(tried)
     return tried
 
 
-def resolved(cell: Cell, workshop: Workshop) -> Chosen:
+def default_settings(cell: Cell, workspace: Workspace) -> ResolvedSettings:
     """From the model's defaults: what an earlier search has found is no part of this one."""
-    return chosen(cell, workshop.city(cell.city)[0], ENTRANTS[cell.model], {})
+    return resolve(cell, workspace.city(cell.city)[0], MODELS[cell.model], {})
 
 
-def validated(cell: Cell, workshop: Workshop, *, tell: Tell = quiet) -> dict[str, Any]:
+def validated(cell: Cell, workspace: Workspace, *, tell: Tell = quiet) -> dict[str, Any]:
     """Loss and AUC on held-out training records; none where training diverges."""
-    how = resolved(cell, workshop)
-    setup = _aside(cell.city, how.settings, workshop)
+    how = default_settings(cell, workspace)
+    setup = _validation_setup(cell.city, how.settings, workspace)
     try:
-        scores = ENTRANTS[cell.model].fit(Job(setup, how.own, workshop.threads, tell)).scorer.test()
+        scores = MODELS[cell.model].fit(Job(setup, how.own, workspace.threads, tell)).scorer.test()
         labels = setup.samples.test.label
         return {"log_loss": log_loss(labels, scores), "auc": auc(labels, scores)}
     except UsageError:  # the loss is no longer a number
         return {"log_loss": None, "auc": None}
 
 
-def _aside(city: str, settings: Settings, workshop: Workshop) -> Setup:
+def _validation_setup(city: str, settings: Settings, workspace: Workspace) -> Setup:
     """The city made ready: once for all settings that differ in what is searched for alone."""
     if settings.privacy.epsilon_per_user is not None:  # what is released follows from the plan, and that from all
-        return set_up_validation(workshop.city(city)[1], settings)
+        return set_up_validation(workspace.city(city)[1], settings)
     model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
     common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
-    setup = workshop.ready(f"{city}, {config.dump(common)}", lambda: set_up_validation(workshop.city(city)[1], common))
+    setup = workspace.ready(
+        f"{city}, {config.dump(common)}", lambda: set_up_validation(workspace.city(city)[1], common)
+    )
     usable = adapt_to_coordinates(settings, located=setup.samples.home is not None)
     return dataclasses.replace(setup, settings=usable)
 
 
-def found(tried: Tried) -> dict[str, Scalar]:
+def found(tried: Candidate) -> dict[str, Scalar]:
     """What of a cell's settings was searched for."""
-    names = {*space(ENTRANTS[tried.cell.model]), "interaction.alpha"}
+    names = {*space(MODELS[tried.cell.model]), "interaction.alpha"}
     return {name: value for name, value in tried.cell.changes if name in names}
 
 
-def merged(file: Path, best: Tried) -> str:
+def merged(file: Path, best: Candidate) -> str:
     """What was found, beside what stands in the file: settings/found.toml, by city and model. Nothing below a name
     says that the model as it is did best."""
     known = _known(file)
@@ -167,9 +176,9 @@ def _known(file: Path) -> dict[str, dict[str, dict[str, Scalar]]]:
 
 
 def search_by_optuna(
-    city: str, model: str, workshop: Workshop, cabinet: Cabinet, *, trials: int,
-    done: Callable[[Tried], None] = lambda tried: None,
-) -> Tried:  # fmt: skip
+    city: str, model: str, workspace: Workspace, store: ResultsStore, *, trials: int,
+    done: Callable[[Candidate], None] = lambda tried: None,
+) -> Candidate:  # fmt: skip
     """Tree-structured Parzen estimators, seeded: a search that is stopped asks the same questions again, and what was
     answered before is not measured anew."""
     try:
@@ -179,12 +188,12 @@ def search_by_optuna(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=SEED))
-    tried = [look(with_changes(city, model, {}), workshop, cabinet, done=done)]  # as it is
+    tried = [validate_cell(with_changes(city, model, {}), workspace, store, done=done)]  # as it is
 
     def objective(trial: "optuna.Trial") -> float:
-        ranges = {name: (min(values), max(values)) for name, values in space(ENTRANTS[model]).items()}
+        ranges = {name: (min(values), max(values)) for name, values in space(MODELS[model]).items()}
         changes = {name: trial.suggest_float(name, low, high, log=True) for name, (low, high) in ranges.items()}
-        tried.append(look(with_changes(city, model, changes), workshop, cabinet, done=done))
+        tried.append(validate_cell(with_changes(city, model, changes), workspace, store, done=done))
         return tried[-1].loss
 
     study.optimize(objective, n_trials=trials, catch=())

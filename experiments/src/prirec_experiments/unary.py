@@ -23,7 +23,7 @@ from prirec.features.popularity import OwnCounts, Popularity
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.randomized_response import RandomizedResponse
 from prirec.privacy.units import WORDS, PrivacyLoss, Unit, checked_epsilon, local_loss
-from prirec.simulate.popularity import MECHANISMS, Collection, Estimate, Mechanism, Price
+from prirec.simulate.forecast import VARIANTS, Collection, Estimate, Price, Variant
 from prirec.types import BoolArray, OffsetArray, RealArray
 
 NOTHING = -1  # in place of the row of a place: this person visited none
@@ -130,7 +130,7 @@ def _simulate(collection: Collection, price: Price, rng: np.random.Generator) ->
     return Estimate(Popularity({"visitors": found}, {"visitors": part}), part.total())
 
 
-UNARY = Mechanism("unary encoding", "ε per user, against the recommender too", _simulate, local=True)
+UNARY = Variant("unary encoding", "ε per user, against the recommender too", _simulate, local=True)
 
 # what docs/mechanisms.md compares: the mechanisms of the package, and a local one with a user-level ε beside them
-COMPARED: tuple[Mechanism, ...] = (*MECHANISMS, UNARY)
+COMPARED: tuple[Variant, ...] = (*VARIANTS, UNARY)

@@ -78,10 +78,10 @@ def _features(dataset: "Dataset", kept: "Dataset", settings: "Features") -> int:
     from prirec.config import Settings
     from prirec.data.prepare import Prepared
     from prirec.features.encoding import plan
-    from prirec.simulate.popularity import count
+    from prirec.simulate.popularity import release_popularity
 
     nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
-    counts = count(Prepared(kept, kept.visits, nothing), Settings(features=settings))
+    counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings))
     return len(plan(dataset, counts, settings).names())
 
 

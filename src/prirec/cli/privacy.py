@@ -46,7 +46,7 @@ def budget_settings(
 
 if TYPE_CHECKING:
     from prirec.config import Settings
-    from prirec.privacy.outlook import Counts
+    from prirec.simulate.outlook import Counts
 
 PRIVACY_PLAN_EPILOG = examples(
     "prirec privacy plan city",
@@ -86,7 +86,7 @@ def plan(
     from prirec.cli.output import show_json
     from prirec.cli.privacy_figures import show_plan
     from prirec.errors import UsageError
-    from prirec.privacy.outlook import look_ahead
+    from prirec.simulate.outlook import look_ahead
 
     _check_years(years)
     settings = budget_settings(preset=preset, file=file, assignments=assignments)
@@ -113,7 +113,7 @@ def _counts(
     """What a flag says goes before what the folder holds: the folder may be a sample of what is to come."""
     from prirec.cli.privacy_figures import counted
     from prirec.errors import UsageError
-    from prirec.privacy.outlook import FEATURES, Counts
+    from prirec.simulate.outlook import FEATURES, Counts
 
     found = None if city is None else counted(city, settings)
     if found is not None:
@@ -130,8 +130,8 @@ if TYPE_CHECKING:
     from prirec.config import Settings
     from prirec.data.dataset import Dataset
     from prirec.data.prepare import Prepared
-    from prirec.privacy.outlook import Cohorts, Term
     from prirec.simulate.forecast import Forecast
+    from prirec.simulate.outlook import Cohorts, Term
 
 PRIVACY_FORECAST_EPILOG = examples(
     "prirec privacy forecast --people 10000",
@@ -267,7 +267,7 @@ def _planned(
     found: "Forecast", settings: "Settings", *, dataset: "Dataset"
 ) -> "tuple[tuple[Term, ...], Cohorts | None]":
     """What the plan promises, and how large its cohorts are; nothing where nothing is promised."""
-    from prirec.privacy.outlook import Counts, look_ahead
+    from prirec.simulate.outlook import Counts, look_ahead
     from prirec.simulate.setup import features_of
 
     if settings.privacy.epsilon_per_user is None:

@@ -14,14 +14,18 @@ from prirec.errors import PolicyError, UsageError
 from prirec.model.scoring import scores
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget, Ledger, fits, how_many_more, statement
-from prirec.privacy.outlook import (
+from prirec.privacy.plan import Kind, Plan, planned
+from prirec.privacy.quality_figures import DROWNED, Estimate
+from prirec.privacy.units import Adjacency, Unit
+from prirec.rounds.participation import left_in_collection
+from prirec.simulate.forecast import Forecast
+from prirec.simulate.forecast import Row as Forecasted
+from prirec.simulate.outlook import (
     FIGURES,
-    REVEALS,
     SUMS,
     WITHOUT_NOISE,
     Cohorts,
     Counts,
-    LocalAnswers,
     PrivacyPlan,
     Term,
     cohorts_of,
@@ -30,12 +34,7 @@ from prirec.privacy.outlook import (
     rows,
     terms,
 )
-from prirec.privacy.plan import Kind, Plan, planned
-from prirec.privacy.quality_figures import DROWNED, Estimate
-from prirec.privacy.units import Adjacency, Unit
-from prirec.rounds.participation import left_in_collection
-from prirec.simulate.forecast import Forecast
-from prirec.simulate.forecast import Row as Forecasted
+from prirec.simulate.popularity import REVEALS, LocalAnswers, mechanism_of
 from prirec.simulate.private_figures import PrivateFigures, private_figures
 from prirec.simulate.setup import Outcome, Setup, features_of
 
@@ -155,8 +154,7 @@ def _show_answers(answers: LocalAnswers, *, places: int) -> None:
 
 
 def _show_no_promise(settings: Settings) -> None:
-    plain = settings.features.dynamic and settings.popularity.mechanism == "plain"
-    counts = " Popularity comes from plain counts." if plain else ""
+    counts = f" {mechanism_of(settings).without_a_promise}".rstrip() if settings.features.dynamic else ""
     _say(
         f"These settings promise nothing to anyone. {WITHOUT_NOISE[settings.schedule]}{counts} Such settings "
         "are for simulation; --preset private promises one budget for each person."

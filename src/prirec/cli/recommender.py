@@ -154,7 +154,7 @@ def publish(
 
 
 if TYPE_CHECKING:
-    from prirec.recommender.campaign import Past
+    from prirec.recommender.campaign import PhaseOutcome
     from prirec.recommender.operator import CampaignStatus
     from prirec.wire.documents import Charter
 
@@ -198,8 +198,8 @@ def _show_begun(charter: "Charter", *, json: bool) -> None:
     """With the price for a person who takes part in everything."""
     from prirec.cli.output import show_json
     from prirec.config import loads
-    from prirec.privacy.outlook import promise, terms
     from prirec.privacy.plan import planned
+    from prirec.simulate.outlook import promise, terms
 
     settings = loads(charter.settings)
     plan = planned(settings, people=charter.many, pois=charter.places)
@@ -267,7 +267,7 @@ def _show(found: "CampaignStatus") -> None:
     show_table(columns, lines, title=f"campaign {found.number}, {found.phase}")
 
 
-def _as_dict(past: "Past") -> dict[str, object]:
+def _as_dict(past: "PhaseOutcome") -> dict[str, object]:
     names = ("opened", "gathered", "survivors", "rostered")
     return {"sum": past.kind, "round": past.iteration, **{name: getattr(past, name) for name in names}}
 

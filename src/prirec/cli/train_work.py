@@ -25,6 +25,7 @@ from prirec.engines.train import Keeping, Trained, hold_out
 from prirec.engines.train import train as train_model
 from prirec.errors import StateError, UsageError
 from prirec.metrics import Quality
+from prirec.simulate.popularity import MECHANISMS, mechanism_of
 from prirec.simulate.saved_runs import restore_interrupted, save_run, to_run
 from prirec.simulate.setup import (
     Outcome,
@@ -56,8 +57,6 @@ FIXED = Reader("linear.mixing 'fixed'", lambda s: s.linear.mixing == "fixed")
 ADAPTIVE = Reader("linear.mixing 'adaptive' in rounds", lambda s: ROUNDS.there(s) and s.linear.mixing == "adaptive")
 LATENT = Reader("a latent part (latent.dimension)", lambda s: s.latent.dimension > 0)
 BUDGET = Reader("a budget (privacy.epsilon_per_user)", lambda s: s.privacy.epsilon_per_user is not None)
-BITS = Reader("randomized-response (popularity.mechanism)", lambda s: s.popularity.mechanism == "randomized-response")
-SUM = Reader("a secure-sum (popularity.mechanism)", lambda s: s.popularity.mechanism == "secure-sum")
 PATIENCE = Reader("early stopping (stopping.patience)", lambda s: s.stopping.patience > 0)
 
 READ_BY = {
@@ -67,7 +66,10 @@ READ_BY = {
     "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
     "participation.online": APART, "sums.corrupt": ROUNDS, "sums.lost": ROUNDS,
     "ring.bits": APART, "ring.fraction_bits": APART, "ring.bound": SAMPLES,
-    "popularity.cap": SUM, "popularity.epsilon_per_bit": BITS, "popularity.reporters": BITS,
+    **{
+        setting: Reader(f"{one.name} (popularity.mechanism)", partial(lambda one, s: mechanism_of(s) is one, one))
+        for one in MECHANISMS.values() for setting in one.reads
+    },
     "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
     "latent.spread": LATENT, "latent.weight": LATENT,
     "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.mixing": BUDGET,
@@ -97,7 +99,7 @@ def refuse_idle(settings: Settings, *, neighbours: int | None, engine: str) -> N
 
 
 if TYPE_CHECKING:
-    from prirec.cluster.train import Expedition
+    from prirec.cluster.train import PartitionedRun
 
 
 def refuse_off_cluster(
@@ -113,11 +115,11 @@ def refuse_off_cluster(
 
 def refuse_unready(settings: Settings, *, address: str | None) -> None:
     """Before any data are read: settings that a cluster does not carry, Ray that is missing, a head out of reach."""
-    from prirec.cluster.pool import library, refuse_unreachable
+    from prirec.cluster.pool import import_ray, refuse_unreachable
     from prirec.cluster.train import refuse_unfit
 
     refuse_unfit(settings)
-    library()
+    import_ray()
     if address is not None:
         refuse_unreachable(address)
 
@@ -125,11 +127,11 @@ def refuse_unready(settings: Settings, *, address: str | None) -> None:
 @contextmanager
 def on_cluster(*, address: str | None, actors: int | None) -> Iterator[Callable[..., Trained]]:
     """Trains as engines.training.train does, to the same bits."""
-    from prirec.cluster.pool import connected, processors
+    from prirec.cluster.pool import cluster_cpus, ray_session
     from prirec.cluster.train import train
 
-    with connected(address, cpus=actors):
-        yield partial(train, actors=actors if actors is not None else processors())
+    with ray_session(address, cpus=actors):
+        yield partial(train, actors=actors if actors is not None else cluster_cpus())
 
 
 @contextmanager
@@ -138,23 +140,25 @@ def reached(engine: str, address: str | None) -> Iterator[None]:
     if engine != "cluster":
         yield
         return
-    from prirec.cluster.pool import connected
+    from prirec.cluster.pool import ray_session
 
-    with connected(address):
+    with ray_session(address):
         yield
 
 
 @contextmanager
-def expedition(folder: Path, settings: Settings, *, address: str | None, actors: int | None) -> Iterator["Expedition"]:
+def expedition(
+    folder: Path, settings: Settings, *, address: str | None, actors: int | None
+) -> Iterator["PartitionedRun"]:
     """A partitioned city in the actors of a cluster."""
     from prirec.cli.output import busy
-    from prirec.cluster.pool import connected, processors
-    from prirec.cluster.train import opened
+    from prirec.cluster.pool import cluster_cpus, ray_session
+    from prirec.cluster.train import open_partitioned
 
-    with connected(address, cpus=actors), ExitStack() as stack:
+    with ray_session(address, cpus=actors), ExitStack() as stack:
         with busy("shards are reading the data"):
-            shards = actors if actors is not None else processors()
-            away = stack.enter_context(opened(folder, settings, actors=shards))
+            shards = actors if actors is not None else cluster_cpus()
+            away = stack.enter_context(open_partitioned(folder, settings, actors=shards))
         yield away
 
 

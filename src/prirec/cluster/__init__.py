@@ -1,1 +1,1 @@
-"""Beyond one machine: shards in the actors of a Ray cluster. Ray is imported in this room and nowhere else."""
+"""Training on many machines: shards in the actors of a Ray cluster. No other package imports Ray."""

@@ -1,7 +1,7 @@
-"""Checkpoints of a run over shards: a file a shard, in the format of engines/local, and a manifest that makes them one.
+"""Checkpoints of a run over shards: one file for each shard, in the format of engines/local, and a manifest.
 
-All are in one folder that every node reaches. The manifest is replaced in one move once all files of an iteration are
-there, so that a crash at any moment leaves the one checkpoint or the other, whole.
+All are in one folder that every node reaches. The manifest names the iteration that counts. It is replaced in one move,
+once all files of an iteration are there, so that a crash at any moment leaves the old checkpoint or the new one, whole.
 """
 
 import re
@@ -25,53 +25,53 @@ _OWN = re.compile(rf"{_NAMES}|\.{_NAMES}\.([0-9a-f]{{8}}-)?\d+\.partial")
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: int = VERSION
-    whose: str
+    whose: str  # the identity of the run
     iteration: int
     shards: int
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """The folder, for a run with so many shards."""
+class CheckpointFolder:
+    """The folder of one run, with so many shards."""
 
     folder: Path
-    whose: str
+    identity: str
     shards: int
 
     def names(self, iteration: int) -> list[str]:
         return [f"shard-{at:05}-{iteration:07}.npz" for at in range(self.shards)]
 
     def label(self, at: int) -> str:
-        """What the file of a shard must agree with."""
-        return f"{self.whose} {at} of {self.shards}"
+        """The identity in the file of a shard: of this run, and of this shard among so many."""
+        return f"{self.identity} {at} of {self.shards}"
 
-    def there(self) -> bool:
+    def exists(self) -> bool:
         return (self.folder / MANIFEST).is_file()
 
     def commit(self, run: Checkpoint) -> None:
-        """Once the shards have written their files of this iteration."""
+        """Make an iteration the one that counts, once shards have written their files, and remove older ones."""
         iteration = run.state.iteration
         missing = [name for name in self.names(iteration) if not (self.folder / name).is_file()]
         if missing:
             raise StateError(f"nodes have written checkpoints that are not in {self.folder}; name a folder they share")
-        save(self.folder / self._conductor(iteration), run, self.whose)
+        save(self.folder / self._conductor(iteration), run, self.identity)
         with replacing(self.folder / MANIFEST) as file:
-            file.write(msgspec.json.encode(Manifest(whose=self.whose, iteration=iteration, shards=self.shards)))
+            file.write(msgspec.json.encode(Manifest(whose=self.identity, iteration=iteration, shards=self.shards)))
         kept = {MANIFEST, self._conductor(iteration), *self.names(iteration)}
         for old in own_files(self.folder):
             if old.name not in kept:
                 old.unlink(missing_ok=True)
 
-    def conductor(self) -> Checkpoint:
-        """V and the history of the last checkpoint; StateError if it is of another run or cut otherwise."""
+    def read(self) -> Checkpoint:
+        """V and the history; StateError if the checkpoint is of another run or of another number of shards."""
         manifest = read_manifest(self.folder)
-        if manifest.whose != self.whose:
+        if manifest.whose != self.identity:
             raise StateError(f"the checkpoint {self.folder.name} is of another run (other settings or data)")
         if manifest.shards != self.shards:
             raise StateError(
                 f"the checkpoint {self.folder.name} is of {manifest.shards} shards; ask for as many actors"
             )
-        return load(self.folder / self._conductor(manifest.iteration), self.whose)
+        return load(self.folder / self._conductor(manifest.iteration), self.identity)
 
     def _conductor(self, iteration: int) -> str:
         return f"{_CONDUCTOR}-{iteration:07}.npz"
@@ -88,12 +88,12 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def own_files(folder: Path) -> list[Path]:
-    """What shards and their conductor have written, whole or not; nothing of anybody else's."""
+    """Files of checkpoints, finished or not; nothing else that may be in the folder."""
     return [file for file in folder.iterdir() if _OWN.fullmatch(file.name)]
 
 
 def is_checkpoint_folder(folder: Path) -> bool:
-    """Whether there is nothing here but a checkpoint, or what one that was never finished has left."""
+    """Whether the folder holds nothing but files of a checkpoint, finished or not."""
     own = {file.name for file in own_files(folder)}
     if own != {file.name for file in folder.iterdir()}:
         return False
@@ -101,8 +101,7 @@ def is_checkpoint_folder(folder: Path) -> bool:
 
 
 def begun(path: Path) -> bool:
-    """Whether there is something to go on from, or to refuse: a file, a folder with a manifest, or one of somebody
-    else's."""
+    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
     return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint_folder(path))
 
 
@@ -115,7 +114,7 @@ def _readable(folder: Path) -> bool:
 
 
 def discard(folder: Path) -> None:
-    """Only what is a checkpoint is removed."""
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
     for file in own_files(folder):
         file.unlink(missing_ok=True)
     with suppress(OSError):  # something else is in it

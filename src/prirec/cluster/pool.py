@@ -1,4 +1,8 @@
-"""A Ray cluster to work on: one that is there already, or one of our own on this machine, which ends with us."""
+"""Everything that speaks to Ray: a session, a pool of actors with one shard each, and independent tasks.
+
+Arguments of a call go once to each node, through its object store; sums come back by a tree of tasks. No message is for
+a single device.
+"""
 
 import os
 import socket
@@ -8,7 +12,7 @@ from contextlib import contextmanager
 from time import sleep
 from typing import Any, TypeVar
 
-from prirec.cluster.worker import Source, Worker, made_with, octets
+from prirec.cluster.worker import ShardSource, Worker, array_bytes, versions
 from prirec.config import Settings
 from prirec.engines.shards import added
 from prirec.errors import PrirecError, StateError, UsageError
@@ -19,10 +23,10 @@ LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
 QUIET = {"logging_level": "ERROR", "log_to_driver": False}
 
 
-def library() -> Any:
-    """Ray. It would tell its makers about every cluster unless it is told not to, before it is imported."""
+def import_ray() -> Any:
+    """The module `ray`, with its usage statistics switched off, which must be done before it is imported."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of what a later version will do
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of a change in its next version
     try:
         import ray
     except ModuleNotFoundError:
@@ -31,9 +35,11 @@ def library() -> Any:
 
 
 @contextmanager
-def connected(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
-    """Until this is left. Where Ray is connected already, that connection is used, and left as it is."""
-    ray = library()
+def ray_session(address: str | None = None, *, cpus: int | None = None) -> Iterator[None]:
+    """Connect to the cluster at this address, or start one on this machine that ends with the session.
+
+    A connection that is open already is used, and left open."""
+    ray = import_ray()
     if address is not None:
         refuse_unreachable(address)
     if ray.is_initialized():
@@ -52,13 +58,13 @@ def connected(address: str | None = None, *, cpus: int | None = None) -> Iterato
         ray.shutdown()
 
 
-def processors() -> int:
-    """Of all nodes together."""
-    return max(1, int(library().cluster_resources().get("CPU", 1)))
+def cluster_cpus() -> int:
+    """CPUs of all nodes together."""
+    return max(1, int(import_ray().cluster_resources().get("CPU", 1)))
 
 
 def refuse_unreachable(address: str) -> None:
-    """At once, where Ray would try for minutes."""
+    """StateError at once where nothing listens; Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError("--address is the HOST:PORT of a cluster's head, as `ray start --head` tells it")
@@ -73,45 +79,46 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-# Shards in actors, one each. Arguments of a call go once to each node, through its object store; sums come back by a
-# tree. Never a message for a single device.
+# Shards in actors
 
 
-FAN_IN = 16  # sums that are added by one task
-PLACED = 30.0  # seconds until an actor should have a process; the next time they are twice as many
-ATTEMPTS, PAUSE = 30, 1.0  # a node is known to be dead some seconds after its death; until then actors may land on it
+FAN_IN = 16  # answers that are added up by one task
+PLACED = 30.0  # seconds until an actor should have a process; doubled with each attempt
+ATTEMPTS, PAUSE = 30, 1.0  # Ray notices a dead node after seconds, and until then may place actors on it
 
 
-class LostError(StateError):
-    """An actor or its node is gone; the crew must be mended, and everybody go back to the last checkpoint."""
+class ActorLostError(StateError):
+    """An actor or its node is gone: `mend` the pool, then bring every shard back to the last checkpoint."""
 
 
-class RayCrew:
-    """`source(at)` is asked for again whenever the actor of shard `at` has to be made anew. What is public and the same
-    for all shards goes once to each node."""
+class ActorPool:
+    """One actor for each shard: the `Crew` of engines/shards.py, over a network.
 
-    def __init__(self, source: Callable[[int], Source], shards: int, settings: Settings, *, public: Any = None):
-        self.ray, self.settings, self.source = library(), settings, source
+    `source(at)` makes the data of shard `at`, again whenever its actor is replaced. `public` is the same for all
+    shards, and goes once to each node."""
+
+    def __init__(self, source: Callable[[int], ShardSource], shards: int, settings: Settings, *, public: Any = None):
+        self.ray, self.settings, self.source = import_ray(), settings, source
         self._public = self.ray.put(public)
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
-        self._dead = ActorTrouble(self.ray)
+        self._dead = ActorErrors(self.ray)
         self.actors = self._begun(range(shards))
 
     def each(self, call: str, *args: Any) -> list[Any]:
-        """What every shard answers, in their order."""
+        """Call every shard; the answers in the order of shards."""
         return self._answers(self._asked(call, args))
 
     def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The same, with arguments for each."""
+        """Call every shard with arguments of its own."""
         pairs = zip(self.actors, args, strict=True)
         return self._answers([actor.call.options(num_returns=2).remote(call, own) for actor, own in pairs])
 
     def one(self, at: int, call: str, *args: Any) -> Any:
-        """What one of them answers."""
+        """Call one shard."""
         return self._answers([self.actors[at].call.options(num_returns=2).remote(call, args)])[0]
 
     def summed(self, call: str, *args: Any) -> Any:
-        """The sum of what every shard answers: a task adds the answers of up to sixteen, and so on up."""
+        """Call every shard; the sum of the answers, added up by a tree of tasks with a fan-in of sixteen."""
         pairs = self._asked(call, args)
         refs = [answer for answer, _ in pairs]
         add = self.ray.remote(num_cpus=0)(_added)
@@ -122,14 +129,14 @@ class RayCrew:
         return added(found[: len(refs)])
 
     def among(self, give: str, take: str) -> None:
-        """Every shard is told what every shard has, itself too: from store to store, never through the driver."""
+        """Hand what each shard gives to every shard, itself too: from store to store, never through the driver."""
         for giver in self.actors:
             given, size = giver.call.options(num_returns=2).remote(give, ())
             self._got([taker.hear.remote(take, given) for taker in self.actors])
             self.moved += len(self.actors) * self._got([size])[0]
 
     def mend(self) -> int:
-        """New actors for those that are gone; how many these were. The others have what they had."""
+        """Replace lost actors; how many there were. The others keep their state."""
         pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
         lost = [at for at, ping in enumerate(pings) if not self._answered(ping)]
         for at, actor in zip(lost, self._begun(lost), strict=True):
@@ -138,7 +145,7 @@ class RayCrew:
         return len(lost)
 
     def renew(self) -> None:
-        """All of them made anew."""
+        """Replace all actors."""
         self.dismiss()
         self.actors = self._begun(range(len(self.actors)))
 
@@ -147,11 +154,13 @@ class RayCrew:
             self.ray.kill(actor)
 
     def _begun(self, which: Sequence[int]) -> list[Any]:
-        """Actors that have made their shards. Where fewer processors are left than actors, they share them."""
+        """Start actors, and load their shards. Where fewer CPUs are free than actors, they share them."""
         crowded = False
         for attempt in range(ATTEMPTS):
             free = 0.0 if crowded else self.ray.available_resources().get("CPU", 0.0)
-            each = 1 if free >= len(which) else 0  # no part of one: three halves do not fit on two nodes of one each
+            each = (
+                1 if free >= len(which) else 0
+            )  # never a fraction: three halves do not fit on two nodes with one CPU each
             remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
             actors = [remote.remote() for _ in which]
             crowded = not self._placed(actors, patience=PLACED * 2 ** min(attempt, 5))
@@ -160,25 +169,25 @@ class RayCrew:
                     _refuse_other_programs(self._got([actor.made_with.remote() for actor in actors]))
                     self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
                     return actors
-            except LostError:
+            except ActorLostError:
                 sleep(PAUSE)
             for actor in actors:
                 self.ray.kill(actor)
         raise StateError("actors die as soon as they are made; the nodes of the cluster may lack memory")
 
     def _placed(self, actors: Sequence[Any], *, patience: float) -> bool:
-        """Whether all of them have found a node; how many processors are free is known only roughly."""
+        """Whether all actors have a process. Free CPUs are known only roughly, so an actor may wait forever for one."""
         pings = [actor.process.remote() for actor in actors]
         return not pings or not self.ray.wait(pings, num_returns=len(pings), timeout=patience)[1]
 
     def loaded(self, actor: Any, at: int) -> Any:
-        """The promise of an actor that it has made its shard."""
+        """A reference that resolves when the actor has loaded its shard."""
         return actor.load.remote(self.ray.put(self.source(at)), self.settings, self._public)
 
     def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
-        """For each shard where its answer will be, and where the size of that will be."""
+        """For each shard references to its answer and to the size of the answer in bytes."""
         held = self.ray.put(args)
-        self.moved += octets(args) * sum(node["Alive"] for node in self.ray.nodes())
+        self.moved += array_bytes(args) * sum(node["Alive"] for node in self.ray.nodes())
         return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
 
     def _answers(self, pairs: Sequence[Any]) -> list[Any]:
@@ -189,7 +198,7 @@ class RayCrew:
     def _answered(self, ref: Any) -> bool:
         try:
             self._got([ref])
-        except LostError:
+        except ActorLostError:
             return False
         return True
 
@@ -200,15 +209,15 @@ class RayCrew:
             if isinstance(error.cause, PrirecError):
                 raise error.cause from None
             if isinstance(error.cause, self._dead.kinds):
-                raise LostError("an actor of the cluster was lost") from None
+                raise ActorLostError("an actor of the cluster was lost") from None
             raise
         except self._dead.kinds:
-            raise LostError("an actor of the cluster was lost") from None
+            raise ActorLostError("an actor of the cluster was lost") from None
         return found
 
 
-class ActorTrouble:
-    """What Ray raises where a process or a node has gone."""
+class ActorErrors:
+    """The exceptions by which Ray reports that a process or a node is gone."""
 
     def __init__(self, ray: Any):
         known = ray.exceptions
@@ -226,8 +235,8 @@ def _added(*parts: Any) -> Any:
 
 
 def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
-    """The same bits need the same program everywhere."""
-    here = made_with()
+    """UsageError where a node has other versions of what results depend on: its bits could differ."""
+    here = versions()
     for there in told:
         for name, version in there.items():
             if version != here[name]:
@@ -237,7 +246,7 @@ def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
                 )
 
 
-# Whole pieces of work as Ray tasks over all nodes: for searches and repeats, whose parts do not wait for others.
+# Independent tasks, for searches and repeats
 
 
 Item = TypeVar("Item")
@@ -245,11 +254,11 @@ Answer = TypeVar("Answer")
 RETRIES = 3  # of a task whose worker or node died
 
 
-def in_tasks(
+def map_tasks(
     function: Callable[[Any, Item], Answer], shared: Any, items: Sequence[Item], *, processors: int = 1
 ) -> Iterator[Answer]:
-    """function(shared, item) for each, in the order of items. What is shared goes once to each node."""
-    ray = library()
+    """function(shared, item) for each item, over all nodes, in the order of items. `shared` goes once to each node."""
+    ray = import_ray()
     held = ray.put(shared)
     remote = ray.remote(num_cpus=processors, max_retries=RETRIES)(function)
     for ref in [remote.remote(held, item) for item in items]:
@@ -259,5 +268,5 @@ def in_tasks(
             if isinstance(error.cause, PrirecError):
                 raise error.cause from None
             raise
-        except ActorTrouble(ray).kinds:
+        except ActorErrors(ray).kinds:
             raise StateError("a worker of the cluster died again and again; what was done before is kept") from None

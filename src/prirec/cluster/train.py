@@ -1,4 +1,8 @@
-"""A whole run over shards: rounds, history, checkpoints, and what is lost on the way made good."""
+"""Training on a Ray cluster: rounds over shards in actors, checkpoints, and recovery from lost actors.
+
+`train` takes people whom the driver holds; `open_partitioned` a folder that no machine holds. Both give the bits of
+engines/local: sums over shards are sums of integers, so that neither their number nor their order matters.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -11,9 +15,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from prirec.cluster.checkpoints import Shelf
-from prirec.cluster.pool import LostError, RayCrew
-from prirec.cluster.worker import Given, Replayed
+from prirec.cluster.checkpoints import CheckpointFolder
+from prirec.cluster.pool import ActorLostError, ActorPool
+from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
@@ -28,15 +32,23 @@ from prirec.metrics import Quality
 from prirec.model.adam import no_moments
 from prirec.privacy.plan import sized
 from prirec.rounds.definition import RoundRules, first_interaction, first_linear
-from prirec.simulate.partitioned import Call, CityApart, Preparing, dealt, quality_apart, refuse_unfit_apart, save_apart
+from prirec.simulate.partitioned import (
+    Call,
+    PartitionedCity,
+    PartitionedSetup,
+    deal_parts,
+    partitioned_quality,
+    refuse_unpartitionable,
+    save_partitioned,
+)
 
 Answer = TypeVar("Answer")
-LOST_IN_A_ROW = 5  # without an iteration that is new: the cluster is not one to work on
+LOST_IN_A_ROW = 5  # losses without a new iteration in between, after which the run is given up
 AGAIN = "actors are lost again and again; look at the nodes of the cluster"
 
 
 def refuse_unfit(settings: Settings) -> None:
-    """What shards cannot do."""
+    """UsageError for settings that cannot be trained in shards."""
     if settings.schedule != "rounds":
         raise UsageError(
             "the cluster runs rounds: in the paper's schedule a sample needs the V that the one before it moved, and a "
@@ -48,30 +60,31 @@ def refuse_unfit(settings: Settings) -> None:
         raise UsageError("latent vectors are not carried by the cluster: set latent.dimension to 0")
 
 
-def kept_course(shelf: Shelf | None, settings: Settings) -> Checkpoint | None:
-    """V and the history of the last checkpoint, if there is one; StateError if this run cannot go on from it."""
-    if shelf is None or not shelf.there():
+def last_checkpoint(checkpoints: CheckpointFolder | None, settings: Settings) -> Checkpoint | None:
+    """V and the history, if there is a checkpoint; StateError if this run cannot resume from it."""
+    if checkpoints is None or not checkpoints.exists():
         return None
-    course = shelf.conductor()
-    refuse_past(course, settings)
-    return course
+    checkpoint = checkpoints.read()
+    refuse_past(checkpoint, settings)
+    return checkpoint
 
 
 @dataclass(slots=True)
-class Run:
-    """Rounds from the start, or from the last checkpoint of the same run."""
+class ClusterRun:
+    """Rounds from the start, or from the last checkpoint of the same run. Lost actors are replaced on the way."""
 
-    crew: RayCrew
+    pool: ActorPool
     settings: Settings
     whole: RunSize
     split: bool  # whether any cohort is in more than one shard
-    shelf: Shelf | None = None
+    checkpoints: CheckpointFolder | None = None
     every: int = 5
     tell: Callable[[IterationReport], None] = lambda passed: None
 
     def finished(self) -> Checkpoint:
-        """V and the history; models are where the people are. Where a shard is lost, all of them go back to the last
-        checkpoint, and what they have moved since is thrown away."""
+        """Train to the last iteration: V and the history. Linear models stay in the shards.
+
+        After a loss all shards go back to the last checkpoint, and what they have moved since is thrown away."""
         furthest = lost = 0
 
         def tell(report: IterationReport) -> None:
@@ -81,23 +94,23 @@ class Run:
                 self.tell(report)
 
         while True:
-            course = self._recovered()
+            checkpoint = self._recovered()
             try:
-                iterate(course, self, self.settings, save=self._save, tell=tell)
-            except LostError:
+                iterate(checkpoint, self, self.settings, save=self._save, tell=tell)
+            except ActorLostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
                     raise StateError(AGAIN) from None
             else:
-                return course
+                return checkpoint
 
     def afterwards(self, task: Callable[[], Answer]) -> Answer:
-        """What is asked of the shards when all rounds are done. Where one is lost over it, a new one is brought to the
-        same point, from the last checkpoint, and all are asked again."""
+        """Run a task on the trained shards. If an actor is lost over it, a new one is trained to the same point, from
+        the last checkpoint, and the task begins again."""
         for lost in range(LOST_IN_A_ROW):
             if lost:
                 replace(self, tell=lambda passed: None).finished()
-            with suppress(LostError):
+            with suppress(ActorLostError):
                 return task()
         raise StateError(AGAIN)
 
@@ -106,37 +119,37 @@ class Run:
         people, places, features, _ = self.whole
         rules, before = (
             RoundRules.sized(self.settings, people=people, places=places, features=features),
-            self.crew.moved,
+            self.pool.moved,
         )
-        report = ShardDriver(self.crew, rules, split=self.split).advance(state)
-        return msgspec.structs.replace(report, moved=self.crew.moved - before)
+        report = ShardDriver(self.pool, rules, split=self.split).advance(state)
+        return msgspec.structs.replace(report, moved=self.pool.moved - before)
 
-    def _save(self, course: Checkpoint) -> None:
-        shelf = self.shelf
-        if shelf is None or course.state.iteration % self.every != 0:
+    def _save(self, checkpoint: Checkpoint) -> None:
+        checkpoints = self.checkpoints
+        if checkpoints is None or checkpoint.state.iteration % self.every != 0:
             return
-        shelf.folder.mkdir(parents=True, exist_ok=True)
-        names, folder = shelf.names(course.state.iteration), str(shelf.folder.resolve())
-        self.crew.each("take", course.state.interaction, course.state.moments)
-        self.crew.each_of("keep", [(folder, name, shelf.label(at)) for at, name in enumerate(names)])
-        shelf.commit(course)
+        checkpoints.folder.mkdir(parents=True, exist_ok=True)
+        names, folder = checkpoints.names(checkpoint.state.iteration), str(checkpoints.folder.resolve())
+        self.pool.each("take", checkpoint.state.interaction, checkpoint.state.moments)
+        self.pool.each_of("keep", [(folder, name, checkpoints.label(at)) for at, name in enumerate(names)])
+        checkpoints.commit(checkpoint)
 
     def _recovered(self) -> Checkpoint:
-        """A crew with nobody missing, all of them at the last checkpoint or at the start."""
+        """Replace lost actors, and bring all of them to the last checkpoint, or to the start."""
         for _ in range(LOST_IN_A_ROW):
-            with suppress(LostError):  # one more was lost meanwhile
-                self.crew.mend()
+            with suppress(ActorLostError):  # another one was lost meanwhile
+                self.pool.mend()
                 return self._restored()
         raise StateError(AGAIN)
 
     def _restored(self) -> Checkpoint:
-        course = kept_course(self.shelf, self.settings)
-        if self.shelf is None or course is None:
-            self.crew.each("restart")
+        checkpoint = last_checkpoint(self.checkpoints, self.settings)
+        if self.checkpoints is None or checkpoint is None:
+            self.pool.each("restart")
             return Checkpoint(self._start())
-        names, folder = self.shelf.names(course.state.iteration), str(self.shelf.folder.resolve())
-        self.crew.each_of("restore", [(folder, name, self.shelf.label(at)) for at, name in enumerate(names)])
-        return course
+        names, folder = self.checkpoints.names(checkpoint.state.iteration), str(self.checkpoints.folder.resolve())
+        self.pool.each_of("restore", [(folder, name, self.checkpoints.label(at)) for at, name in enumerate(names)])
+        return checkpoint
 
     def _start(self) -> State:
         V = first_interaction(self.whole.features, self.settings)
@@ -144,7 +157,7 @@ class Run:
         return State(0, none, V, no_moments(V.shape), none)
 
 
-# Training on a cluster of people who are all known to the driver: the bits of engines/train.py.
+# People whom the driver holds
 
 
 def train(
@@ -159,91 +172,94 @@ def train(
     refuse_unfit(settings)
     settings = sized(settings, people=len(samples.ids), features=samples.features)
     cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
-    shelf = None if keeping is None else Shelf(keeping.path, identity(samples, settings), len(cut.rows))
-    kept_course(shelf, settings)  # what cannot be gone on from is refused before actors take seconds to start
-    crew = RayCrew(lambda at: Given(cut.share(at)), len(cut.rows), settings, public=samples.places)
+    checkpoints = (
+        None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
+    )
+    last_checkpoint(checkpoints, settings)  # refuse a foreign checkpoint before actors take seconds to start
+    pool = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
         every = 1 if keeping is None else keeping.every
-        run = Run(crew, settings, cut.whole, bool(len(cut.split)), shelf, every, tell)
-        course = run.finished()
-        state = run.afterwards(partial(_whole, crew, cut, start(samples, settings), course.state))
+        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, every, tell)
+        checkpoint = run.finished()
+        state = run.afterwards(partial(_whole, pool, cut, start(samples, settings), checkpoint.state))
     finally:
-        crew.dismiss()
-    return Trained(state, tuple(course.history))
+        pool.dismiss()
+    return Trained(state, tuple(checkpoint.history))
 
 
-def _whole(crew: RayCrew, cut: ShardSplit, state: State, conducted: State) -> State:
-    """Every model in its row, every cohort's mean in its own."""
+def _whole(pool: ActorPool, cut: ShardSplit, state: State, conducted: State) -> State:
+    """The state as engines/local has it: models in the order of people, means in the order of cohorts."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
-        models, numbers, own = crew.one(at, "models")
+        models, numbers, own = pool.one(at, "models")
         state.linear[rows], means[numbers] = models, own
     return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
 
 
-# Training on data that no machine holds: shards read parts of a partitioned folder, and write the run.
+# A partitioned folder: shards read its parts, and write the run
 
 
-ATTEMPTS = 3  # to get a city ready; what is lost on the way costs all of it
+ATTEMPTS = 3  # to prepare a city; a loss on the way costs all of it
 
 
 @dataclass(slots=True)
-class Expedition:
-    """A crew that has a partitioned city, and what has become of it."""
+class PartitionedRun:
+    """A partitioned city in actors: train it, measure it, save it."""
 
-    crew: RayCrew = field(repr=False)
-    city: CityApart = field(repr=False)
-    whose: str
-    run: Run = field(init=False, repr=False)
+    pool: ActorPool = field(repr=False)
+    city: PartitionedCity = field(repr=False)
+    identity: str
+    run: ClusterRun = field(init=False, repr=False)
 
     def train(self, *, keeping: Keeping | None, tell: Callable[[IterationReport], None]) -> Checkpoint:
-        """Rounds, to the bits of engines/local on the same folder."""
-        shelf = None if keeping is None else Shelf(keeping.path, self.whose, len(self.crew.actors))
+        """Rounds, with the bits of engines/local on the same folder."""
+        checkpoints = None if keeping is None else CheckpointFolder(keeping.path, self.identity, len(self.pool.actors))
         every = 1 if keeping is None else keeping.every
         city = self.city
-        self.run = Run(self.crew, city.settings, city.whole, bool(len(city.split)), shelf, every, tell)
+        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, every, tell)
         return self.run.finished()
 
-    def quality(self, course: Checkpoint) -> Quality:
-        """When all rounds are done."""
-        return self.run.afterwards(lambda: quality_apart(self.crew, course.state.interaction))
+    def quality(self, checkpoint: Checkpoint) -> Quality:
+        """On the test records; after `train`."""
+        return self.run.afterwards(lambda: partitioned_quality(self.pool, checkpoint.state.interaction))
 
-    def save(self, path: Path, course: Checkpoint, *, source: str) -> None:
-        """The same."""
-        self.run.afterwards(lambda: save_apart(path, self.crew, self.city, course, source=source))
+    def save(self, path: Path, checkpoint: Checkpoint, *, source: str) -> None:
+        """A run folder, like that of any other engine; after `train`."""
+        self.run.afterwards(lambda: save_partitioned(path, self.pool, self.city, checkpoint, source=source))
 
 
 @contextmanager
-def opened(folder: Path, settings: Settings, *, actors: int) -> Iterator[Expedition]:
-    """The city of this folder in so many actors, or in as many as it has parts."""
+def open_partitioned(folder: Path, settings: Settings, *, actors: int) -> Iterator[PartitionedRun]:
+    """Read the folder into so many actors, or as many as it has parts; they end with the context."""
     refuse_unfit(settings)
-    refuse_unfit_apart(settings)
-    parts = dealt([part.people + part.records for part in read_partition(folder).parts], shards=actors)
+    refuse_unpartitionable(settings)
+    parts = deal_parts([part.people + part.records for part in read_partition(folder).parts], shards=actors)
     calls: list[Call] = []
     where = str(folder.resolve())
-    crew = RayCrew(lambda at: Replayed(where, parts[at], tuple(calls)), len(parts), settings)
+    pool = ActorPool(lambda at: PartitionedPeople(where, parts[at], tuple(calls)), len(parts), settings)
     try:
-        city = _ready(crew, folder, settings, calls)
-        yield Expedition(crew, city, _whose(folder, city.settings))
+        city = _ready(pool, folder, settings, calls)
+        yield PartitionedRun(pool, city, _identity_of(folder, city.settings))
     finally:
-        crew.dismiss()
+        pool.dismiss()
 
 
-def _ready(crew: RayCrew, folder: Path, settings: Settings, calls: list[Call]) -> CityApart:
+def _ready(pool: ActorPool, folder: Path, settings: Settings, calls: list[Call]) -> PartitionedCity:
     for _ in range(ATTEMPTS):
-        preparing = Preparing(crew, folder, settings)
+        preparing = PartitionedSetup(pool, folder, settings)
         try:
             city = preparing.city()
-        except LostError:
-            crew.renew()
+        except ActorLostError:
+            pool.renew()
         else:
             calls.extend(preparing.calls)
             return city
     raise StateError("actors were lost again and again while the data were read; the nodes may lack memory")
 
 
-def _whose(folder: Path, settings: Settings) -> str:
-    """What a checkpoint must agree with: the settings, what is public, and the folder's parts by their sizes."""
+def _identity_of(folder: Path, settings: Settings) -> str:
+    """Identity of a run, which its checkpoints must have: settings, public tables, and parts by their sizes."""
+    # without a budget a run may be prolonged; with one, iterations are part of the plan, and so of the identity
     open_ended = settings.privacy.epsilon_per_user is None
     compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
     digest = hashlib.blake2b(msgspec.json.encode(compared), digest_size=16)

@@ -1,4 +1,4 @@
-"""What runs in an actor: one shard, from whatever it is made of, with its checkpoints. It knows nothing of Ray."""
+"""What runs in an actor: one shard, how it is made, and its checkpoints. Nothing here knows of Ray."""
 
 import os
 import platform
@@ -14,19 +14,19 @@ from prirec import __version__
 from prirec.config import Settings
 from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shards import Shard, ShardData
-from prirec.simulate.partitioned import Finished
+from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
 
-class Source(Protocol):
-    """Where a shard's people come from."""
+class ShardSource(Protocol):
+    """How the shard of an actor is made; sent to the actor, and again to its replacement."""
 
     def shard(self, settings: Settings, public: Any) -> Any:
-        """With what is public and was handed to all shards alike."""
+        """The shard; `public` is what all shards share."""
 
 
-class Given:
-    """People that the driver hands over; the features of places come apart from them."""
+class GivenPeople:
+    """People whom the driver sends. Features of places are left out: they are the same for all shards, and public."""
 
     def __init__(self, share: ShardData):
         none = share.samples.popularity[:0]
@@ -39,41 +39,41 @@ class Given:
         return replace(self.share, samples=replace(self.share.samples, places=places))
 
 
-class Replayed:
-    """People in some parts of a partitioned folder, and all that has been said to them so far."""
+class PartitionedPeople:
+    """People in some parts of a partitioned folder, and the calls that bring a new shard to where the lost one was."""
 
     def __init__(self, folder: str, which: Sequence[int], calls: Sequence[tuple[str, tuple[Any, ...]]]):
         self.folder, self.which, self.calls = folder, which, calls
 
-    def shard(self, settings: Settings, public: Any) -> Finished:
-        del public  # parts have their own way to it: what was told to assemble them
-        apart = Finished(Path(self.folder), self.which, settings)
+    def shard(self, settings: Settings, public: Any) -> PartitionedShard:
+        del public  # features of places are an argument of the call that assembled the shard
+        made = PartitionedShard(Path(self.folder), self.which, settings)
         for name, args in self.calls:
-            getattr(apart, name)(*args)
-        return apart
+            getattr(made, name)(*args)
+        return made
 
 
 class Worker:
-    """Answers to calls by name: its own, and its shard's."""
+    """The actor: answers calls by name, with methods of its own and of its shard."""
 
     def __init__(self) -> None:
         self.shard: Any = None
 
-    def load(self, source: Source, settings: Settings, public: Any) -> None:
-        """Apart from making the actor, so that a refusal is told from a death."""
+    def load(self, source: ShardSource, settings: Settings, public: Any) -> None:
+        """Not done by the constructor, so that a refusal is an error of this call and not a dead actor."""
         self.shard = source.shard(settings, public)
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
         """The answer, and how many bytes of arrays are in it."""
         answer = self._found(name)(*args)
-        return answer, octets(answer)
+        return answer, array_bytes(answer)
 
     def hear(self, name: str, value: Any) -> None:
-        """A call whose argument comes out of the store of another node."""
+        """A call whose argument Ray fetches from the object store of another node."""
         self._found(name)(value)
 
     def _found(self, name: str) -> Any:
-        """Its own, the shard's, or, where people were read from parts, those of what is made of them."""
+        """A method of the worker, of what the source made, or of the shard of engines/shards.py inside of that."""
         for holder in (self, self.shard, self._moved):
             if hasattr(holder, name):
                 return getattr(holder, name)
@@ -81,27 +81,27 @@ class Worker:
 
     @property
     def _moved(self) -> Shard:
-        """What rounds move."""
+        """The shard that rounds move."""
         inner: Shard = getattr(self.shard, "shard", self.shard)
         return inner
 
     def made_with(self) -> dict[str, str]:
-        """What the same bits hang on."""
-        return made_with()
+        """Versions of whatever results depend on, to the bit."""
+        return versions()
 
     def process(self) -> int:
         return os.getpid()
 
     def keep(self, folder: str, name: str, whose: str) -> None:
-        """A checkpoint of this shard, as engines/local writes one."""
+        """Write a checkpoint of this shard, in the format of engines/local."""
         save(Path(folder) / name, Checkpoint(self._moved.state), whose)
 
     def restore(self, folder: str, name: str, whose: str) -> None:
-        """The shard as it was."""
+        """Set the shard back to a checkpoint."""
         self._moved.begin(load(Path(folder) / name, whose).state)
 
 
-def made_with() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {
         "prirec": __version__,
         "numpy": np.__version__,
@@ -112,10 +112,10 @@ def made_with() -> dict[str, str]:
     }
 
 
-def octets(value: Any) -> int:
-    """Bytes of the arrays in an answer or in a call's arguments; all else is a few words."""
+def array_bytes(value: Any) -> int:
+    """Bytes of the arrays in an answer or in arguments; everything else is small."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple | list):
-        return sum(octets(part) for part in value)
+        return sum(array_bytes(part) for part in value)
     return 0

@@ -1,4 +1,9 @@
-"""What a resample of people comes to, LANES resamples at a time: one walk over sorted records serves them all."""
+"""Whether one model is better than another, or only luckier: paired bootstrap intervals for differences of figures.
+
+What is drawn anew, with replacement, is people, never records: the records of one person go together, and an interval
+that takes them for independent is too narrow. Both models are measured on the same draws, so that what people have in
+common leaves their difference. Only a simulation can run this: it sees all labels at once.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,61 +21,6 @@ from prirec.util.keyed_random import generator
 
 LANES = 32  # a person's 32 multiplicities fill a cache line
 Times: TypeAlias = NDArray[np.int16]  # (I, LANES): how often each person is in each resample
-
-
-@kernel
-def counted(drawn: IndexArray) -> Times:
-    """From who is drawn, (LANES, I), to how often each is."""
-    times = np.zeros((drawn.shape[1], LANES), np.int16)
-    for b in range(LANES):
-        for at in range(drawn.shape[1]):
-            times[drawn[b, at], b] += 1
-    return times
-
-
-@kernel
-def weighted_wins(
-    person: IndexArray, positive: BoolArray, ends: BoolArray, times: Times
-) -> tuple[OffsetArray, OffsetArray, OffsetArray]:
-    """Doubled wins of positives over negatives, a tie counting one, and the weights of both classes: (LANES,) each.
-
-    2 wins = Σ over runs of equal scores of p (2 below + n), p and n the run's positives and negatives. Over 200,000
-    records and 7,000 people forty times as fast as metrics.auc of the records that a resample repeats.
-    """
-    wins, all_positive, below = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    p, n = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    for r in range(len(person)):
-        mine = times[person[r]]
-        side = p if positive[r] else n
-        for b in range(LANES):
-            side[b] += mine[b]
-        if ends[r]:
-            for b in range(LANES):
-                wins[b] += p[b] * (2 * below[b] + n[b])
-                below[b] += n[b]
-                all_positive[b] += p[b]
-                p[b] = 0
-                n[b] = 0
-    return wins, all_positive, below
-
-
-@kernel
-def weighted_sums(person: OffsetArray, values: RealArray, times: Times) -> RealArray:
-    """(LANES,): Σ x_i · times_i, in the same order for every model, so that equal models are equal to the last bit."""
-    total = np.zeros(LANES)
-    for at in range(len(person)):
-        mine, value = times[person[at]], values[at]
-        for b in range(LANES):
-            if mine[b]:  # nobody times an infinite loss is no loss
-                total[b] += value * mine[b]
-    return total
-
-
-# Whether one model is better than another, or only luckier: paired bootstrap intervals for differences of figures.
-#
-# What is drawn anew, with replacement, is people, never records: the records of one person go together, and an interval
-# that takes them for independent is too narrow. Both models are measured on the same draws, so that what people have in
-# common leaves their difference. Only a simulation can run this: it sees all labels at once.
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +42,7 @@ class Resampling:
         """The multiplicities, LANES resamples at a time. The n-th resample is the same however many follow it."""
         rng, size = generator(self.seed, "bootstrap of people"), (LANES, self.people)
         for _ in range(0, self.resamples, LANES):
-            yield counted(rng.integers(self.people, size=size, dtype=np.int32))
+            yield times_drawn(rng.integers(self.people, size=size, dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +187,54 @@ def _together(names: Mapping[str, float], drawn: list[list[RealArray]], by: Resa
 def _refuse_strangers(person: NDArray[np.integer], by: Resampling) -> None:
     if len(person) and (person.min() < 0 or person.max() >= by.people):
         raise UsageError("a test record or figure names a person outside 0, ..., people - 1")
+
+
+# Kernels: LANES resamples at a time, so that one walk over sorted records serves them all
+
+
+@kernel
+def times_drawn(drawn: IndexArray) -> Times:
+    """From who is drawn, (LANES, I), to how often each is."""
+    times = np.zeros((drawn.shape[1], LANES), np.int16)
+    for b in range(LANES):
+        for at in range(drawn.shape[1]):
+            times[drawn[b, at], b] += 1
+    return times
+
+
+@kernel
+def weighted_wins(
+    person: IndexArray, positive: BoolArray, ends: BoolArray, times: Times
+) -> tuple[OffsetArray, OffsetArray, OffsetArray]:
+    """Doubled wins of positives over negatives, a tie counting one, and the weights of both classes: (LANES,) each.
+
+    2 wins = Σ over runs of equal scores of p (2 below + n), p and n the run's positives and negatives. Over 200,000
+    records and 7,000 people forty times as fast as metrics.auc of the records that a resample repeats.
+    """
+    wins, all_positive, below = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    p, n = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    for r in range(len(person)):
+        mine = times[person[r]]
+        side = p if positive[r] else n
+        for b in range(LANES):
+            side[b] += mine[b]
+        if ends[r]:
+            for b in range(LANES):
+                wins[b] += p[b] * (2 * below[b] + n[b])
+                below[b] += n[b]
+                all_positive[b] += p[b]
+                p[b] = 0
+                n[b] = 0
+    return wins, all_positive, below
+
+
+@kernel
+def weighted_sums(person: OffsetArray, values: RealArray, times: Times) -> RealArray:
+    """(LANES,): Σ x_i · times_i, in the same order for every model, so that equal models are equal to the last bit."""
+    total = np.zeros(LANES)
+    for at in range(len(person)):
+        mine, value = times[person[at]], values[at]
+        for b in range(LANES):
+            if mine[b]:  # nobody times an infinite loss is no loss
+                total[b] += value * mine[b]
+    return total

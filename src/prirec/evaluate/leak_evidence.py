@@ -1,4 +1,7 @@
-"""What a leak check says: names, counts and odds, never who or where."""
+"""Findings of leak checks, and the statistical one: whether counts that cannot be recomputed know the test visits.
+
+A finding has names, counts and odds, never who or where.
+"""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -10,10 +13,10 @@ from prirec.config import Settings
 from prirec.data.dataset import Numbers, Visits
 from prirec.data.prepare import Prepared
 from prirec.features.blocks import signed_log
-from prirec.features.popularity import Counts, OwnCounts, own_means, plain_average, plain_counts, scale_of
+from prirec.features.popularity import Counts, OwnCounts, plain_average, plain_counts
 from prirec.privacy.popularity_estimate import nearby_means
 from prirec.privacy.weighted_popularity import weighted
-from prirec.simulate.popularity import public_features
+from prirec.simulate.popularity import averages_of, public_features
 from prirec.types import RealArray
 
 Severity: TypeAlias = Literal["refused", "flagged"]
@@ -38,7 +41,7 @@ class Finding:
 Findings: TypeAlias = tuple[Finding, ...]
 
 
-# Whether counts that cannot be recomputed know the test visits: they are noisy, or come from elsewhere.
+# The statistical check, for counts that are noisy or come from elsewhere
 #
 # A column r that was made of training visits moves with a place's training count c, and the visits of the test, which
 # nobody could see, move it no further. One made of all visits moves with the whole count n = c + t. So r is regressed
@@ -46,12 +49,12 @@ Findings: TypeAlias = tuple[Finding, ...]
 # counts and again in logarithms: the coefficient of n - c is 0 in the one case, and that of c in the other. The
 # standard error is White's (HC3 of MacKinnon and White 1985), which asks nothing of the noise.
 #
-# A leak is told where the coefficient is FAR standard errors above 0, which noise gives to fewer than two honest
+# A leak is reported where the coefficient is FAR standard errors above 0, which noise gives to fewer than two honest
 # columns in a million over both scales, and above half of c's, which stands against what curvature may do where there
 # is hardly any noise. It is ruled out where even half of c's coefficient is three standard errors above what is found.
-# Between them nobody can tell. With noise of σ in counts of visitors a leak is told with probability 0.99 from J t̄ =
+# Between them nobody can tell. With noise of σ in counts of visitors a leak is found with probability 0.99 from J t̄ =
 # 100 σ² on, J places with t̄ test visitors each; a column that was shrunk toward what is public needs more. Popularity
-# from another source that follows all visits is told as a leak too: the two look alike.
+# from another source that follows all visits is reported as a leak too: the two look alike.
 
 
 _FEWEST = 30  # places
@@ -87,7 +90,7 @@ class Evidence:
 
     @property
     def power(self) -> float:
-        """The chance that a column of all visits, as noisy as this one, is told."""
+        """The chance that a column of all visits, as noisy as this one, is found out."""
         from scipy.special import ndtr
 
         expected = self.by_training / self.error if self.error > 0 else math.inf
@@ -127,14 +130,11 @@ def both(prepared: Prepared) -> Visits:
 
 
 def _statistics(prepared: Prepared, settings: Settings) -> Counts:
-    """Whatever of the training records a column may have been made of, without noise."""
+    """Every statistic of the training records that a column may have been made of, without noise."""
     train, places = prepared.train, len(prepared.dataset.places)
     plain = plain_counts(train, places=places, recent_days=settings.features.recent_days).released
     visitors = OwnCounts.of(train.take(train.label > 0), places=places).once()
-    averages = [
-        plain_average(own_means(train, name, scale, places=places), scale, name=f"average {name}").released
-        for name, scale in ((name, scale_of(prepared.dataset, name)) for name in settings.features.averages)
-    ]
+    averages = [plain_average(one.own, one.scale, name=one.column).released for one in averages_of(prepared, settings)]
     weights = {"weighted": weighted({"visitors": visitors})["visitors"].total()}
     return {name: values for part in (plain, weights, *averages) for name, values in part.items()}
 

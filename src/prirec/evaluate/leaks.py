@@ -1,4 +1,11 @@
-"""Rows of several tables under common numbers: equal rows have one number, whichever table they stand in."""
+"""Leak checks: whether the test set got into training, through records, negatives, features, homes or popularity.
+
+Checks that recompute are exact, at any size: copied records, moments, the order of time, homes, features, the own parts
+that devices leave out, and counts that follow from the settings. Two rest on chance, with odds of a false alarm below
+one in a million: whether negatives hit test visits as often as blind ones would, and whether counts that cannot be
+recomputed know the test visits (leak_evidence.py). That a split makes labels anti-correlated is measured, and flagged
+where it is no chance.
+"""
 
 import math
 from collections.abc import Collection
@@ -11,84 +18,80 @@ from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
 from prirec.data.prepare import Prepared, distinct_pairs
 from prirec.errors import PrirecError, UsageError
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
+from prirec.evaluate.spread import share_below
 from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity
 from prirec.features.samples import Records, Samples, assemble
 from prirec.privacy.popularity_estimate import NEARBY
-from prirec.simulate.popularity import count
+from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, recipe
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import located, unit_vectors
 from prirec.util.jit import kernel
 
-
-def numbered(*tables: OffsetArray) -> list[OffsetArray]:
-    """A number for each row of each (n, k) table, from 0 up."""
-    rows = np.concatenate(tables)
-    order = np.lexsort(rows.T)
-    new = np.append(False, (rows[order[1:]] != rows[order[:-1]]).any(axis=1))[: len(order)]
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(new)
-    return np.split(numbers, np.cumsum([len(table) for table in tables])[:-1])
+__all__ = ["Finding", "Findings", "check", "refuse"]
 
 
-def counted(*tables: OffsetArray) -> list[OffsetArray]:
-    """How often each different row is in each table."""
-    numbers = numbered(*tables)
-    groups = 1 + max((int(one.max()) for one in numbers if len(one)), default=-1)
-    return [np.bincount(one, minlength=groups) for one in numbers]
+def check(setup: Setup, *, elsewhere: Collection[str] = ()) -> Findings:
+    """Everything that is unfair about testing on this set-up, in the order in which a reader would want to know.
+
+    elsewhere: released columns that come from another source than these visits. Whether test visits are in them cannot
+    be recomputed, so a suspicion is flagged where it would be refused.
+    """
+    prepared, recounted = setup.prepared, recount(setup.prepared, setup.settings)
+    return (
+        *copied_records(prepared),
+        *later_than_the_test(prepared, setup.settings),
+        *negatives_that_knew_the_test(prepared, setup.settings),
+        *moments_of_the_test(prepared),
+        *counts_that_saw_the_test(setup, recounted, elsewhere=elsewhere),
+        *own_parts_that_saw_the_test(setup, recounted),
+        *homes_that_saw_the_test(setup),
+        *features_of_the_test(setup),
+        *tables_that_saw_the_test(prepared),
+        *repeated_records(prepared),
+        *rates_that_say_the_opposite(prepared),
+        *moments_cut_in_two(prepared),
+    )
 
 
-def among(table: OffsetArray, other: OffsetArray) -> BoolArray:
-    """Which rows of a table are rows of another one."""
-    mine, theirs = numbered(table, other)
-    there = np.zeros(1 + max(int(mine.max(initial=-1)), int(theirs.max(initial=-1))), dtype=np.bool_)
-    there[theirs] = True
-    found: BoolArray = there[mine]
-    return found
+def refuse(findings: Findings) -> None:
+    """UsageError with all reasons to refuse this evaluation; what is only flagged passes."""
+    refused = [one for one in findings if one.severity == "refused"]
+    if refused:
+        told = "; ".join(f"{one.name}: {one.words}" for one in refused)
+        raise UsageError(f"this evaluation would learn from what it is tested on. {told}")
 
 
-def rows_of(visits: Visits) -> OffsetArray:
-    """Who, where, whether and, where it is known, when: (R, 3) or (R, 4)."""
-    parts = [column.astype(np.int64) for column in (visits.person, visits.place, visits.label)]
-    return np.column_stack([*parts, *([] if visits.time is None else [visits.time])])
-
-
-def moments_of(visits: Visits) -> OffsetArray:
-    """What describes the moment, (R, k): its time and its context as bits."""
-    context = [_bits(column) for column in visits.context.values() if not isinstance(column, Tags)]
-    time = np.zeros(len(visits), dtype=np.int64) if visits.time is None else visits.time
-    return np.column_stack([time, *context])
-
-
-def _bits(column: Numbers | Category) -> OffsetArray:
-    return column.values.view(np.int64) if isinstance(column, Numbers) else column.codes.astype(np.int64)
+def _refused(name: str, words: str, figure: float) -> Findings:
+    """Nothing where the figure is 0."""
+    return (Finding(name, "refused", words, figure),) if figure else ()
 
 
 # Records that are on both sides of a split, and moments or orders of time that give test records away. All exact.
 
 
 def copied_records(prepared: Prepared) -> Findings:
-    """Test records that are in training too: together both sides have more of them than the data.
+    """Test records that are in training as well: the two sides together have more of them than the data.
 
-    A visit that somebody repeated is no copy. Drawn negatives are left out: chance may draw a pair twice."""
-    data, train, test = (_told(prepared, side) for side in (prepared.dataset.visits, prepared.train, prepared.test))
+    A repeated visit is no copy. Drawn negatives are left out: chance may draw a pair twice."""
+    data, train, test = (
+        _of_the_data(prepared, side) for side in (prepared.dataset.visits, prepared.train, prepared.test)
+    )
     have, learnt, tested = counted(rows_of(data), rows_of(train), rows_of(test))
     copies = int(np.minimum(np.clip(learnt + tested - have, 0, None), np.minimum(learnt, tested)).sum())
-    if not copies:
-        return ()
     words = (
         f"{copies:,} of {len(test):,} test records are in the training set as well; split so that each record is on "
         "one side only"
     )
-    return (Finding("test records in training", "refused", words, copies),)
+    return _refused("test records in training", words, copies)
 
 
 def repeated_records(prepared: Prepared) -> Findings:
     """Records that the data themselves hold twice, to the second, of which one is learnt from and one tested."""
     if prepared.dataset.visits.time is None:
         return ()  # without times, a second visit looks like a copy
-    learnt, tested = counted(*(rows_of(_told(prepared, side)) for side in (prepared.train, prepared.test)))
+    learnt, tested = counted(*(rows_of(_of_the_data(prepared, side)) for side in (prepared.train, prepared.test)))
     twice = int(np.minimum(learnt, tested).sum())
     if not twice or copied_records(prepared):
         return ()
@@ -103,17 +106,15 @@ def later_than_the_test(prepared: Prepared, settings: Settings) -> Findings:
     """Training records of people that are later than their first test record, where the split is by time."""
     if settings.data.split != "time" or prepared.train.time is None or prepared.test.time is None:
         return ()
-    train, test = (_told(prepared, side) for side in (prepared.train, prepared.test))
+    train, test = (_of_the_data(prepared, side) for side in (prepared.train, prepared.test))
     first = np.full(len(prepared.dataset.people), np.iinfo(np.int64).max)
     np.minimum.at(first, test.person, np.asarray(test.time))
     late = int((np.asarray(train.time) > first[train.person]).sum())
-    if not late:
-        return ()
     words = (
         f"{late:,} of {len(train):,} training records are later than a test record of the same person; test on "
         "everyone's last records"
     )
-    return (Finding("training after the test", "refused", words, late),)
+    return _refused("training after the test", words, late)
 
 
 def moments_of_the_test(prepared: Prepared) -> Findings:
@@ -131,17 +132,15 @@ def moments_of_the_test(prepared: Prepared) -> Findings:
     tested = among(_own_moments(negative), _own_moments(hidden))
     honest = np.where(np.isin(negative.person, known.person), own, anyones)
     leaked = int((tested & ~honest).sum())
-    if not leaked:
-        return ()
     words = (
         f"{leaked:,} of {len(negative):,} training negatives have the moment of a test visit, which tells when the "
         "test visits were; give them moments of training visits"
     )
-    return (Finding("moments of test visits in training", "refused", words, leaked),)
+    return _refused("moments of test visits in training", words, leaked)
 
 
-def _told(prepared: Prepared, visits: Visits) -> Visits:
-    """The records that the data hold: all of them, or the visits where negatives are drawn."""
+def _of_the_data(prepared: Prepared, visits: Visits) -> Visits:
+    """Without drawn negatives: the records that the data themselves hold."""
     return visits if prepared.dataset.labelled else visits.take(visits.label > 0)
 
 
@@ -177,7 +176,7 @@ def rates_that_say_the_opposite(prepared: Prepared) -> Findings:
 
 
 def moments_cut_in_two(prepared: Prepared) -> Findings:
-    """The same with the share of positives among the training records of the same person and second."""
+    """The AUC on the test of minus the share of positives in training records of the same person and second."""
     if prepared.train.time is None or prepared.test.time is None:
         return ()
     return _found(
@@ -220,17 +219,11 @@ def auc_by_people(test: Visits, scores: RealArray) -> tuple[float, float]:
     if not len(wins) or not len(losses) or tested < 2:
         return math.nan, math.nan
     shares = np.zeros(len(scores))
-    shares[positive], shares[~positive] = _below(wins, losses), 1 - _below(losses, wins)
+    shares[positive], shares[~positive] = share_below(wins, losses), 1 - share_below(losses, wins)
     auc = float(shares[positive].mean())
     weight = np.where(positive, 1 / len(wins), 1 / len(losses))
     moved = np.bincount(test.person, (shares - auc) * weight)
     return auc, math.sqrt(tested / (tested - 1) * float((moved**2).sum()))
-
-
-def _below(values: RealArray, others: RealArray) -> RealArray:
-    """The share of the others that lie below each value, a tie counting half."""
-    left, right = (np.searchsorted(np.sort(others), values, side=side) for side in ("left", "right"))
-    return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
 # Whether drawn training negatives knew the test visits.
@@ -365,6 +358,91 @@ def _in_pools(
     return free, hit
 
 
+# Dynamic features that saw test records: recomputed where the settings say how, weighed as evidence where not.
+
+
+_NAME = "dynamic features that saw the test"
+
+
+def counts_that_saw_the_test(setup: Setup, recounted: Popularity, *, elsewhere: Collection[str] = ()) -> Findings:
+    """What is released of places, column by column, beside what the training records give.
+
+    A simulation's noise follows from its seed, so the training records and the settings give every released number
+    again; where they do, all is well, and where training and test together do, nothing is. Counts under other noise or
+    from another source are weighed as evidence."""
+    released = setup.popularity.released
+    strange = [name for name, values in released.items() if not _same(recounted.released, name, values)]
+    if not strange:
+        return ()
+    leaky = recount(replace(setup.prepared, train=both(setup.prepared)), setup.settings).released
+    seen = [name for name in strange if _same(leaky, name, released[name])]
+    if seen:
+        words = (
+            f"{len(seen)} of {len(released)} released columns are what training and test visits give together; count "
+            "the training visits alone"
+        )
+        return (Finding(_NAME, "refused", words, len(seen)),)
+    direct = [name for name in strange if name != NEARBY] or strange
+    weighed = {name: weigh(released[name], setup.prepared, setup.settings) for name in direct}
+    return tuple(one for name, found in weighed.items() for one in _judged(name, found, elsewhere=elsewhere))
+
+
+def own_parts_that_saw_the_test(setup: Setup, recounted: Popularity) -> Findings:
+    """What devices leave out of the counts: nothing can be theirs that they only added in the test, and of columns that
+    are recomputed it must be what is recomputed."""
+    places, train, test = len(setup.prepared.dataset.places), setup.prepared.train, setup.prepared.test
+    known, tested = (distinct_pairs(side.take(side.label > 0), places=places) for side in (train, test))
+    hidden = np.setdiff1d(tested, known, assume_unique=True)
+    own, released = setup.popularity.own, setup.popularity.released
+    sure = [name for name in own if name in recounted.own and _same(recounted.released, name, released[name])]
+    others = max((_differing(own[name], recounted.own[name]) for name in sure), default=0)
+    strays = max((int(np.isin(one.pairs, hidden).sum()) for one in own.values()), default=0)
+    words = (
+        f"of the parts that devices leave out of released counts {strays:,} are of test visits and {others:,} are not "
+        "what the training visits added, so that counts tell of the test; leave out what was added in training"
+    )
+    return _refused("own parts that saw the test", words, max(strays, others))
+
+
+def _judged(name: str, found: Evidence | None, *, elsewhere: Collection[str]) -> Findings:
+    column = f"the released column '{name}' is not what these settings make of the training visits"
+    if found is not None and found.leaks:
+        words = (
+            f"{column}: a test visit moves it {found.share:.2f} times as much as a training visit does, and that is "
+            f"{min(found.z, 100.0):.1f} standard errors or more from not at all; collect it from the training visits "
+            "alone"
+        )
+        return (Finding(_NAME, "flagged" if name in elsewhere else "refused", words, found.share),)
+    if found is not None and found.ruled_out:
+        return ()
+    words = (
+        f"{column}, and nobody can tell whether test visits are in it: there are too few places or too much noise; "
+        "collect it again from the training visits"
+    )
+    return (Finding(_NAME, "flagged", words, 0.0 if found is None else found.power),)
+
+
+def recount(prepared: Prepared, settings: Settings) -> Popularity:
+    """Popularity made again from the training records: the noise follows from the seed, so it has the same bits."""
+    try:
+        return release_popularity(prepared, settings)
+    except PrirecError:  # a release from elsewhere may stand under settings that could not have made it
+        return Popularity()
+
+
+def _differing(one: OwnCounts, other: OwnCounts) -> int:
+    """How many pairs of a person and a place have another part."""
+    pairs = np.union1d(one.pairs, other.pairs)
+    here, there = (np.zeros(len(pairs)) for _ in range(2))
+    here[np.searchsorted(pairs, one.pairs)], there[np.searchsorted(pairs, other.pairs)] = one.counts, other.counts
+    return int((~np.isclose(here, there, rtol=1e-9, atol=1e-9)).sum())
+
+
+def _same(counts: Counts, name: str, values: RealArray) -> bool:
+    again = counts.get(name)
+    return again is not None and again.shape == values.shape and np.allclose(again, values, rtol=1e-9, atol=1e-9)
+
+
 # Homes, features and tables of people that were computed from test visits.
 
 
@@ -380,20 +458,18 @@ def homes_that_saw_the_test(setup: Setup) -> Findings:
         return ()
     row = {one: at for at, one in enumerate(setup.prepared.dataset.people.ids)}
     other = int(_differ(found, expected[[row[one] for one in setup.samples.ids]]).sum())
-    if not other:
-        return ()
     words = (
         f"the homes of {other:,} of {len(found):,} people are not those of their training visits, so distances may "
         "know the test visits; compute homes from the training visits alone"
     )
-    return (Finding("homes that saw the test", "refused", words, other),)
+    return _refused("homes that saw the test", words, other)
 
 
 def features_of_the_test(setup: Setup) -> Findings:
     """All features against those that tables, training visits and released counts give: exact."""
     prepared, samples = setup.prepared, setup.samples
     if homes_that_saw_the_test(setup):
-        return ()  # told already; distances and the order of people follow from homes
+        return ()  # reported already; distances and the order of people follow from homes
     again = assemble(
         prepared.dataset,
         train=prepared.train,
@@ -403,31 +479,27 @@ def features_of_the_test(setup: Setup) -> Findings:
         alike=setup.settings.neighbours.alike,
     )
     other = [name for name, same in _compared(samples, again).items() if not same]
-    if not other:
-        return ()
     words = (
         f"{len(other)} kinds of features ({', '.join(other)}) are not what the tables, the training visits and the "
         "released counts give; assemble them from these alone"
     )
-    return (Finding("features from elsewhere", "refused", words, len(other)),)
+    return _refused("features from elsewhere", words, len(other))
 
 
 def tables_that_saw_the_test(prepared: Prepared) -> Findings:
-    """Columns of the table of people that count or average their visits with the test among them, and locations that
-    are the middle of them. Ranks are compared, so that a logarithm hides nothing."""
+    """Columns of the table of people that count or average visits, test visits among them, and locations in the middle
+    of such visits. Ranks are compared, so that a logarithm hides nothing."""
     seen = [
         name
         for name, column in prepared.dataset.people.columns.items()
         if isinstance(column, Numbers) and _follows_the_test(column.values, prepared)
     ]
     seen += ["lat, lon"] if _located_by_the_test(prepared) else []
-    if not seen:
-        return ()
     words = (
         f"{len(seen)} columns of the table of people ({', '.join(seen)}) follow from their visits, with those of the "
         "test among them; leave them out, or compute them from training visits"
     )
-    return (Finding("tables that saw the test", "refused", words, len(seen)),)
+    return _refused("tables that saw the test", words, len(seen))
 
 
 def _follows_the_test(values: RealArray, prepared: Prepared) -> bool:
@@ -439,8 +511,7 @@ def _follows_the_test(values: RealArray, prepared: Prepared) -> bool:
 
 
 def _habits(visits: Visits, prepared: Prepared) -> list[RealArray]:
-    """What a table may say of a person's visits: how many, the share of them among all records, to how many places, and
-    what they are like on average."""
+    """Statistics that a table may have of a person's visits: number, share among records, distinct places, means."""
     people, places = len(prepared.dataset.people), len(prepared.dataset.places)
     positive = visits.take(visits.label > 0)
     many = np.bincount(positive.person, minlength=people).astype(np.float64)
@@ -531,134 +602,47 @@ def _same_records(one: Records, other: Records) -> bool:
     return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
-# Dynamic features that saw test records: recomputed where the settings say how, weighed as evidence where not.
+# Rows of several tables under common numbers: equal rows have one number, whichever table they are in
 
 
-_NAME = "dynamic features that saw the test"
+def numbered(*tables: OffsetArray) -> list[OffsetArray]:
+    """A number for each row of each (n, k) table, from 0 up."""
+    rows = np.concatenate(tables)
+    order = np.lexsort(rows.T)
+    new = np.append(False, (rows[order[1:]] != rows[order[:-1]]).any(axis=1))[: len(order)]
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(new)
+    return np.split(numbers, np.cumsum([len(table) for table in tables])[:-1])
 
 
-def counts_that_saw_the_test(setup: Setup, recounted: Popularity, *, elsewhere: Collection[str] = ()) -> Findings:
-    """What is released of places, column by column, beside what the training records give.
-
-    A simulation's noise follows from its seed, so the training records and the settings give every released number
-    again; where they do, all is well, and where training and test together do, nothing is. Counts under other noise or
-    from another source are weighed as evidence."""
-    released = setup.popularity.released
-    strange = [name for name, values in released.items() if not _same(recounted.released, name, values)]
-    if not strange:
-        return ()
-    leaky = recount(replace(setup.prepared, train=both(setup.prepared)), setup.settings).released
-    seen = [name for name in strange if _same(leaky, name, released[name])]
-    if seen:
-        words = (
-            f"{len(seen)} of {len(released)} released columns are what training and test visits give together; count "
-            "the training visits alone"
-        )
-        return (Finding(_NAME, "refused", words, len(seen)),)
-    direct = [name for name in strange if name != NEARBY] or strange
-    weighed = {name: weigh(released[name], setup.prepared, setup.settings) for name in direct}
-    return tuple(one for name, found in weighed.items() for one in _judged(name, found, elsewhere=elsewhere))
+def counted(*tables: OffsetArray) -> list[OffsetArray]:
+    """How often each different row is in each table."""
+    numbers = numbered(*tables)
+    groups = 1 + max((int(one.max()) for one in numbers if len(one)), default=-1)
+    return [np.bincount(one, minlength=groups) for one in numbers]
 
 
-def own_parts_that_saw_the_test(setup: Setup, recounted: Popularity) -> Findings:
-    """What devices leave out of the counts: nothing can be theirs that they only added in the test, and of columns that
-    are recomputed it must be what is recomputed."""
-    places, train, test = len(setup.prepared.dataset.places), setup.prepared.train, setup.prepared.test
-    known, tested = (distinct_pairs(side.take(side.label > 0), places=places) for side in (train, test))
-    hidden = np.setdiff1d(tested, known, assume_unique=True)
-    own, released = setup.popularity.own, setup.popularity.released
-    sure = [name for name in own if name in recounted.own and _same(recounted.released, name, released[name])]
-    others = max((_differing(own[name], recounted.own[name]) for name in sure), default=0)
-    strays = max((int(np.isin(one.pairs, hidden).sum()) for one in own.values()), default=0)
-    if not strays and not others:
-        return ()
-    words = (
-        f"of the parts that devices leave out of released counts {strays:,} are of test visits and {others:,} are not "
-        "what the training visits added, so that counts tell of the test; leave out what was added in training"
-    )
-    return (Finding("own parts that saw the test", "refused", words, max(strays, others)),)
+def among(table: OffsetArray, other: OffsetArray) -> BoolArray:
+    """Which rows of a table are rows of another one."""
+    mine, theirs = numbered(table, other)
+    there = np.zeros(1 + max(int(mine.max(initial=-1)), int(theirs.max(initial=-1))), dtype=np.bool_)
+    there[theirs] = True
+    found: BoolArray = there[mine]
+    return found
 
 
-def _judged(name: str, found: Evidence | None, *, elsewhere: Collection[str]) -> Findings:
-    column = f"the released column '{name}' is not what these settings make of the training visits"
-    if found is not None and found.leaks:
-        words = (
-            f"{column}: a test visit moves it {found.share:.2f} times as much as a training visit does, and that is "
-            f"{min(found.z, 100.0):.1f} standard errors or more from not at all; collect it from the training visits "
-            "alone"
-        )
-        return (Finding(_NAME, "flagged" if name in elsewhere else "refused", words, found.share),)
-    if found is not None and found.ruled_out:
-        return ()
-    words = (
-        f"{column}, and nobody can tell whether test visits are in it: there are too few places or too much noise; "
-        "collect it again from the training visits"
-    )
-    return (Finding(_NAME, "flagged", words, 0.0 if found is None else found.power),)
+def rows_of(visits: Visits) -> OffsetArray:
+    """Who, where, whether and, where it is known, when: (R, 3) or (R, 4)."""
+    parts = [column.astype(np.int64) for column in (visits.person, visits.place, visits.label)]
+    return np.column_stack([*parts, *([] if visits.time is None else [visits.time])])
 
 
-def recount(prepared: Prepared, settings: Settings) -> Popularity:
-    """What the settings make of the training records: the same as in any other set-up of them, noise and all."""
-    try:
-        return count(prepared, settings)
-    except PrirecError:  # a release from elsewhere may stand under settings that could not have made it
-        return Popularity()
+def moments_of(visits: Visits) -> OffsetArray:
+    """What describes the moment, (R, k): its time and its context as bits."""
+    context = [_bits(column) for column in visits.context.values() if not isinstance(column, Tags)]
+    time = np.zeros(len(visits), dtype=np.int64) if visits.time is None else visits.time
+    return np.column_stack([time, *context])
 
 
-def _differing(one: OwnCounts, other: OwnCounts) -> int:
-    """How many pairs of a person and a place have another part."""
-    pairs = np.union1d(one.pairs, other.pairs)
-    here, there = (np.zeros(len(pairs)) for _ in range(2))
-    here[np.searchsorted(pairs, one.pairs)], there[np.searchsorted(pairs, other.pairs)] = one.counts, other.counts
-    return int((~np.isclose(here, there, rtol=1e-9, atol=1e-9)).sum())
-
-
-def _same(counts: Counts, name: str, values: RealArray) -> bool:
-    again = counts.get(name)
-    return again is not None and again.shape == values.shape and np.allclose(again, values, rtol=1e-9, atol=1e-9)
-
-
-# All checks of one set-up, in the order in which a reader would want to know.
-#
-# Those that recompute are exact, at any size: copied records, moments, the order of time, homes, features, what devices
-# leave out, and counts that follow from the settings. Two rest on chance, with odds of a false alarm below one in a
-# million: whether negatives hit test visits as often as blind ones would (from 14 expected hits on, see negatives.py),
-# and whether counts that cannot be recomputed know the test visits (see evidence.py). That labels are anti-correlated
-# by the split is measured, and flagged where it is no chance (see split.py).
-
-
-def check(setup: Setup, *, elsewhere: Collection[str] = ()) -> Findings:
-    """What is unfair about testing on this set-up; nothing, if all is well.
-
-    elsewhere: released columns that come from another source than these visits. Whether test visits are in them cannot
-    be recomputed, so a suspicion is flagged where it would be refused.
-    """
-    prepared, recounted = setup.prepared, recount(setup.prepared, setup.settings)
-    return (
-        *copied_records(prepared),
-        *later_than_the_test(prepared, setup.settings),
-        *negatives_that_knew_the_test(prepared, setup.settings),
-        *moments_of_the_test(prepared),
-        *counts_that_saw_the_test(setup, recounted, elsewhere=elsewhere),
-        *own_parts_that_saw_the_test(setup, recounted),
-        *homes_that_saw_the_test(setup),
-        *features_of_the_test(setup),
-        *tables_that_saw_the_test(prepared),
-        *repeated_records(prepared),
-        *rates_that_say_the_opposite(prepared),
-        *moments_cut_in_two(prepared),
-    )
-
-
-def refuse(findings: Findings) -> None:
-    """UsageError that tells everything for which this evaluation is refused; what is only flagged passes."""
-    refused = [one for one in findings if one.severity == "refused"]
-    if refused:
-        told = "; ".join(f"{one.name}: {one.words}" for one in refused)
-        raise UsageError(f"this evaluation would learn from what it is tested on. {told}")
-
-
-# Whether an evaluation is fair: what would let the test set into training is found, and refused or flagged.
-
-
-__all__ = ["Finding", "Findings", "check", "refuse"]
+def _bits(column: Numbers | Category) -> OffsetArray:
+    return column.values.view(np.int64) if isinstance(column, Numbers) else column.codes.astype(np.int64)

@@ -1,4 +1,7 @@
-"""The parts of the report: pieces of HTML, plots, a map, tables."""
+"""The report: a comparison of models as one HTML file that needs nothing else. Sections are in the order of the page.
+
+It holds statistics of records, and where people live: for simulations only.
+"""
 
 import math
 import platform
@@ -16,7 +19,16 @@ from prirec.errors import UsageError
 from prirec.evaluate import plots
 from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
-from prirec.evaluate.spread import SURE, Line, Scored, auc_with_error, crowd_of, gain_of, line_of, sure_difference
+from prirec.evaluate.spread import (
+    Z_95,
+    GroupAucs,
+    Scored,
+    auc_by_group,
+    auc_difference_by_group,
+    auc_with_error,
+    clearly_different,
+    group_by_records,
+)
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.protocols.prediction import Reason
 from prirec.simulate.compare import Entry
@@ -25,59 +37,47 @@ from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
 from prirec.util.shown import text
 
-# The comparison as a table.
-
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    value: Callable[[Entry], float]
-    better: Callable[[float, float], float]  # max or min
-    digits: int = 4
+class Advice:
+    """Recommendations for one person, best first, and who that is in a few words."""
+
+    person_note: str
+    lines: tuple[SuggestedPlace, ...]
 
 
-_COLUMNS = (
-    _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
-    _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
-    _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
-    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
-    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
-)
+def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
+    """Write the report, whole or not at all."""
+    if not entries:
+        raise UsageError("a report needs at least one trained model")
+    _write(path, report(city, entries, advice))
 
 
-def comparison_table(entries: Sequence[Entry]) -> str:
-    """One row a model; the best figure of each column carries a star."""
-    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
-    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
-    best = [_best(column, entries) for column in _COLUMNS]
-    body = "\n".join(_row(entry, best) for entry in entries)
-    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
+    """The page. The same input gives the same bytes."""
+    scored = [Scored.of(entry) for entry in entries]
+    parts = [
+        opening(city),
+        who_holds_what(),
+        comparison(entries, scored),
+        learning(entries),
+        by_records(entries, scored),
+        map_of(entries),
+        "" if advice is None else advice_section(advice),
+        small_print(entries),
+    ]
+    return page(title_of(city), [part for part in parts if part])
 
 
-def _row(entry: Entry, best: Sequence[str]) -> str:
-    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
-    collects = text(entry.contender.collects or "–")
-    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
+def _write(path: Path, html: str) -> None:
+    try:
+        with replacing(path) as file:
+            file.write(html.encode())
+    except OSError as error:
+        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
-def _cell(shown: str, best: str) -> str:
-    if shown != best:
-        return f'<td class="figure">{shown}</td>'
-    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
-
-
-def _best(column: _Column, entries: Sequence[Entry]) -> str:
-    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
-    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
-    if len(known) < 2:
-        return ""
-    best = known[0]
-    for value in known[1:]:
-        best = column.better(best, value)
-    return number(best, column.digits)
-
-
-# The parts of the report that are words: what this is, who holds what, and the small print.
+# Opening, who holds what, and the small print
 
 
 def title_of(city: Dataset) -> str:
@@ -171,7 +171,7 @@ def _unprotected(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-# The parts of the report that say which model is how good, and how it learnt.
+# How good each model is, and how it learnt
 
 
 def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
@@ -222,7 +222,7 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     if not central or not apart:
         return ""
     theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
-    chance = "" if sure_difference(scored[ours], scored[theirs]) else " The difference may be chance."
+    chance = "" if clearly_different(scored[ours], scored[theirs]) else " The difference may be chance."
     return paragraph(
         f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
         f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}"
@@ -266,15 +266,67 @@ def _dot(entry: Entry, value: float, error: float) -> plots.Dot:
 
 def _error_of_few(entry: Entry, scored: Scored) -> float:
     """The first of four groups is the quarter that auc_few is about."""
-    crowd = crowd_of(entry.outcome.setup.samples, groups=4)
-    line = line_of(crowd, scored) if len(crowd) else None
+    groups = group_by_records(entry.outcome.setup.samples, groups=4)
+    line = auc_by_group(groups, scored) if len(groups) else None
     return math.nan if line is None else float(line.error[0])
 
 
-# The part of the report that says who gains: people with few records, or people with many.
+# The comparison as a table
 
 
-# The shapes of plots.marker, for a legend: 12 by 12, in the order of drawing.MARKERS.
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    value: Callable[[Entry], float]
+    better: Callable[[float, float], float]  # max or min
+    digits: int = 4
+
+
+_COLUMNS = (
+    _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
+    _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
+    _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
+    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
+    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
+)
+
+
+def comparison_table(entries: Sequence[Entry]) -> str:
+    """One row a model; the best figure of each column carries a star."""
+    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
+    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
+    best = [_best(column, entries) for column in _COLUMNS]
+    body = "\n".join(_row(entry, best) for entry in entries)
+    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _row(entry: Entry, best: Sequence[str]) -> str:
+    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
+    collects = text(entry.contender.collects or "–")
+    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
+
+
+def _cell(shown: str, best: str) -> str:
+    if shown != best:
+        return f'<td class="figure">{shown}</td>'
+    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
+
+
+def _best(column: _Column, entries: Sequence[Entry]) -> str:
+    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
+    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
+    if len(known) < 2:
+        return ""
+    best = known[0]
+    for value in known[1:]:
+        best = column.better(best, value)
+    return number(best, column.digits)
+
+
+# Who gains: people with few records, or people with many
+
+
+# The shapes of plots.marker as paths of 12 by 12, in the order of plots.MARKERS.
 _SHAPES = (
     "M6 2a4 4 0 1 0 .01 0z", "M2.5 2.5h7v7h-7z", "M6 2l4 8H2z", "M6 1l5 5-5 5-5-5z", "M6 10L2 2h8z",
     "M4.5 2h3v2.5h2.5v3H7.5V10h-3V7.5H2v-3h2.5z", "M2 4l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z",
@@ -284,34 +336,34 @@ _SHAPES = (
 
 def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     """Who gains: the AUC of people with few and with many training records."""
-    crowd = crowd_of(entries[0].outcome.setup.samples)
-    if not len(crowd):
+    groups = group_by_records(entries[0].outcome.setup.samples)
+    if not len(groups):
         return ""
-    lines = [line_of(crowd, one) for one in scored]
-    drawn = [figure(plots.by_records(crowd, lines), "AUC by how many training records a person has")]
+    lines = [auc_by_group(groups, one) for one in scored]
+    drawn = [figure(plots.by_records(groups, lines), "AUC by how many training records a person has")]
     base = _reference(entries)
-    gains: list[Line | None] = [
-        None if at == base else gain_of(crowd, one, scored[base]) for at, one in enumerate(scored)
+    gains: list[GroupAucs | None] = [
+        None if at == base else auc_difference_by_group(groups, one, scored[base]) for at, one in enumerate(scored)
     ]
     if any(gain is not None for gain in gains):
         name = entries[base].contender.name
-        drawn.append(figure(plots.gains(crowd, gains, reference=name), f"Difference from {name}"))
+        drawn.append(figure(plots.gains(groups, gains, reference=name), f"Difference from {name}"))
     return section(
         "who-gains",
         "Who gains?",
         paragraph(
-            f"People in {len(crowd)} groups, from few training records to many, with {min(crowd.people):,} to "
-            f"{max(crowd.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
+            f"People in {len(groups)} groups, from few training records to many, with {min(groups.people):,} to "
+            f"{max(groups.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
         ),
         _legend(entries),
         grid(drawn, kind="two"),
     )
 
 
-def _how_sure(lines: Sequence[Line | None]) -> str:
+def _how_sure(lines: Sequence[GroupAucs | None]) -> str:
     errors = np.concatenate([np.empty(0), *(line.error for line in lines if line is not None)])
     errors = errors[np.isfinite(errors)]
-    return f"The AUC of a group is uncertain by about ±{SURE * float(np.median(errors)):.2f}. " if len(errors) else ""
+    return f"The AUC of a group is uncertain by about ±{Z_95 * float(np.median(errors)):.2f}. " if len(errors) else ""
 
 
 def _reference(entries: Sequence[Entry]) -> int:
@@ -330,7 +382,7 @@ def _legend(entries: Sequence[Entry]) -> str:
     return f'<ul class="legend">{keys}</ul>'
 
 
-# The part of the report that shows the city: places, and people by cohort.
+# The map: places, and people by cohort
 
 
 def map_of(entries: Sequence[Entry]) -> str:
@@ -384,18 +436,10 @@ def _about_cohorts(sizes: np.ndarray) -> str:
     )
 
 
-# Recommendations for one person, as the report shows them. In a deployment only the person sees this.
+# Recommendations for one person. In a deployment only that person sees them
 
 
 _HALF = 100  # half the width of a bar's drawing
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Recommendations for one person, best first, and who that is in a few words."""
-
-    person_note: str
-    lines: tuple[SuggestedPlace, ...]
 
 
 def advise_somebody(outcome: Outcome) -> tuple[str, Advice]:
@@ -453,37 +497,3 @@ def _bar(pull: float, longest: float) -> str:
         f'<rect class="{kind}" x="{start:.1f}" y="1" width="{length:.1f}" height="10"/>'
         f'<path d="M{_HALF} 0v12"/></svg>'
     )
-
-
-# A comparison as one HTML file that needs nothing else: for people who look before they read.
-
-
-def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
-    """The report at `path`, whole or not at all. It holds the records' statistics and homes: for simulations only."""
-    if not entries:
-        raise UsageError("a report needs at least one trained model")
-    _write(path, report(city, entries, advice))
-
-
-def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
-    """The page. The same input gives the same bytes."""
-    scored = [Scored.of(entry) for entry in entries]
-    parts = [
-        opening(city),
-        who_holds_what(),
-        comparison(entries, scored),
-        learning(entries),
-        by_records(entries, scored),
-        map_of(entries),
-        "" if advice is None else advice_section(advice),
-        small_print(entries),
-    ]
-    return page(title_of(city), [part for part in parts if part])
-
-
-def _write(path: Path, html: str) -> None:
-    try:
-        with replacing(path) as file:
-            file.write(html.encode())
-    except OSError as error:
-        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""How sure an AUC is, and how it differs between people with few and with many records. For simulations.
+"""Standard errors of AUCs, and AUCs of people with few and with many training records. For simulations.
 
 Standard errors after DeLong, DeLong and Clarke-Pearson (1988). They take records as independent of each other; the
 records of one person are not quite, so the true errors are a little larger.
@@ -14,7 +14,7 @@ from prirec.features.samples import Records, Samples
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, LabelArray, RealArray
 
-SURE = 1.96  # standard errors on each side of a 95 % interval
+Z_95 = 1.96  # standard errors on each side of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class RecordGroups:
     """Groups of people by how many training records they have, about equally many people in each."""
 
     upper: tuple[int, ...]  # the most training records in each group
@@ -55,23 +55,23 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GroupAucs:
     """A figure and its standard error for each group; NaN where a class is missing."""
 
     auc: RealArray  # (G,)
     error: RealArray  # (G,)
 
 
-def crowd_of(samples: Samples, *, groups: int = 5) -> Crowd:
+def group_by_records(samples: Samples, *, groups: int = 5) -> RecordGroups:
     """Quantiles of the training records of the people who have test records; equal counts are never parted."""
     counts = np.sort(samples.train.counts()[np.unique(samples.test.person)])
     if not len(counts):
-        return Crowd((), (), ())
+        return RecordGroups((), (), ())
     shares = np.arange(1, groups + 1) / groups
     upper = np.unique(np.quantile(counts, shares, method="inverted_cdf")).astype(np.int64)
     ends = np.searchsorted(counts, upper, side="right")
     starts = np.concatenate([[0], ends[:-1]])
-    return Crowd(tuple(upper.tolist()), tuple(counts[starts].tolist()), tuple((ends - starts).tolist()))
+    return RecordGroups(tuple(upper.tolist()), tuple(counts[starts].tolist()), tuple((ends - starts).tolist()))
 
 
 def auc_with_error(scored: Scored) -> tuple[float, float]:
@@ -79,31 +79,31 @@ def auc_with_error(scored: Scored) -> tuple[float, float]:
     return _summary(_placements(scored.test.label, scored.scores)) if scored.usable() else (math.nan, math.nan)
 
 
-def line_of(crowd: Crowd, scored: Scored) -> Line | None:
+def auc_by_group(groups: RecordGroups, scored: Scored) -> GroupAucs | None:
     """The AUC within each group; None for a model whose scores are no numbers."""
-    return _line(crowd, scored, [scored.scores]) if scored.usable() else None
+    return _by_group(groups, scored, [scored.scores]) if scored.usable() else None
 
 
-def gain_of(crowd: Crowd, scored: Scored, reference: Scored) -> Line | None:
+def auc_difference_by_group(groups: RecordGroups, scored: Scored, reference: Scored) -> GroupAucs | None:
     """The difference of AUC from the reference within each group; None if the two were tested on other records."""
     if not (scored.usable() and reference.usable()):
         return None
     ours, theirs = scored.test, reference.test
     same = all(np.array_equal(getattr(ours, f), getattr(theirs, f)) for f in ("person", "place", "label"))
-    return _line(crowd, scored, [scored.scores, reference.scores]) if same else None
+    return _by_group(groups, scored, [scored.scores, reference.scores]) if same else None
 
 
-def sure_difference(ours: Scored, theirs: Scored) -> bool:
+def clearly_different(ours: Scored, theirs: Scored) -> bool:
     """Whether the AUC of all test records differs by more than chance easily gives: 1.96 standard errors."""
-    everyone = Crowd((np.iinfo(np.int64).max,), (0,), (len(ours.training_records),))
-    gain = gain_of(everyone, ours, theirs)
-    return gain is not None and bool(abs(gain.auc[0]) > SURE * gain.error[0])
+    everyone = RecordGroups((np.iinfo(np.int64).max,), (0,), (len(ours.training_records),))
+    gain = auc_difference_by_group(everyone, ours, theirs)
+    return gain is not None and bool(abs(gain.auc[0]) > Z_95 * gain.error[0])
 
 
-def _line(crowd: Crowd, scored: Scored, scores: list[RealArray]) -> Line:
-    group = crowd.of(scored.training_records[scored.test.person])
-    found = [_difference(scored.test.label, scores, np.flatnonzero(group == g)) for g in range(len(crowd))]
-    return Line(np.array([auc for auc, _ in found]), np.array([error for _, error in found]))
+def _by_group(groups: RecordGroups, scored: Scored, scores: list[RealArray]) -> GroupAucs:
+    group = groups.of(scored.training_records[scored.test.person])
+    found = [_difference(scored.test.label, scores, np.flatnonzero(group == g)) for g in range(len(groups))]
+    return GroupAucs(np.array([auc for auc, _ in found]), np.array([error for _, error in found]))
 
 
 def _difference(label: LabelArray, scores: list[RealArray], rows: np.ndarray) -> tuple[float, float]:
@@ -117,16 +117,15 @@ def _difference(label: LabelArray, scores: list[RealArray], rows: np.ndarray) ->
 def _placements(label: LabelArray, scores: RealArray) -> tuple[RealArray, RealArray]:
     """For each positive the share of negatives it beats, for each negative the share of positives that beat it."""
     positive, negative = scores[label > 0], scores[label < 0]
-    return _beaten(positive, np.sort(negative)), 1.0 - _beaten(negative, np.sort(positive))
+    return share_below(positive, negative), 1.0 - share_below(negative, positive)
 
 
-def _beaten(some: RealArray, others: RealArray) -> RealArray:
-    """The share of the sorted others below each of some, a tie counting half; NaN without others."""
+def share_below(values: RealArray, others: RealArray) -> RealArray:
+    """The share of the others below each value, a tie counting half; NaN without others."""
     if not len(others):
-        return np.full(len(some), np.nan)
-    both = np.searchsorted(others, some, side="left") + np.searchsorted(others, some, side="right")
-    share: RealArray = both / (2 * len(others))
-    return share
+        return np.full(len(values), np.nan)
+    left, right = (np.searchsorted(np.sort(others), values, side=side) for side in ("left", "right"))
+    return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
 def _summary(placed: tuple[RealArray, RealArray]) -> tuple[float, float]:

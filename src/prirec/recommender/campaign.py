@@ -34,7 +34,7 @@ MOST_PAST = 1000  # reports of sums that are over: the last so many are kept
 Documents = list[tuple[bytes, bytes]]  # name and content
 
 
-class Past(Part, frozen=True):
+class PhaseOutcome(Part, frozen=True):
     """The outcome of the sums of one phase, for the operator."""
 
     kind: str
@@ -45,7 +45,7 @@ class Past(Part, frozen=True):
     rostered: Natural
 
 
-class Progress(Part, frozen=True, tag="prirec progress"):
+class CampaignState(Part, frozen=True, tag="prirec progress"):
     """The state of a campaign. All of it is public: opened sums, and what is computed from them."""
 
     charter: Digest
@@ -59,7 +59,7 @@ class Progress(Part, frozen=True, tag="prirec progress"):
     second: bytes = b""
     steps: Natural = 0
     means: bytes = b""  # float64 (C, D + 1)
-    past: Annotated[tuple[Past, ...], Meta(max_length=200_000)] = ()
+    past: Annotated[tuple[PhaseOutcome, ...], Meta(max_length=200_000)] = ()
 
     @property
     def ended(self) -> bool:
@@ -80,10 +80,10 @@ class Progress(Part, frozen=True, tag="prirec progress"):
         return array(self.means, np.float64, (-1, self.shape[0] + 1))
 
 
-_decoder: msgspec.msgpack.Decoder[Progress] = msgspec.msgpack.Decoder(Progress)
+_decoder: msgspec.msgpack.Decoder[CampaignState] = msgspec.msgpack.Decoder(CampaignState)
 
 
-def read_progress(data: bytes) -> Progress:
+def decode_state(data: bytes) -> CampaignState:
     """The state as the conductor has stored it. StateError if it is damaged."""
     try:
         return _decoder.decode(data)
@@ -91,7 +91,7 @@ def read_progress(data: bytes) -> Progress:
         raise StateError("the store's account of the campaign is damaged; restore the store from a backup") from None
 
 
-def first_round(progress: Progress, campaign: Campaign) -> tuple[Progress, Documents]:
+def first_round(progress: CampaignState, campaign: Campaign) -> tuple[CampaignState, Documents]:
     """After the sum of visits: V starts small and random, from the public seed, and every linear model at 0."""
     edition, features = _edition(campaign), len(campaign.encoding.names())
     V = first_interaction(features, campaign.settings)
@@ -102,12 +102,14 @@ def first_round(progress: Progress, campaign: Campaign) -> tuple[Progress, Docum
         edition=written(edition)[0],
         shape=V.shape,
         means=octets(first_linear(edition.cohorts, features), np.float64),
-        **_learnt(V, no_moments(V.shape)),
+        **_interaction_fields(V, no_moments(V.shape)),
     )
     return begun, model_of(begun, mixed=begun.phase == "learning")
 
 
-def after_mixing(progress: Progress, campaign: Campaign, opened: Mapping[int, Finished]) -> tuple[Progress, Documents]:
+def after_mixing(
+    progress: CampaignState, campaign: Campaign, opened: Mapping[int, Finished]
+) -> tuple[CampaignState, Documents]:
     """Step (b): the new mean of each cohort whose sum was opened; the others keep their last one."""
     means, rules = progress.centres, campaign.rounds
     centres = rules.centres(means)
@@ -117,12 +119,14 @@ def after_mixing(progress: Progress, campaign: Campaign, opened: Mapping[int, Fi
     return mixed, model_of(mixed, mixed=True, opened=sorted(opened))
 
 
-def after_learning(progress: Progress, campaign: Campaign, opened: Finished | None) -> tuple[Progress, Documents]:
+def after_learning(
+    progress: CampaignState, campaign: Campaign, opened: Finished | None
+) -> tuple[CampaignState, Documents]:
     """Step (f): V moves on, if its sum was opened, and the next round begins, unless this was the last one."""
     after, learnt = progress.iteration + 1, dict[str, object]()
     if opened is not None:
         V, moments = progress.V, progress.moments
-        learnt = _learnt(*campaign.rounds.move_interaction(V, moments, opened.total, opened.summands))
+        learnt = _interaction_fields(*campaign.rounds.move_interaction(V, moments, opened.total, opened.summands))
     phase = "over" if after == campaign.settings.iterations else _first_phase(campaign, after)
     moved = _replace(progress, phase=phase, attempt=0, iteration=after, **learnt)
     return moved, [] if phase == "over" else model_of(moved, mixed=phase == "learning")
@@ -133,7 +137,7 @@ def _first_phase(campaign: Campaign, iteration: int) -> str:
     return "mixing" if campaign.rounds.mixes(iteration) else "learning"
 
 
-def model_of(progress: Progress, *, mixed: bool, opened: Sequence[int] = ()) -> Documents:
+def model_of(progress: CampaignState, *, mixed: bool, opened: Sequence[int] = ()) -> Documents:
     """V and the cohorts' means as they are published: a document for each mean, then the model that names them."""
     means = [
         written(Mean(number, octets(mean, np.float64))) for number, mean in enumerate(progress.centres)
@@ -145,16 +149,16 @@ def model_of(progress: Progress, *, mixed: bool, opened: Sequence[int] = ()) -> 
     return [*means, written(model)]
 
 
-def noted(progress: Progress, past: Past) -> Progress:
+def with_outcome(progress: CampaignState, past: PhaseOutcome) -> CampaignState:
     return _replace(progress, past=(*progress.past, past)[-MOST_PAST:])
 
 
-def failed(progress: Progress) -> Progress:
+def failed(progress: CampaignState) -> CampaignState:
     """The campaign ends here, and nothing is published."""
     return _replace(progress, phase="failed")
 
 
-def _learnt(V: RealArray, moments: Moments) -> dict[str, object]:
+def _interaction_fields(V: RealArray, moments: Moments) -> dict[str, object]:
     return {
         "interaction": octets(V, np.float64),
         "first": octets(moments.first, np.float64),
@@ -169,7 +173,7 @@ def _edition(campaign: Campaign) -> Edition:
     return campaign.edition
 
 
-def _replace(progress: Progress, **changes: object) -> Progress:
+def _replace(progress: CampaignState, **changes: object) -> CampaignState:
     return msgspec.structs.replace(progress, **changes)
 
 
@@ -187,15 +191,15 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class NextState:
     """What is written in one transaction: the new state of the campaign, and entries for the log."""
 
-    progress: Progress
+    progress: CampaignState
     steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class CampaignSteps:
     """A campaign with its roster, as the store has them."""
 
     campaign: Campaign
@@ -203,17 +207,17 @@ class Course:
     fetch: Fetch = field(repr=False)
 
     @classmethod
-    def of(cls, progress: Progress, fetch: Fetch) -> Self:
+    def of(cls, progress: CampaignState, fetch: Fetch) -> Self:
         charter = read(Charter, fetch(progress.charter), name=progress.charter)
         found = read(Edition, fetch(progress.edition), name=progress.edition) if progress.edition else None
         people = read(People, fetch(charter.people), name=charter.people)
         return cls(Campaign.of(charter, found), people.lines, fetch)
 
-    def holds(self, progress: Progress) -> bool:
+    def holds(self, progress: CampaignState) -> bool:
         """Whether this is the campaign, and the edition of it, that the state belongs to."""
         return self.campaign.name == progress.charter and (self.campaign.edition is None) == (not progress.edition)
 
-    def sums(self, progress: Progress) -> list[tuple[Task, list[bytes]]]:
+    def sums(self, progress: CampaignState) -> list[tuple[Task, list[bytes]]]:
         """The sums of a phase, and who is invited to each."""
         everyone, t, attempt = [line.name for line in self.lines], progress.iteration, progress.attempt
         if progress.phase == "visits":
@@ -227,26 +231,28 @@ class Course:
             for number, names in enumerate(members)
         ]
 
-    def after(self, progress: Progress, opened: Mapping[int, Finished], *, rostered: int, masked: bool) -> Following:
+    def after(
+        self, progress: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool
+    ) -> NextState:
         """What follows from the sums that were opened, by group. Where none was, and nobody has masked a vector, the
         phase is tried again: nobody has paid for it yet."""
         if not opened and not masked and progress.attempt + 1 < MOST_ATTEMPTS:
-            return Following(msgspec.structs.replace(progress, attempt=progress.attempt + 1))
+            return NextState(msgspec.structs.replace(progress, attempt=progress.attempt + 1))
         if progress.phase == "mixing":
             mixed, documents = after_mixing(progress, self.campaign, opened)
-            return Following(mixed, (Step("model", documents),))
+            return NextState(mixed, (Step("model", documents),))
         if progress.phase == "learning":
             return self._after_learning(progress, opened.get(0))
         return self._after_visits(progress, opened.get(0), rostered=rostered)
 
-    def interrupted(self, progress: Progress, *, masked: bool) -> Following:
+    def interrupted(self, progress: CampaignState, *, masked: bool) -> NextState:
         """After sums that another conductor began and did not finish. They are tried again, unless key boxes were
         delivered in one of them: then vectors were masked for it, and that conductor may have opened it."""
         return self.after(progress, {}, rostered=0, masked=masked)
 
-    def _after_visits(self, progress: Progress, opened: Finished | None, *, rostered: int) -> Following:
+    def _after_visits(self, progress: CampaignState, opened: Finished | None, *, rostered: int) -> NextState:
         if opened is None:
-            return Following(failed(progress))
+            return NextState(failed(progress))
         catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
         issued = popularity_release(
             self.campaign, catalogue, self.lines,
@@ -254,22 +260,16 @@ class Course:
         )  # fmt: skip
         campaign = Campaign.of(self.campaign.charter, issued.document)
         begun, model = first_round(progress, campaign)
-        return Following(begun, (Step("edition", issued.documents), Step("model", model)))
+        return NextState(begun, (Step("edition", issued.documents), Step("model", model)))
 
-    def _after_learning(self, progress: Progress, opened: Finished | None) -> Following:
+    def _after_learning(self, progress: CampaignState, opened: Finished | None) -> NextState:
         moved, documents = after_learning(progress, self.campaign, opened)
         if moved.phase != "over":
-            return Following(moved, (Step("model", documents),))
+            return NextState(moved, (Step("model", documents),))
         if not moved.steps:  # V is still its random start: what was published before stays in force
-            return Following(failed(moved))
-        catalogue = Catalogue.read(self._edition.manifest, self.fetch, campaign=self.campaign)
+            return NextState(failed(moved))
+        catalogue = Catalogue.read(_edition(self.campaign).manifest, self.fetch, campaign=self.campaign)
         issued = publication(
             self.campaign, catalogue, self.lines, iteration=moved.iteration, V=moved.V, means=moved.centres
         )
-        return Following(moved, (Step("publication", issued.documents),))
-
-    @property
-    def _edition(self) -> Edition:
-        if self.campaign.edition is None:
-            raise StateError("rounds begin with an edition")
-        return self.campaign.edition
+        return NextState(moved, (Step("publication", issued.documents),))

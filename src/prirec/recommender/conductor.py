@@ -30,7 +30,7 @@ from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.protocols.moves import State
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
-from prirec.recommender.campaign import Course, Following, Past, Progress
+from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Letter
@@ -98,9 +98,9 @@ class Conductor:
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the campaign state, that were seen
         self._written: bytes | None = None  # the campaign state in the store
-        self._read: Progress | None = None  # the same, decoded
+        self._read: CampaignState | None = None  # the same, decoded
         self._begun: bytes | None = None  # the campaign state when the sums were begun
-        self._course: Course | None = None
+        self._course: CampaignSteps | None = None
         self._heard = 0  # number of the last posted message that was looked at
 
     def take_over(self) -> None:
@@ -114,7 +114,7 @@ class Conductor:
             self.store.advance(progress=None, persists=burnt, over=left, holder=self.holder)
             return
         masked = any(one.masked for one in self.store.rounds(len(left)))  # those left are the ones entered last
-        past = Past(progress.phase, progress.iteration, 0, len(left), 0, 0)
+        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0)
         self._write(self._on(progress).interrupted(progress, masked=masked), persists=burnt, over=left, past=past)
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
@@ -141,20 +141,20 @@ class Conductor:
             moved = True
         return moved
 
-    def _progress(self) -> Progress | None:
+    def _progress(self) -> CampaignState | None:
         """State of the campaign that is under way, decoded only when it has changed: it can be megabytes, and is looked
         at many times a second."""
         self._changes, found = self.store.progress_since(self._changes)
         if found is not None:
-            self._written, self._read = found, rules.read_progress(found)
+            self._written, self._read = found, rules.decode_state(found)
         return None if self._read is None or self._read.ended else self._read
 
-    def _on(self, progress: Progress) -> Course:
+    def _on(self, progress: CampaignState) -> CampaignSteps:
         if self._course is None or not self._course.holds(progress):
-            self._course = Course.of(progress, partial(operator.own_document, self.store))
+            self._course = CampaignSteps.of(progress, partial(operator.own_document, self.store))
         return self._course
 
-    def _begin(self, progress: Progress) -> None:
+    def _begin(self, progress: CampaignState) -> None:
         """Send invitations for all sums of a phase, but not to devices that have left the deployment since."""
         here, sums, invited = {line.name for line in self.store.people()}, self._on(progress).sums(progress), 0
         self._begun = self._written
@@ -194,7 +194,7 @@ class Conductor:
         for one in self.sums.values():
             one.sent(now=self.clock())
 
-    def _conclude(self, progress: Progress) -> None:
+    def _conclude(self, progress: CampaignState) -> None:
         """Write everything that follows from the opened sums, at once."""
         sums = list(self.sums.values())
         opened = {one.round.group: one.opened for one in sums if one.opened is not None}
@@ -203,7 +203,7 @@ class Conductor:
             progress, opened, rostered=rostered, masked=any(one.delivered for one in sums)
         )
         survivors = sum(one.summands for one in opened.values())
-        past = Past(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered)
+        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered)
         persists = [one.ending for one in sums if one.ending is not None]
         self._write(following, persists=persists, over=list(self.sums), past=past)
         self.sums.clear()
@@ -214,10 +214,10 @@ class Conductor:
         )  # fmt: skip
         self.tell(event)
 
-    def _write(self, following: Following, *, persists: list[Persist], over: list[Round], past: Past) -> None:
+    def _write(self, following: NextState, *, persists: list[Persist], over: list[Round], past: PhaseOutcome) -> None:
         said = [(step.subject, step.documents[-1][0]) for step in following.steps]
         self.store.advance(
-            progress=encode(rules.noted(following.progress, past)),
+            progress=encode(rules.with_outcome(following.progress, past)),
             before=self._written,
             entries=operator.sign_entries(self._founding, said),
             documents=[one for step in following.steps for one in step.documents],

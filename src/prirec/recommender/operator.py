@@ -13,7 +13,7 @@ from prirec.features.encoding import from_json
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
-from prirec.recommender.campaign import Past, Progress
+from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
 from prirec.recommender.store import Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
@@ -67,7 +67,7 @@ def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int 
 def begin_campaign(store: Store, settings: Settings) -> Charter:
     """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
     founding, held = store.founding(), store.progress()
-    before = None if held is None else rules.read_progress(held)
+    before = None if held is None else rules.decode_state(held)
     if before is not None and not before.ended:
         raise PolicyError("a campaign is under way; the next one begins when it is over")
     offered = store.last("catalogue")
@@ -86,7 +86,7 @@ def begin_campaign(store: Store, settings: Settings) -> Charter:
         encoding=from_json(offer.encoding),
     )
     store.advance(
-        progress=encode(Progress(issued.name, "visits")),
+        progress=encode(CampaignState(issued.name, "visits")),
         before=held,  # of two operators who begin one at the same time, one succeeds
         entries=sign_entries(founding, [("charter", issued.name)]),
         documents=issued.documents,
@@ -94,12 +94,12 @@ def begin_campaign(store: Store, settings: Settings) -> Charter:
     return issued.document
 
 
-def end_campaign(store: Store) -> Progress:
+def end_campaign(store: Store) -> CampaignState:
     """End a campaign that does not go on. Open rounds are burnt, and nothing is published; devices that had masked a
     vector have spent budget on it all the same. PolicyError if none is under way."""
     store.founding()
     held = store.progress()
-    before = None if held is None else rules.read_progress(held)
+    before = None if held is None else rules.decode_state(held)
     if before is None or before.ended:
         raise PolicyError("no campaign is under way: there is nothing to end")
     left = store.open_rounds()
@@ -120,7 +120,7 @@ def _refuse_few(many: int, settings: Settings) -> None:
     )
 
 
-def _charter(store: Store, progress: Progress) -> Charter:
+def _charter(store: Store, progress: CampaignState) -> Charter:
     return read(Charter, own_document(store, progress.charter), name=progress.charter)
 
 
@@ -172,7 +172,7 @@ class CampaignStatus:
     round: int  # number of finished rounds
     rounds: int
     attempt: int
-    past: tuple[Past, ...]  # finished sums, opened or not
+    past: tuple[PhaseOutcome, ...]  # finished sums, opened or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def campaign_status(store: Store) -> CampaignStatus | None:
     held = store.progress()
     if held is None:
         return None
-    progress = rules.read_progress(held)
+    progress = rules.decode_state(held)
     charter = _charter(store, progress)
     return CampaignStatus(
         number=charter.campaign,

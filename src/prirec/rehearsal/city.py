@@ -13,7 +13,7 @@ from prirec.device.sync import catch_up
 from prirec.errors import StateError
 from prirec.metrics import Quality
 from prirec.recommender import campaign as rules
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import begin_campaign
 from prirec.rehearsal.deployment import (
     NO_TRAFFIC,
@@ -190,7 +190,7 @@ class _Run:
             self._show(f"enrolling devices: {known:,} of {self.plan.devices:,}")
             time.sleep(PAUSE)
 
-    def _campaign(self, faults: FaultInjector) -> Progress:
+    def _campaign(self, faults: FaultInjector) -> CampaignState:
         """Follow the campaign, and inject faults, until it is over."""
         while True:
             self._check()
@@ -205,17 +205,17 @@ class _Run:
             self._show("training")
             time.sleep(PAUSE)
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> CampaignState:
         held = self.recommender.store.progress()
         if held is None:
             raise StateError("the campaign is gone from the recommender's store")
-        return rules.read_progress(held)
+        return rules.decode_state(held)
 
     def _usual(self) -> float:
         rows = self.monitor.rows
         return rows[-1].seconds if rows and not rows[-1].burnt else TYPICAL_SECONDS
 
-    def _measure(self, progress: Progress) -> None:
+    def _measure(self, progress: CampaignState) -> None:
         """Accuracy after each round, once popularity is released."""
         if not progress.edition:
             return
@@ -271,7 +271,7 @@ class CampaignMonitor:
     _past: int = 0
     _carried: Traffic = NO_TRAFFIC
 
-    def look(self, progress: Progress, traffic: Traffic, *, now: float) -> bool:
+    def look(self, progress: CampaignState, traffic: Traffic, *, now: float) -> bool:
         """Take in the state at a moment: whether another sum has begun since, or the campaign is over."""
         key = (progress.phase, progress.iteration, progress.attempt)
         moved = key != self._key
@@ -290,7 +290,7 @@ class CampaignMonitor:
         """Add the accuracy of the model after the last sum."""
         self.rows[-1] = replace(self.rows[-1], quality=quality)
 
-    def _close(self, progress: Progress, traffic: Traffic, *, now: float) -> None:
+    def _close(self, progress: CampaignState, traffic: Traffic, *, now: float) -> None:
         """A row for each sum that is new among the past ones; a sum with nobody on its roster was burnt."""
         row, lines = self._row(traffic, now=now), progress.past[self._past :]
         self._past = len(progress.past)

@@ -33,7 +33,7 @@ from prirec.metrics import Quality
 from prirec.model.scoring import Models
 from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.recommender.campaign import Progress
+from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import own_document
 from prirec.recommender.release import RESOLUTION, Catalogue
 from prirec.recommender.store import Store
@@ -177,7 +177,7 @@ class QualityMeter:
     files: tuple[Path, ...] = field(repr=False)  # in the samples' order
 
     @classmethod
-    def of(cls, population: Population, store: Store, progress: Progress) -> Self:
+    def of(cls, population: Population, store: Store, progress: CampaignState) -> Self:
         """Possible once the campaign has an edition, that is, popularity was released."""
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
@@ -187,7 +187,7 @@ class QualityMeter:
         file = dict(zip(prepared.dataset.people.ids, population.files, strict=True))
         return cls(campaign, samples, tuple(file[name] for name in samples.ids))
 
-    def measure(self, progress: Progress) -> Quality:
+    def measure(self, progress: CampaignState) -> Quality:
         linear = linear_models(self.files, self.campaign, features=self.samples.features)
         return quality(self.samples, Models(linear, progress.V))
 
@@ -201,7 +201,7 @@ class QualityMeter:
         return quality(self.samples, state.models)
 
 
-def campaign_of(store: Store, progress: Progress) -> Campaign:
+def campaign_of(store: Store, progress: CampaignState) -> Campaign:
     charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
     return Campaign.of(charter, read(Edition, own_document(store, progress.edition), name=progress.edition))
 

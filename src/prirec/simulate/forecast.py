@@ -1,41 +1,251 @@
-"""Before anyone is asked anything: what each mechanism would leave of popularity, by simulation on a city at hand.
+"""What popularity would be worth under each mechanism, before anyone is asked anything: simulated on a city at hand.
 
 The city is given, or made up with as many people, places and visits. AUC is of popularity alone, counted on the
 training records, over test records that no count has seen; a model has more than popularity to go by.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from prirec.config import ROUNDS, Settings, budget_parts, check
+from prirec.config import ROUNDS, Neighbours, Privacy, Settings, budget_parts, check
 from prirec.data.prepare import Prepared, Recipe, prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
-from prirec.privacy.plan import planned
+from prirec.features.popularity import OwnCounts, Popularity
+from prirec.metrics import auc
+from prirec.privacy.accountant import affordable, noise_multiplier
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.plan import Kind, Release, planned
+from prirec.privacy.popularity_estimate import POPULARITY, popularity
+from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.units import Adjacency
+from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, weighted
 from prirec.simulate.compare import Contender
 from prirec.simulate.popularity import (
-    FIXED,
-    MECHANISMS,
-    Collection,
-    Mechanism,
-    Price,
-    as_planned,
-    gather,
-    plain,
-    popularity_auc,
+    VISITORS,
+    answered,
+    noisy_sums,
+    public_features,
+    release_popularity,
+    visitors,
+    with_a_record,
 )
+from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 
 PLANNED = "as planned"
 REPEATS = 3
 CLEAR = 2  # errors above 0: then a place has risen out of the noise
 MOST_VISITS = 4_000_000
+PAPER_EPSILON_PER_BIT = 1.0
+CAP = 20
+_SEEDS = 2**63
 _TRAIN = 0.8
 _DISTRICTS = 12
+
+
+# What is compared: variants of the mechanisms, all at the same price for each USER
+#
+# Another mechanism is compared with these by being a `Variant` too, as unary encoding is in the experiments: nothing
+# here has to know of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one person spends on popularity: here the whole budget, for nothing else is computed."""
+
+    epsilon_per_user: float = 1.0
+    delta: float = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Who was where in the training records, once a place; nobody is lost. Only a simulation sees it whole."""
+
+    own: OwnCounts = field(repr=False)  # 1 for each place of each person
+    people: int  # everyone takes part, also whoever was nowhere
+    with_a_record: OffsetArray = field(repr=False)  # (J,) people with a visit to the place, or a negative of it
+    location: RealArray | None = field(repr=False)  # (J, 2), public
+    features: RealArray | None = field(repr=False)  # (J, p), public
+    settings: Settings = field(repr=False)  # how many may be lost or collude, and the floor
+
+    @property
+    def places(self) -> int:
+        return self.own.places
+
+    def visitors(self) -> OffsetArray:
+        """(J,): what plain counts would show."""
+        return self.own.total().astype(np.int64)
+
+
+def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
+    """The collection that a prepared city allows."""
+    settings = settings or Settings()
+    return Collection(
+        own=visitors(prepared),
+        people=len(prepared.dataset.people),
+        with_a_record=with_a_record(prepared),
+        location=prepared.dataset.places.location,
+        features=public_features(prepared, settings),
+        settings=settings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is released, and what it would be without noise; both in the mechanism's own measure."""
+
+    popularity: Popularity = field(repr=False)  # its first column is the popularity
+    expected: RealArray = field(repr=False)  # (J,)
+
+    def error(self, visitors: OffsetArray) -> float:
+        """Root mean square distance from the noiseless figure over places, scaled to visitors."""
+        noise = released(self.popularity) - self.expected
+        scale = float(visitors.sum() / self.expected.sum()) if self.expected.sum() > 0 else 1.0
+        return float(np.sqrt(np.mean(noise**2))) * scale
+
+
+def released(popularity: Popularity) -> RealArray:
+    """(J,): the first column, which is how popular places are; others describe their surroundings."""
+    return next(iter(popularity.released.values()))
+
+
+def popularity_auc(popularity: Popularity, prepared: Prepared) -> float:
+    """AUC of the first popularity column alone on the test records, as devices see it: their own part left out."""
+    seen = popularity.seen_by(prepared.test)
+    return auc(prepared.test.label, next(iter(seen.values())))
+
+
+def plain(collection: Collection) -> Popularity:
+    """Plain counts of visitors: the ceiling, with no privacy at all."""
+    return Popularity({VISITORS: collection.own.total()}, {VISITORS: collection.own})
+
+
+Simulation: TypeAlias = Callable[[Collection, Price, np.random.Generator], Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A mechanism at a price, and what it promises for an (ε, δ)."""
+
+    name: str
+    promise: str
+    simulate: Simulation = field(repr=False)
+    user_level: bool = True  # False: no (ε, δ) for a person comes of it, or only one with ifs
+    local: bool = False  # noise in each answer by itself: the promise is between any two people's as it stands
+
+    def epsilon_replace_one(self, price: Price) -> float:
+        """The ε between any two contributions; that of a price is between a contribution and none."""
+        if self.local:
+            return price.epsilon_per_user
+        spent = affordable(price.epsilon_per_user, price.delta)
+        return spent.loss(price.delta, Adjacency.REPLACE_ONE).epsilon
+
+
+def planned_release(collection: Collection, price: Price) -> Release:
+    """One release of popularity that has the whole budget to itself."""
+    alone = Settings(
+        floor=collection.settings.floor,
+        sums=collection.settings.sums,
+        neighbours=Neighbours(size=collection.people),  # nothing is mixed, so no cohort can be too small
+        privacy=Privacy(
+            epsilon_per_user=price.epsilon_per_user, delta=price.delta, popularity=1.0, mixing=0.0, interaction=0.0
+        ),
+    )
+    return planned(alone, people=collection.people, pois=collection.places).release(Kind.POPULARITY)
+
+
+def _scaled(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """Everyone's whole vector at norm 1; the noisy sums as they are."""
+    return _as_it_is(_noisy(_norm_1(collection), collection, price, rng))
+
+
+def _posterior(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """Everyone's whole vector, then the posterior from places nearby and public features, which costs nothing."""
+    release = _noisy(_norm_1(collection), collection, price, rng)
+    shrunk = popularity(release, location=collection.location, features=collection.features)
+    return Estimate(shrunk, release.own.total())
+
+
+def _twenty_places(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """At most 20 places of each person, drawn at random, each with 1/√20."""
+    some = capped(collection.own, most=CAP, draws=rng.random(len(collection.own.pairs)))
+    return _as_it_is(_noisy(some, collection, price, rng))
+
+
+def _ideal(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+    """The whole vector, and only as much noise as would do if nobody was ever lost and nobody colluded."""
+    sigma = noise_multiplier(price.epsilon_per_user, price.delta)
+    return _as_it_is(simulated(_norm_1(collection), sigma=sigma, rng=rng))
+
+
+def _as_printed(reporters: Reporters) -> Simulation:
+    """The paper's own: Eq. (6) at ε = 1 for each BIT, which no price for a user enters."""
+
+    def simulate(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+        del price
+        reports = reports_about(
+            reporters, people=collection.people, with_a_record=collection.with_a_record, in_simulation=True
+        )
+        found = answered(collection.own, reports=reports, epsilon_per_bit=PAPER_EPSILON_PER_BIT, rng=rng)
+        return Estimate(found, collection.visitors().astype(np.float64))
+
+    return simulate
+
+
+def _under(prepared: Prepared, settings: Settings) -> Simulation:
+    """What a training under these settings sees: popularity has its part of the budget, and some devices may drop out.
+
+    All of it is in the settings, so no other price enters."""
+
+    def simulate(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
+        del collection, price
+        drawn = msgspec.structs.replace(settings, seed=int(rng.integers(_SEEDS)))
+        counted = split(noisy_sums(prepared, drawn), 1 + len(settings.features.averages))[0]
+        return Estimate(release_popularity(prepared, drawn), counted.own.total())
+
+    return simulate
+
+
+def _norm_1(collection: Collection) -> OwnCounts:
+    return weighted({VISITORS: collection.own})[VISITORS]
+
+
+def _noisy(own: OwnCounts, collection: Collection, price: Price, rng: np.random.Generator) -> NoisySums:
+    """The sum with the exact law of all devices' shares, sized for the fewest survivors less the colluders while
+    everyone survives. Vectors are rounded as devices round them."""
+    release = planned_release(collection, price)
+    shares, everyone = release.noise(), collection.people
+    noise = shares.total(Stream(rng.bytes(32)), survivors=everyone, count=own.places)
+    return opened(own, norm=release.norm, noise=noise, noise_variance=shares.total_variance(everyone))
+
+
+def _as_it_is(release: NoisySums) -> Estimate:
+    return Estimate(Popularity({POPULARITY: release.sums}, {POPULARITY: release.own}), release.own.total())
+
+
+_USER = "(ε, δ) per user"
+VARIANTS: tuple[Variant, ...] = (
+    Variant("secure sum, posterior", _USER, _posterior),
+    Variant("secure sum", _USER, _scaled),
+    Variant("secure sum, 20 places", _USER, _twenty_places),
+    Variant("secure sum, no loss", "if nobody is lost or colludes", _ideal, user_level=False),
+    Variant("Eq. (6)", "ε = 1 per bit", _as_printed(Reporters.EVERYONE), user_level=False),
+    Variant(
+        "records only",
+        "none: who reports reveals the visit",
+        _as_printed(Reporters.THOSE_WITH_A_RECORD),
+        user_level=False,
+    ),
+)
+FIXED = ("Eq. (6)", "records only")  # at ε = 1 per bit, whatever the price is
+
+
+# The forecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +297,12 @@ def forecast(
     """Every mechanism at every price, and what the settings plan, if anything; each the mean of three simulations.
     `tell` hears what is done and next."""
     collection = gather(prepared, settings)
-    visitors, ceiling = collection.visitors(), popularity_auc(plain(collection), prepared)
+    counts, ceiling = collection.visitors(), popularity_auc(plain(collection), prepared)
     chosen, rows = runs(epsilons_per_user), []
-    for done, (mechanism, epsilon) in enumerate(chosen):
-        tell(done, mechanism.name)
+    for done, (variant, epsilon) in enumerate(chosen):
+        tell(done, variant.name)
         price = Price(epsilon, delta)
-        rows.append(_row(mechanism, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling))
+        rows.append(_row(variant, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling))
     own = None
     if plans_popularity(collection.settings):
         tell(len(chosen), PLANNED)
@@ -102,8 +312,8 @@ def forecast(
         people=collection.people,
         places=collection.places,
         pairs=len(collection.own.pairs),
-        median_visitors=float(np.median(visitors)),
-        mean_visitors=float(visitors.mean()),
+        median_visitors=float(np.median(counts)),
+        mean_visitors=float(counts.mean()),
         delta=delta,
         lost=collection.settings.sums.lost,
         corrupt=collection.settings.sums.corrupt,
@@ -114,12 +324,12 @@ def forecast(
     )
 
 
-def runs(epsilons_per_user: Sequence[float]) -> list[tuple[Mechanism, float]]:
+def runs(epsilons_per_user: Sequence[float]) -> list[tuple[Variant, float]]:
     """What is simulated, in order: price after price, and at the end what no price changes."""
     if not epsilons_per_user or len(set(epsilons_per_user)) < len(epsilons_per_user):
         raise UsageError("give at least one epsilon, and none twice")
-    priced = [(one, epsilon) for epsilon in epsilons_per_user for one in MECHANISMS if one.name not in FIXED]
-    return priced + [(one, epsilons_per_user[0]) for one in MECHANISMS if one.name in FIXED]
+    priced = [(one, epsilon) for epsilon in epsilons_per_user for one in VARIANTS if one.name not in FIXED]
+    return priced + [(one, epsilons_per_user[0]) for one in VARIANTS if one.name in FIXED]
 
 
 def plans_popularity(settings: Settings) -> bool:
@@ -161,33 +371,33 @@ def _part(settings: Settings) -> float:
 def _as_planned(prepared: Prepared, *, collection: Collection, seed: int, ceiling: float) -> Row:
     settings = collection.settings
     plan = planned(settings, people=collection.people, pois=collection.places)
-    mechanism = Mechanism(PLANNED, "(ε, δ) per user, for everything", as_planned(prepared, settings))
+    variant = Variant(PLANNED, "(ε, δ) per user, for everything", _under(prepared, settings))
     price = Price(plan.epsilon_per_user, plan.delta)
-    row = _row(mechanism, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling)
+    row = _row(variant, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling)
     one, other = (plan.loss(adjacency).epsilon for adjacency in Adjacency)
     return replace(row, epsilon_per_user=one, epsilon_replace_one=other)
 
 
 def _row(
-    mechanism: Mechanism, prepared: Prepared, *, collection: Collection, price: Price, seed: int, ceiling: float
+    variant: Variant, prepared: Prepared, *, collection: Collection, price: Price, seed: int, ceiling: float
 ) -> Row:
-    visitors, errors, aucs = collection.visitors(), [], []
+    counts, errors, aucs = collection.visitors(), [], []
     for repeat in range(REPEATS):
         # the same numbers for all, so that what differs is the mechanism
-        estimate = mechanism.simulate(collection, price, generator(seed, f"forecast {repeat}"))
-        errors.append(estimate.error(visitors))
+        estimate = variant.simulate(collection, price, generator(seed, f"forecast {repeat}"))
+        errors.append(estimate.error(counts))
         aucs.append(popularity_auc(estimate.popularity, prepared))
-    error, auc, fixed = float(np.mean(errors)), float(np.mean(aucs)), mechanism.name in FIXED
+    error, mean_auc, fixed = float(np.mean(errors)), float(np.mean(aucs)), variant.name in FIXED
     return Row(
-        mechanism=mechanism.name,
-        promise=mechanism.promise,
-        user_level=mechanism.user_level,
+        mechanism=variant.name,
+        promise=variant.promise,
+        user_level=variant.user_level,
         epsilon_per_user=None if fixed else price.epsilon_per_user,
-        epsilon_replace_one=None if fixed else mechanism.epsilon_replace_one(price),
+        epsilon_replace_one=None if fixed else variant.epsilon_replace_one(price),
         error=error,
-        places_above_noise=int(np.count_nonzero(visitors > CLEAR * error)),
-        auc=auc,
-        cost=ceiling - auc,
+        places_above_noise=int(np.count_nonzero(counts > CLEAR * error)),
+        auc=mean_auc,
+        cost=ceiling - mean_auc,
     )
 
 

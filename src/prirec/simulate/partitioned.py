@@ -1,7 +1,12 @@
-"""Some parts of a partitioned city, from raw rows to a shard: the steps of simulate/setup.py. Between them whoever
-conducts adds up counts over all parts. What a step is told is public or a count; what it makes stays here.
+"""Training data that no machine holds: a partitioned folder, prepared, learnt from, measured and saved shard by shard.
 
-Every step follows from the parts and from what was told, so that a shard that was lost is made again by the same calls.
+Two sides, and the steps of simulate/setup.py between them. The driver (`PartitionedSetup`, then the functions at the
+end) calls every shard by the name of a method, adds up the counts that come back, and holds only what is public. A
+shard (`PartitionedShard`) holds the people of some parts; their records and models never leave it. Results have the
+bits of a run on the whole folder: whatever is added up over shards is an integer, or a sum of integers in floats.
+
+What a shard is follows from its parts and from the calls that it was given, so that one that was lost is made again by
+the same calls (cluster/worker.py).
 """
 
 import os
@@ -27,7 +32,6 @@ from prirec.data.folder import read_public
 from prirec.data.partitioned import read_partition, read_parts
 from prirec.data.prepare import (
     Prepared,
-    Recipe,
     TrainTest,
     distinct_visitors,
     drop_unused_people,
@@ -42,7 +46,6 @@ from prirec.data.prepare import (
 from prirec.data.schema import Schema
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
-from prirec.engines.state import IterationReport
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
@@ -66,7 +69,7 @@ from prirec.privacy.plan import sized
 from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
-from prirec.simulate.popularity import contributions, noise_in_popularity, those_left
+from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, reporting
 from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
 from prirec.simulate.setup import recipe
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, OffsetArray, RealArray
@@ -74,295 +77,25 @@ from prirec.util.files import move_in, room_beside
 from prirec.util.geography import morton
 from prirec.util.keyed_random import run_key
 
+FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
+_CHUNK = 1 << 24  # bytes of a file that are read at a time
+_ROWS_A_CALL = 4096  # rows that are written by one call
+_ROW_BITS = 31  # for the number of a row, below a code of morton, which has up to 33 bits
 
-class Amounts(NamedTuple):
-    """What there is of everything."""
-
-    people: int
-    records: int
-    train: int = 0
-    test: int = 0
-    negatives: int = 0
-    left_out: int = 0
-
-    def plus(self, other: "Amounts") -> "Amounts":
-        return Amounts(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-class Columns(NamedTuple):
-    """Sums for each place, by name."""
-
-    sums: Mapping[str, RealArray]
-
-    def plus(self, other: "Columns") -> "Columns":
-        return Columns({name: values + other.sums[name] for name, values in self.sums.items()})
-
-
-def refuse_unfit_apart(settings: Settings) -> None:
-    """What needs all records at once."""
-    if settings.features.averages:
-        raise UsageError("features.averages are not carried over parts: their sums are not exact in any order")
-    if settings.features.dynamic and settings.popularity.mechanism == "randomized-response":
-        raise UsageError("popularity.mechanism 'randomized-response' is not carried over parts; use 'secure-sum'")
-
-
-class Apart:
-    """People of some parts."""
-
-    def __init__(self, folder: Path, which: Sequence[int], settings: Settings):
-        read = read_parts(folder, which)
-        self.dataset, self.rows, self.settings = read.loaded.dataset, read.rows, settings
-        self.catalogue: Places = self.dataset.places  # before any filter
-        self.recipe = recipe(settings.data, labelled=self.dataset.labelled)
-        self.shard: Shard
-
-    def amounts(self) -> Amounts:
-        return Amounts(len(self.dataset.people), len(self.dataset.visits))
-
-    # Filter
-
-    def visitors(self) -> SummableCounts:
-        return SummableCounts(distinct_visitors(self.dataset))
-
-    def records_of_places(self) -> SummableCounts:
-        return SummableCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
-
-    def drop(self, places: BoolArray, at_least: int) -> SummableCounts:
-        """Without records of other places, or of people with fewer; how many that were."""
-        visits = self.dataset.visits
-        busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
-        keep = busy[visits.person] & places[visits.place]
-        self.dataset = self.dataset.with_visits(visits.take(keep))
-        return SummableCounts(np.array([np.count_nonzero(~keep)]))
-
-    def settle(self, places: BoolArray) -> None:
-        """Without people who have no record left, and with these places only."""
-        kept, stay = drop_unused_people(self.dataset)
-        self.dataset, self.rows = with_places(kept, places), self.rows[stay]
-
-    # Prepare and count
-
-    def prepare(self) -> Amounts:
-        self.made: TrainTest = train_and_test(self.dataset, self.recipe, partial(run_key, self.settings.seed))
-        made = self.made
-        people, records = len(self.dataset.people), len(self.dataset.visits)
-        return Amounts(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
-
-    def among(self) -> CountBasis:
-        return CountBasis.of(self.made.train)
-
-    def counts(self, among: CountBasis) -> Columns:
-        """Popularity in the clear; what each person added stays here."""
-        days = self.settings.features.recent_days
-        mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
-        self.own = dict(mine.own)
-        return Columns(dict(mine.released))
-
-    def survivors(self) -> SummableCounts:
-        return SummableCounts(np.array([those_left(self._prepared(), self.settings)[1]]))
-
-    def vectors(self, norm: Norm) -> Columns:
-        """Visit vectors of norm 1, in whole numbers."""
-        left, _ = those_left(self._prepared(), self.settings)
-        self.whole: OwnCounts = written(contributions(left, self.settings), norm)
-        return Columns({POPULARITY: self.whole.total()})
-
-    def release(self, released: Mapping[str, RealArray]) -> None:
-        """What plain counts came to over everyone."""
-        self._see(Popularity(released, {name: own for name, own in self.own.items() if name in released}))
-
-    def release_noisy(self, shrunk: Shrunk, sums: RealArray, sigma: float, unit: float) -> None:
-        """What the noisy sum came to; everyone leaves the own part out by the same map."""
-        own = OwnCounts(self.whole.places, self.whole.pairs, self.whole.counts * unit)
-        part = own_part(NoisySums(sums, sigma, own), shrunk.prior, shrunk.columns[POPULARITY], shrunk.weight)
-        self._see(Popularity(shrunk.columns, {POPULARITY: part}))
-
-    def release_nothing(self) -> None:
-        self._see(Popularity())
-
-    def _see(self, found: Popularity) -> None:
-        self.popularity = found if self.settings.features.own_left_out else nothing_left_out(found)
-
-    def _prepared(self) -> Prepared:
-        return Prepared(self.dataset, self.made.train, self.made.test)
-
-    # Encode
-
-    def plan(self) -> Encoding:
-        """The same whoever is asked: private tables are looked at for names and kinds of columns only."""
-        return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
-
-    def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
-        """How many features there are."""
-        self.samples: Samples = assemble(
-            self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
-            places=places,
-        )  # fmt: skip
-        standing = {name: at for at, name in enumerate(self.dataset.people.ids)}
-        self.rows = self.rows[[standing[name] for name in self.samples.ids]]
-        return SummableCounts(np.array([self.samples.features]))
-
-    # Cohorts
-
-    def cells(self) -> CellPopulation:
-        self.named = cells_of(self.samples.home, len(self.samples.ids), self.settings)
-        return CellPopulation.of(self.named)
-
-    def meet(self, groups: CohortGroups) -> SummableKeys:
-        beacon = int(run_key(self.settings.seed, "beacon"))
-        self.roster = PartialRoster(self.named, self.samples.keys, groups, beacon=beacon)
-        return self.roster.strays()
-
-    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
-        return self.roster.below(group, pivots)
-
-    def gather(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
-        """The cohorts that these people are in."""
-        self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
-        return np.unique(self.cohort).astype(np.int64)
-
-    def inhabitants(self) -> Inhabitants:
-        return inhabitants(self.named, self.shard.rounds.cohort, self.shard.state.means)
-
-    def open(self, settings: Settings, split: OffsetArray, whole: RunSize) -> None:
-        """The shard, with settings in which the plan has chosen what was left to it."""
-        mine = np.intersect1d(split, self.cohort)
-        self.shard = Shard(ShardData(self.samples, self.cohort, mine, whole), settings)
-        del self.made, self.roster
-
-
-# The driver's half of getting a partitioned city ready: it adds counts, opens sums, and holds what is public.
-
-
+# A step is a name of a method of PartitionedShard, and its arguments: what is replayed for a shard that was lost.
 Call = tuple[str, tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class CityApart:
-    """A city made ready, of which only what is public is here."""
-
-    settings: Settings  # with the cohort size that the plan chose
-    whole: RunSize
-    split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
-    encoding: Encoding = field(repr=False)
-    places: Places = field(repr=False)
-    released: Released = field(repr=False)
-    amounts: Amounts
-    notes: tuple[str, ...] = ()
+def refuse_unpartitionable(settings: Settings) -> None:
+    """UsageError for settings that need all records at once."""
+    if settings.features.averages:
+        raise UsageError("features.averages are not carried over parts: their sums are not exact in any order")
+    mechanism = mechanism_of(settings)
+    if settings.features.dynamic and not isinstance(mechanism, PlainCounts | SecureSum):
+        raise UsageError(f"popularity.mechanism '{mechanism.name}' is not carried over parts; use '{SecureSum.name}'")
 
 
-class Preparing:
-    """`calls` is all that was told to shards, in order: whoever hears it again has what a lost one had."""
-
-    def __init__(self, crew: ShardPool, folder: Path, settings: Settings):
-        self.crew, self.settings, self.calls = crew, settings, list[Call]()
-        public = read_public(folder)
-        self.places, self.schema = public.places, public.schema
-        self.recipe = recipe(settings.data, labelled=read_partition(folder).labelled)
-        self.notes: list[str] = []
-
-    def city(self) -> CityApart:
-        """All steps, in the order of simulate/setup.py."""
-        refuse_unfit_apart(self.settings)
-        self._filter()
-        amounts: Amounts = self._tell("prepare")
-        refuse_empty(range(amounts.train), range(amounts.test))
-        self.notes += left_out_note(amounts.left_out, amounts.negatives)
-        released = self._count(amounts.people)
-        encoding: Encoding = self.crew.one(0, "plan")
-        features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
-        settled = sized(self.settings, people=amounts.people, features=features)
-        known, numbers = self._cohorts(settled, amounts.people)
-        split = split_cohorts(numbers)
-        whole = RunSize(amounts.people, len(self.places), features, known.cohorts)
-        self._each("open", settled, split, whole)
-        columns = {name: values.tolist() for name, values in released.items()}
-        told = Released(places=self.places.ids, columns=columns)
-        return CityApart(settled, whole, split, encoding, self.places, told, amounts, tuple(self.notes))
-
-    def _each(self, call: str, *args: Any) -> list[Any]:
-        self.calls.append((call, args))
-        return self.crew.each(call, *args)
-
-    def _tell(self, call: str, *args: Any) -> Any:
-        self.calls.append((call, args))
-        return self.crew.summed(call, *args)
-
-    def _filter(self) -> None:
-        before: Amounts = self.crew.summed("amounts")
-        refuse_nothing_left(before.records, before.records, self.recipe)
-        if self.recipe.filter == "none":
-            return
-        if self.recipe.filter == "visitors":
-            kept = self.crew.summed("visitors").values >= self.recipe.at_least
-            self._tell("drop", kept, 0)
-        else:
-            kept = self._often(self.recipe)
-        self._each("settle", kept)
-        many, self.places = len(self.places), only_places(self.places, kept)
-        after: Amounts = self.crew.summed("amounts")
-        refuse_nothing_left(before.records, after.records, self.recipe)
-        counts = (before.people, many, before.records), (after.people, len(self.places), after.records)
-        self.notes.append(filter_note(*counts))
-
-    def _often(self, how: Recipe) -> BoolArray:
-        """Places that are left when nobody and nothing has fewer records."""
-        while True:
-            enough = self.crew.summed("records_of_places").values >= how.at_least
-            if not self._tell("drop", enough, how.at_least).values[0]:
-                left: BoolArray = self.crew.summed("records_of_places").values > 0
-                return left
-
-    def _count(self, people: int) -> Counts:
-        """Popularity as it is released; what each person added is where the person is."""
-        if not self.settings.features.dynamic:
-            self._each("release_nothing")
-            return {}
-        if self.settings.popularity.mechanism == "secure-sum":
-            return self._count_noisily(people)
-        among: CountBasis = self.crew.summed("among")
-        released = self._tell("counts", among).sums
-        self._each("release", released)
-        return dict(released)
-
-    def _count_noisily(self, people: int) -> Counts:
-        survivors = int(self.crew.summed("survivors").values[0])
-        drawn = noise_in_popularity(self.settings, people=people, places=len(self.places), survivors=survivors)
-        total: Columns = self._tell("vectors", drawn.norm)
-        unit = 2.0**-drawn.norm.fraction_bits
-        sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
-        nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
-        public = shrunk(NoisySums(sums, sigma, nobody), location=self.places.location, features=self._said())
-        self._each("release_noisy", public, sums, sigma, unit)
-        return dict(public.columns)
-
-    def _said(self) -> RealArray | None:
-        """(J, p): what the catalogue says of places."""
-        blocks = plan_declared(self.places, Schema(), self.settings.features).place
-        features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
-        return features if features.shape[1] else None
-
-    def _cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
-        """Groups, and the cohorts that each shard has somebody of."""
-        if people < settled.floor:
-            raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
-        found: CellPopulation = self._tell("cells")
-        known = cohort_groups(found, size=settled.neighbours.size)
-        strays: SummableKeys = self._tell("meet", known)
-        cuts = self._cut(known)
-        beacon = int(run_key(settled.seed, "beacon"))
-        return known, self._each("gather", cuts, ordered_by_hash(strays.keys, beacon=beacon))
-
-    def _cut(self, known: CohortGroups) -> KeyArray:
-        search = CutSearch(known)
-        if len(search.group):
-            for _ in range(HALVINGS):
-                search.narrow(self.crew.summed("below", search.group, search.pivots))
-            return search.found(self.crew.summed("below", search.group, search.last))
-        return search.last
-
-
-def dealt(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
+def deal_parts(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
     """Parts for each shard, neighbours together, about as much work in each; never more shards than parts."""
     each, many = np.array(efforts, dtype=np.int64), min(shards, len(efforts))
     middles = 2 * np.cumsum(each) - each
@@ -370,18 +103,168 @@ def dealt(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
     return [np.flatnonzero(at == shard).tolist() for shard in np.unique(at)]
 
 
-# What shards do when a training over parts is done: find the rows in which their people would stand in the whole,
-# write their models there, and measure.
-#
-# The order of rows is that of features/samples.py: along a Z-order curve of homes, then as in the tables. Nobody holds
-# all of it: every shard hears the sorted codes of every other, and counts how many come before each of its own.
+# The driver: from raw rows to shards that can learn
 
 
-_TOGETHER = 4096  # rows that are written by one call
-_ROWS = 31  # bits for the number of a row; a code of morton has up to 33
+@dataclass(frozen=True, slots=True)
+class PartitionedCity:
+    """The public half of a city that shards have prepared."""
+
+    settings: Settings  # with the cohort size that the plan chose
+    whole: RunSize
+    split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
+    encoding: Encoding = field(repr=False)
+    places: Places = field(repr=False)
+    released: Released = field(repr=False)
+    amounts: "Sizes"
+    notes: tuple[str, ...] = ()
 
 
-class Tested(NamedTuple):
+class PartitionedSetup:
+    """Prepares a partitioned folder in a pool of shards. `calls` are those that change a shard, in order."""
+
+    def __init__(self, pool: ShardPool, folder: Path, settings: Settings):
+        self.pool, self.settings, self.calls = pool, settings, list[Call]()
+        public = read_public(folder)
+        self.places, self.schema = public.places, public.schema
+        self.recipe = recipe(settings.data, labelled=read_partition(folder).labelled)
+        self.notes: list[str] = []
+
+    def city(self) -> PartitionedCity:
+        """All steps, in the order of simulate/setup.py."""
+        refuse_unpartitionable(self.settings)
+        self._filter()
+        amounts: Sizes = self._summed("prepare")
+        refuse_empty(range(amounts.train), range(amounts.test))
+        self.notes += left_out_note(amounts.left_out, amounts.negatives)
+        columns = self._release_popularity(amounts.people)
+        encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
+        features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
+        settled = sized(self.settings, people=amounts.people, features=features)
+        known, numbers = self._form_cohorts(settled, amounts.people)
+        split = split_cohorts(numbers)
+        whole = RunSize(amounts.people, len(self.places), features, known.cohorts)
+        self._each("begin_training", settled, split, whole)
+        released = Released(places=self.places.ids, columns={name: values.tolist() for name, values in columns.items()})
+        return PartitionedCity(settled, whole, split, encoding, self.places, released, amounts, tuple(self.notes))
+
+    def _each(self, call: str, *args: Any) -> list[Any]:
+        """A call that changes shards, and what each of them answers."""
+        self.calls.append((call, args))
+        return self.pool.each(call, *args)
+
+    def _summed(self, call: str, *args: Any) -> Any:
+        """A call that changes shards, and the sum of their answers."""
+        self.calls.append((call, args))
+        return self.pool.summed(call, *args)
+
+    # Filter
+
+    def _filter(self) -> None:
+        before: Sizes = self.pool.summed("sizes")
+        refuse_nothing_left(before.records, before.records, self.recipe)
+        if self.recipe.filter == "none":
+            return
+        if self.recipe.filter == "visitors":
+            kept = self.pool.summed("visitors").values >= self.recipe.at_least
+            self._summed("drop", kept, 0)
+        else:
+            kept = self._places_with_enough_records()
+        self._each("keep_places", kept)
+        many, self.places = len(self.places), only_places(self.places, kept)
+        after: Sizes = self.pool.summed("sizes")
+        refuse_nothing_left(before.records, after.records, self.recipe)
+        counts = (before.people, many, before.records), (after.people, len(self.places), after.records)
+        self.notes.append(filter_note(*counts))
+
+    def _places_with_enough_records(self) -> BoolArray:
+        """Repeated until no person and no place has fewer: to drop a place takes records from people, and back."""
+        while True:
+            enough = self.pool.summed("records_of_places").values >= self.recipe.at_least
+            if not self._summed("drop", enough, self.recipe.at_least).values[0]:
+                left: BoolArray = self.pool.summed("records_of_places").values > 0
+                return left
+
+    # Popularity
+
+    def _release_popularity(self, people: int) -> Counts:
+        """The released columns. What each person added to them stays in the person's shard."""
+        mechanism = mechanism_of(self.settings)
+        if not self.settings.features.dynamic:
+            self._each("see_popularity", {})
+            return {}
+        if isinstance(mechanism, SecureSum):
+            return self._release_noisy(mechanism, people)
+        among: CountBasis = self.pool.summed("among")
+        released = self._summed("count", among).sums
+        self._each("see_popularity", released)
+        return dict(released)
+
+    def _release_noisy(self, mechanism: SecureSum, people: int) -> Counts:
+        survivors = int(self.pool.summed("survivors").values[0])
+        drawn = mechanism.noise(self.settings, people=people, places=len(self.places), survivors=survivors)
+        total: PlaceSums = self._summed("write_vectors", drawn.norm)
+        unit = 2.0**-drawn.norm.fraction_bits
+        sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
+        nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
+        public = shrunk(NoisySums(sums, sigma, nobody), location=self.places.location, features=self._place_features())
+        self._each("see_noisy_popularity", public, sums, sigma, unit)
+        return dict(public.columns)
+
+    def _place_features(self) -> RealArray | None:
+        """(J, p): the encoded columns of the catalogue; None where it has no columns."""
+        blocks = plan_declared(self.places, Schema(), self.settings.features).place
+        features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
+        return features if features.shape[1] else None
+
+    # Cohorts
+
+    def _form_cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
+        """CohortGroups, and the cohorts that each shard has somebody of."""
+        if people < settled.floor:
+            raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
+        found: CellPopulation = self._summed("cells")
+        known = cohort_groups(found, size=settled.neighbours.size)
+        strays: SummableKeys = self._summed("enter_groups", known)
+        cuts = self._cohort_borders(known)
+        beacon = int(run_key(settled.seed, "beacon"))
+        return known, self._each("enter_cohorts", cuts, ordered_by_hash(strays.keys, beacon=beacon))
+
+    def _cohort_borders(self, known: CohortGroups) -> KeyArray:
+        """Where the keys of a group are cut into cohorts: found by halving, since nobody holds all keys."""
+        search = CutSearch(known)
+        if len(search.group):
+            for _ in range(HALVINGS):
+                search.narrow(self.pool.summed("below", search.group, search.pivots))
+            return search.found(self.pool.summed("below", search.group, search.last))
+        return search.last
+
+
+# What shards answer; the driver adds it up
+
+
+class Sizes(NamedTuple):
+    people: int
+    records: int
+    train: int = 0
+    test: int = 0
+    negatives: int = 0
+    left_out: int = 0
+
+    def plus(self, other: "Sizes") -> "Sizes":
+        return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class PlaceSums(NamedTuple):
+    """Sums for each place, by name."""
+
+    sums: Mapping[str, RealArray]
+
+    def plus(self, other: "PlaceSums") -> "PlaceSums":
+        return PlaceSums({name: values + other.sums[name] for name, values in self.sums.items()})
+
+
+class QualitySums(NamedTuple):
     """Sums over test records."""
 
     losses: float
@@ -390,11 +273,11 @@ class Tested(NamedTuple):
     within: int
     people: OffsetArray  # (n,): how many tested people have so many training records
 
-    def plus(self, other: "Tested") -> "Tested":
+    def plus(self, other: "QualitySums") -> "QualitySums":
         longest = max(len(self.people), len(other.people))
         people = sum(np.pad(one.people, (0, longest - len(one.people))) for one in (self, other))
         sums = (a + b for a, b in zip(self[:4], other[:4], strict=True))
-        return Tested(*sums, people)  # type: ignore[call-arg, arg-type]
+        return QualitySums(*sums, people)  # type: ignore[call-arg, arg-type]
 
 
 class Wins(NamedTuple):
@@ -408,7 +291,7 @@ class Wins(NamedTuple):
         return Wins(*(a + b for a, b in zip(self, other, strict=True)))
 
     def auc(self) -> float:
-        """As metrics.auc has it, to the bit."""
+        """To the bits of metrics.auc, which divides the wins of the smaller class."""
         pairs = self.positives * self.negatives
         if pairs == 0:
             return float("nan")
@@ -417,14 +300,138 @@ class Wins(NamedTuple):
         return 1.0 - (2 * pairs - self.won) / (2 * pairs)
 
 
-class Finished(Apart):
-    """Parts with a shard that was moved to the end."""
+# A shard
 
-    # Where everyone stands
+
+class PartitionedShard:
+    """The people of some parts, from raw rows to a trained shard, and what is asked of it when training is done."""
+
+    def __init__(self, folder: Path, which: Sequence[int], settings: Settings):
+        read = read_parts(folder, which)
+        self.dataset, self.rows, self.settings = read.loaded.dataset, read.rows, settings
+        self.catalogue: Places = self.dataset.places  # before any filter
+        self.recipe = recipe(settings.data, labelled=self.dataset.labelled)
+        self.shard: Shard
+
+    def sizes(self) -> Sizes:
+        return Sizes(len(self.dataset.people), len(self.dataset.visits))
+
+    # Filter
+
+    def visitors(self) -> SummableCounts:
+        return SummableCounts(distinct_visitors(self.dataset))
+
+    def records_of_places(self) -> SummableCounts:
+        return SummableCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
+
+    def drop(self, places: BoolArray, at_least: int) -> SummableCounts:
+        """Drop records of other places, and of people with fewer records; how many were dropped."""
+        visits = self.dataset.visits
+        busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
+        keep = busy[visits.person] & places[visits.place]
+        self.dataset = self.dataset.with_visits(visits.take(keep))
+        return SummableCounts(np.array([np.count_nonzero(~keep)]))
+
+    def keep_places(self, places: BoolArray) -> None:
+        """Only these places, and only people who have a record left."""
+        kept, stay = drop_unused_people(self.dataset)
+        self.dataset, self.rows = with_places(kept, places), self.rows[stay]
+
+    # Prepare
+
+    def prepare(self) -> Sizes:
+        self.made: TrainTest = train_and_test(self.dataset, self.recipe, partial(run_key, self.settings.seed))
+        self.prepared = Prepared(self.dataset, self.made.train, self.made.test)
+        made, (people, records, *_) = self.made, self.sizes()
+        return Sizes(people, records, len(made.train), len(made.test), made.negatives, made.left_out)
+
+    # Popularity
+
+    def among(self) -> CountBasis:
+        return CountBasis.of(self.made.train)
+
+    def count(self, among: CountBasis) -> PlaceSums:
+        """Plain counts of this shard's people."""
+        days = self.settings.features.recent_days
+        mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
+        self.own = dict(mine.own)
+        return PlaceSums(dict(mine.released))
+
+    def see_popularity(self, released: Mapping[str, RealArray]) -> None:
+        """Plain counts over everyone; empty where dynamic features are off."""
+        self._see(Popularity(released, {name: self.own[name] for name in released}))
+
+    def survivors(self) -> SummableCounts:
+        return SummableCounts(np.array([reporting(self.prepared, self.settings).survivors]))
+
+    def write_vectors(self, norm: Norm) -> PlaceSums:
+        """The sum of visit vectors of norm 1, in whole numbers."""
+        devices = reporting(self.prepared, self.settings)
+        self.vectors: OwnCounts = written(SecureSum().contributions(devices), norm)
+        return PlaceSums({POPULARITY: self.vectors.total()})
+
+    def see_noisy_popularity(self, shrunk: Shrunk, sums: RealArray, sigma: float, unit: float) -> None:
+        """What the noisy sum came to; everyone leaves the own part out by the same public map."""
+        own = OwnCounts(self.vectors.places, self.vectors.pairs, self.vectors.counts * unit)
+        part = own_part(NoisySums(sums, sigma, own), shrunk.prior, shrunk.columns[POPULARITY], shrunk.weight)
+        self._see(Popularity(shrunk.columns, {POPULARITY: part}))
+
+    def _see(self, found: Popularity) -> None:
+        self.popularity = found if self.settings.features.own_left_out else nothing_left_out(found)
+
+    # Encode
+
+    def plan(self) -> Encoding:
+        """Of private tables only names and kinds of columns are looked at, so that every shard has the same plan."""
+        return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
+
+    def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
+        """Samples; how many features they have."""
+        self.samples: Samples = assemble(
+            self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
+            places=places,
+        )  # fmt: skip
+        row = {name: at for at, name in enumerate(self.dataset.people.ids)}
+        self.rows = self.rows[[row[name] for name in self.samples.ids]]
+        return SummableCounts(np.array([self.samples.features]))
+
+    # Cohorts
+
+    def cells(self) -> CellPopulation:
+        self.home_cells = cells_of(self.samples.home, len(self.samples.ids), self.settings)
+        return CellPopulation.of(self.home_cells)
+
+    def enter_groups(self, groups: CohortGroups) -> SummableKeys:
+        beacon = int(run_key(self.settings.seed, "beacon"))
+        self.roster = PartialRoster(self.home_cells, self.samples.keys, groups, beacon=beacon)
+        return self.roster.strays()
+
+    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
+        return self.roster.below(group, pivots)
+
+    def enter_cohorts(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
+        """The cohorts that these people are in."""
+        self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
+        return np.unique(self.cohort).astype(np.int64)
+
+    def begin_training(self, settings: Settings, split: OffsetArray, whole: RunSize) -> None:
+        """The shard of engines/shards.py, with settings in which the plan has chosen what was left to it."""
+        mine = np.intersect1d(split, self.cohort)
+        self.shard = Shard(ShardData(self.samples, self.cohort, mine, whole), settings)
+        del self.made, self.prepared, self.roster
+
+    def inhabitants(self) -> Inhabitants:
+        """Who has trained in which cell: where newcomers start from."""
+        return inhabitants(self.home_cells, self.shard.rounds.cohort, self.shard.state.means)
+
+    # The row that each person has in the whole run
+    #
+    # Rows are ordered as in features/samples.py: along a Z-order curve of homes, then as in the tables. Nobody holds
+    # all of it: every shard is sent the sorted codes of every other, and counts how many come before each of its own.
 
     def begin_ranks(self) -> None:
         rows, home = self.rows.astype(np.uint64), self.samples.home
-        self._codes: KeyArray = rows if home is None else (morton(home) << np.uint64(_ROWS)) | rows
+        self._codes: KeyArray = rows if home is None else (morton(home) << np.uint64(_ROW_BITS)) | rows
         self.rank: OffsetArray = np.zeros(len(rows), dtype=np.int64)
 
     def codes(self) -> KeyArray:
@@ -433,34 +440,32 @@ class Finished(Apart):
     def count_before(self, others: KeyArray) -> None:
         self.rank += np.searchsorted(others, self._codes)
 
-    # What is written in these rows
-
     def write(self, folder: str) -> None:
-        """Models, whose they are, and how many records everyone has."""
+        """Linear models, keys of people and numbers of records, each person's in the person's row."""
         for name, values in (
             ("linear", self.shard.state.linear),
             ("people", self.samples.keys),
             ("train counts", self.samples.train.counts()),
             ("test counts", self.samples.test.counts()),
         ):
-            _write(Path(folder) / f"{name}.npy", self.rank, values)
+            _write_rows(Path(folder) / f"{name}.npy", self.rank, values)
 
     def write_records(self, folder: str, side: str) -> None:
         """Places and labels of everyone, from where the file of offsets says."""
         records: Records = getattr(self.samples, side)
         begin = np.load(Path(folder) / f"{side} offsets.npy", mmap_mode="r")[self.rank]
         at = np.repeat(begin - records.offsets[:-1], records.counts()) + np.arange(len(records))
-        _write(Path(folder) / f"{side} place.npy", at, records.place)
-        _write(Path(folder) / f"{side} label.npy", at, records.label)
+        _write_rows(Path(folder) / f"{side} place.npy", at, records.place)
+        _write_rows(Path(folder) / f"{side} label.npy", at, records.label)
 
-    # How good it is
+    # Quality on the test records
 
-    def test(self, V: RealArray) -> Tested:
+    def measure(self, V: RealArray) -> QualitySums:
         samples, test = self.samples, self.samples.test
         self._scores = scores(Models(self.shard.state.linear, V), samples, test)
         within = auc_within_people(test.label, self._scores, person=test.person)
         tested = np.flatnonzero(test.counts() > 0)
-        return Tested(
+        return QualitySums(
             mean_loss(test, self._scores) * len(test) if len(test) else 0.0,
             len(test),
             float(within.auc @ within.records),
@@ -469,7 +474,7 @@ class Finished(Apart):
         )
 
     def begin_wins(self, most: int | None) -> None:
-        """Among people with at most so many training records; None: all."""
+        """CountBasis people with at most so many training records; None: all."""
         samples, test = self.samples, self.samples.test
         few: BoolArray = np.ones(len(samples.ids), dtype=np.bool_) if most is None else samples.train.counts() <= most
         label, found = test.label[few[test.person]], self._scores[few[test.person]]
@@ -487,64 +492,42 @@ class Finished(Apart):
         return Wins(self._won, len(self._positive), len(self._negative))
 
 
-def _write(file: Path, at: OffsetArray, values: Any) -> None:
-    """Rows of a file that other shards write in too, each by its place: pages of a file that is mapped would be written
-    back whole, and on another node with what they held before."""
-    order = np.argsort(at, kind="stable")
-    places, there = at[order], np.load(file, mmap_mode="r")
-    begin, kind = there.offset, there.dtype
-    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(at)]
-    with file.open("r+b", buffering=0) as out:
-        for first, end in pairwise(edges):
-            for a in range(first, end, _TOGETHER):
-                some = np.ascontiguousarray(values[order[a : min(a + _TOGETHER, end)]], dtype=kind)
-                _put(out.fileno(), memoryview(some.tobytes()), begin + int(places[a]) * some[0].nbytes)
-        os.fsync(out.fileno())
+# The driver, when training is done: measure, and save
 
 
-def _put(handle: int, content: memoryview, offset: int) -> None:
-    while content:
-        done = os.pwrite(handle, content, offset)
-        content, offset = content[done:], offset + done
-
-
-# A run over parts, measured and saved: the same folder as of any other run, written by shards where it is long.
-
-
-CHUNK = 1 << 24
-FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
-
-
-def quality_apart(crew: ShardPool, V: RealArray) -> Quality:
+def partitioned_quality(pool: ShardPool, V: RealArray) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
-    found: Tested = crew.summed("test", V)
+    found: QualitySums = pool.summed("measure", V)
     tested = int(found.people.sum())
     few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
     return Quality(
-        auc=_wins(crew, None).auc(),
+        auc=_auc(pool, None),
         log_loss=found.losses / found.records if found.records else float("nan"),
         gauc=found.weighted / found.within if found.within else float("nan"),
-        auc_few=_wins(crew, few).auc(),
+        auc_few=_auc(pool, few),
         records=found.records,
     )
 
 
-def _wins(crew: ShardPool, most: int | None) -> Wins:
-    crew.each("begin_wins", most)
-    crew.among("negatives", "count_wins")
-    won: Wins = crew.summed("wins")
-    return won
+def _auc(pool: ShardPool, most: int | None) -> float:
+    """Every shard counts the wins of its own positives over the negatives of all shards."""
+    pool.each("begin_wins", most)
+    pool.among("negatives", "count_wins")
+    won: Wins = pool.summed("wins")
+    return won.auc()
 
 
-def save_apart(path: Path, crew: ShardPool, city: CityApart, course: Checkpoint, *, source: str) -> None:
-    """Written beside, then moved into place. Every node must reach the folder that the run is in."""
+def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
+    """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
+
+    Written beside, then moved into place. Every node must reach the folder that the run is in."""
     place = path.resolve()
     beside = room_beside(place)
     try:
         beside.mkdir(parents=True)
-        rows = _long_files(beside, crew, city)
+        rows = _write_long_files(beside, pool, city)
         hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        write_files(beside, _short(crew, city, course), source=source, rows=rows, there=hashes)
+        write_files(beside, _short_files(pool, city, course), source=source, rows=rows, there=hashes)
         move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
@@ -552,9 +535,8 @@ def save_apart(path: Path, crew: ShardPool, city: CityApart, course: Checkpoint,
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short(crew: ShardPool, city: CityApart, course: Checkpoint) -> dict[str, bytes]:
-    """What the driver knows."""
-    starts = starts_from(crew.summed("inhabitants"), floor=city.settings.floor)
+def _short_files(pool: ShardPool, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
+    starts = starts_from(pool.summed("inhabitants"), floor=city.settings.floor)
     return {
         "settings.toml": config.dump(city.settings).encode(),
         "encoding.json": city.encoding.to_json(),
@@ -562,82 +544,103 @@ def _short(crew: ShardPool, city: CityApart, course: Checkpoint) -> dict[str, by
         "popularity.json": msgspec.json.encode(city.released),
         "cells.npy": bytes_of(starts.cells),
         "starts.npy": bytes_of(starts.models),
-        "history.jsonl": _history(course.history),
+        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in course.history),
         "catalogue.npy": bytes_of(place_keys(city.places)),
     }
 
 
-def _history(history: Sequence[IterationReport]) -> bytes:
-    return b"".join(msgspec.json.encode(passed) + b"\n" for passed in history)
-
-
-def _long_files(folder: Path, crew: ShardPool, city: CityApart) -> str:
-    """linear.npy and people.npy; and the fingerprint of rows and records that run_folder.rows_of has."""
+def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> str:
+    """linear.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
     people, features = city.whole.people, city.whole.features
-    crew.each("begin_ranks")
-    crew.among("codes", "count_before")
-    _room(folder / "linear.npy", np.float64, (people, features + 1))
-    _room(folder / "people.npy", np.uint64, (people,))
+    pool.each("begin_ranks")
+    pool.among("codes", "count_before")
+    _allocate(folder / "linear.npy", np.float64, (people, features + 1))
+    _allocate(folder / "people.npy", np.uint64, (people,))
     for side in ("train", "test"):
-        _room(folder / f"{side} counts.npy", np.int64, (people,))
-    crew.each("write", str(folder))
+        _allocate(folder / f"{side} counts.npy", np.int64, (people,))
+    pool.each("write", str(folder))
     digest = blake2b(digest_size=16)
     _update(digest, folder / "people.npy")
     persons = city.encoding.width(city.encoding.person)
     digest.update(f"{(city.whole.places, city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
     for side in ("train", "test"):
-        _fingerprint(digest, folder, side, crew)
+        _update_by_records(digest, folder, side, pool)
     return str(digest.hexdigest())
 
 
-def _fingerprint(digest: Any, folder: Path, side: str, crew: ShardPool) -> None:
-    done = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
-    _room(folder / f"{side} place.npy", np.int32, (done,))
-    _room(folder / f"{side} label.npy", np.int8, (done,))
-    crew.each("write_records", str(folder), side)
+def _update_by_records(digest: Any, folder: Path, side: str, pool: ShardPool) -> None:
+    """All records of one side, in the order of rows, by way of files that are removed again."""
+    records = _write_offsets(folder / f"{side} counts.npy", folder / f"{side} offsets.npy")
+    _allocate(folder / f"{side} place.npy", np.int32, (records,))
+    _allocate(folder / f"{side} label.npy", np.int8, (records,))
+    pool.each("write_records", str(folder), side)
     for name in ("offsets", "place", "label"):
         _update(digest, folder / f"{side} {name}.npy")
         (folder / f"{side} {name}.npy").unlink()
     (folder / f"{side} counts.npy").unlink()
 
 
+# Files that are longer than memory
+
+
+def _allocate(file: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
+    """An array for shards to write in; a disk without room says so here."""
+    open_memmap(file, mode="w+", dtype=np.dtype(kind), shape=shape)
+    with file.open("r+b") as made, suppress(AttributeError):  # not every system can be asked
+        os.posix_fallocate(made.fileno(), 0, max(file.stat().st_size, 1))
+
+
+def _write_rows(file: Path, at: OffsetArray, values: Any) -> None:
+    """Rows of a file that other shards write in too, each at its offset. A mapped file will not do: its pages would be
+    written back whole, and on another node with what they held before."""
+    order = np.argsort(at, kind="stable")
+    places, there = at[order], np.load(file, mmap_mode="r")
+    begin, kind = there.offset, there.dtype
+    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(at)]  # runs of adjacent rows
+    with file.open("r+b", buffering=0) as out:
+        for first, end in pairwise(edges):
+            for a in range(first, end, _ROWS_A_CALL):
+                some = np.ascontiguousarray(values[order[a : min(a + _ROWS_A_CALL, end)]], dtype=kind)
+                content, offset = memoryview(some.tobytes()), begin + int(places[a]) * some[0].nbytes
+                while content:  # a write may be short
+                    done = os.pwrite(out.fileno(), content, offset)
+                    content, offset = content[done:], offset + done
+        os.fsync(out.fileno())
+
+
 def _write_offsets(counts: Path, offsets: Path) -> int:
-    """Where the records of everyone begin, and of how many there are the end."""
+    """Where the records of each person begin; how many there are in all."""
     done = 0
     with offsets.open("wb") as out:
         shape = (np.load(counts, mmap_mode="r").size + 1,)
         write_array_header_1_0(out, {"descr": "<i8", "fortran_order": False, "shape": shape})
         out.write(np.int64(0).tobytes())
-        for some in _entries(counts):
+        for some in _array_chunks(counts):
             ends = done + np.cumsum(np.frombuffer(some, dtype=np.int64))
             out.write(ends.tobytes())
             done = int(ends[-1])
     return done
 
 
-def _room(file: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
-    """For shards to write in; a disk without room says so here."""
-    open_memmap(file, mode="w+", dtype=np.dtype(kind), shape=shape)
-    with file.open("r+b") as made, suppress(AttributeError):  # not every system can be asked
-        os.posix_fallocate(made.fileno(), 0, max(file.stat().st_size, 1))
-
-
 def _update(digest: Any, file: Path) -> None:
-    for some in _entries(file):
+    for some in _array_chunks(file):
         digest.update(some)
 
 
-def _entries(file: Path) -> Iterator[bytes]:
-    """Those of an array, as a stream: a file that is mapped counts as memory, whole."""
-    with file.open("rb") as stream:
-        stream.seek(np.load(file, mmap_mode="r").offset)
-        while some := stream.read(CHUNK):
-            yield some
+def _array_chunks(file: Path) -> Iterator[bytes]:
+    """The entries of an array file, without its header. Read as a stream: a mapped file counts as memory, whole."""
+    return _chunks(file, np.load(file, mmap_mode="r").offset)
 
 
 def _hash(file: Path) -> str:
     digest = blake2b(digest_size=32)
-    with file.open("rb") as stream:
-        while some := stream.read(CHUNK):
-            digest.update(some)
+    for some in _chunks(file):
+        digest.update(some)
     return digest.hexdigest()
+
+
+def _chunks(file: Path, begin: int = 0) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        stream.seek(begin)
+        while some := stream.read(_CHUNK):
+            yield some

@@ -1,4 +1,4 @@
-"""Private quality figures, simulated: what a deployment would learn of itself, beside what only a simulation can see.
+"""Quality figures by a secure sum with noise, simulated, beside the true figures that only a simulation can see.
 
 Every vector is rounded as a device rounds it, and the noise has the exact law of the sum of all shares that are left.
 It comes from the run's seed and protects nobody.
@@ -23,7 +23,7 @@ _BLOCK = 1 << 16  # people at a time
 
 @dataclass(frozen=True, slots=True)
 class TrueFigures:
-    """The same figures without bins, cap, rounding and noise; nan where there is nothing to take them from."""
+    """AUC, log loss and base rate without bins, cap, rounding and noise; nan where there is no record."""
 
     auc: float
     log_loss: float
@@ -32,14 +32,14 @@ class TrueFigures:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFigures:
-    """What the recommender reads, and what it would read if it saw everything."""
+    """What the recommender reads off the noisy sum, and the truth."""
 
     read: QualityFigures
     true: TrueFigures
 
 
 def quality_release(settings: Settings, samples: Samples) -> Release:
-    """The part of the budget that settings give to quality figures of this city's people."""
+    """The planned release of quality figures; PolicyError where settings give them no part of the budget."""
     if not settings.privacy.quality:
         raise PolicyError(
             "quality figures have no part of the privacy budget: give them one, privacy.quality = 0.1 say, which is "

@@ -10,7 +10,7 @@ from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.errors import UsageError
 from prirec.features.blocks import Clock
-from prirec.metrics import PlaceLists, RankQuality, asked, positives, rank_quality
+from prirec.metrics import PlaceLists, RankQuality, positives, rank_quality, some_tested_people
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import Asker, Guide, Moment, Reason, Recommendation
 from prirec.simulate.setup import Setup
@@ -208,5 +208,5 @@ def rank(
         candidates=among,
         exclude=positives(samples.train),
         k=k,
-        people=asked(samples.test, people, seed=advisor.setup.settings.seed),
+        people=some_tested_people(samples.test, people, seed=advisor.setup.settings.seed),
     )

@@ -47,6 +47,7 @@ from prirec.graph.neighbourhoods import cells_of
 from prirec.model.latent import Latent
 from prirec.model.scoring import Models
 from prirec.rounds.newcomers import Starts, starts
+from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
 from prirec.types import KeyArray, OffsetArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
@@ -187,7 +188,7 @@ def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
     refuse_another_city(saved, dataset.places)
-    noisy = saved.settings.popularity.mechanism != "plain" and saved.settings.features.dynamic
+    noisy = mechanism_of(saved.settings).spends and saved.settings.features.dynamic
     setup = _with_encoding_of(saved, dataset, release=partial(_released_before, saved.released) if noisy else None)
     samples, shared = setup.samples, len(saved.linear) == 1
     if not shared and len(saved.people) != len(saved.linear):

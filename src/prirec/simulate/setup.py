@@ -20,9 +20,8 @@ from prirec.features.samples import Samples, assemble
 from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
-from prirec.privacy.outlook import REVEALS
 from prirec.privacy.plan import sized
-from prirec.simulate.popularity import columns, count
+from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
 
 
@@ -101,7 +100,7 @@ def set_up_prepared(
 ) -> Setup:
     """Release popularity and encode. `dataset` is the data set before any filter: its columns decide the features, so
     that a filter, which looks at records, does not."""
-    counts = count(prepared, settings) if release is None else release(prepared.dataset)
+    counts = release_popularity(prepared, settings) if release is None else release(prepared.dataset)
     chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
@@ -163,10 +162,9 @@ def settings_notes(settings: Settings, *, asked: Settings) -> Iterator[str]:
 
 
 def reporting_notes(settings: Settings) -> Iterator[str]:
-    """That reporting about a place alone reveals a visit, where only those with a record report."""
-    counted = settings.features.dynamic and settings.popularity.mechanism == "randomized-response"
-    if counted and settings.popularity.reporters != "everyone":
-        yield f"popularity.reporters is '{settings.popularity.reporters}': {REVEALS[0].lower()}{REVEALS[1:]}"
+    """What the chosen mechanism for popularity reveals beyond what it is asked for."""
+    if settings.features.dynamic:
+        yield from mechanism_of(settings).warnings(settings)
 
 
 def history_notes(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from prirec.config import Settings, loads
+from prirec.config import Settings, loads, mechanism_not_collected
 from prirec.errors import PolicyError
 from prirec.features.encoding import Encoding, from_json
 from prirec.graph.neighbourhoods import cohorts_of
@@ -43,9 +43,10 @@ def person_id(name: bytes) -> str:
 
 def deployable(settings: Settings) -> Settings:
     """The settings, if devices may be asked to follow them. PolicyError for what only a simulation may do."""
+    uncollected = mechanism_not_collected(settings.popularity.mechanism)
     wrong = {
         "privacy.epsilon_per_user: without a budget nothing hides a person": settings.privacy.epsilon_per_user is None,
-        "popularity.mechanism: only 'secure-sum' is collected": settings.popularity.mechanism != "secure-sum",
+        str(uncollected): uncollected is not None,
         "features.averages: they are not collected yet": bool(settings.features.averages),
         "popularity.cap: it is for comparisons": settings.popularity.cap is not None,
         "features.dynamic: a campaign begins with the sum of visits": not settings.features.dynamic,

@@ -20,13 +20,12 @@ from prirec.privacy.plan import (
     Row,
     noise_in_mean,
     planned,
-    popularity_entries,
     size_asked,
     sized,
 )
 from prirec.privacy.quality_figures import foreseen
-from prirec.privacy.randomized_response import RandomizedResponse, Reporters
 from prirec.privacy.units import Adjacency, Unit
+from prirec.simulate.popularity import LocalAnswers, mechanism_of
 from prirec.util.shown import Shown, Table
 
 FEATURES = 50  # assumed where nobody has given the number of features
@@ -39,10 +38,6 @@ SUMS = {
 }
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
-REVEALS = (
-    "Only those with a record answer. Whoever answers about a place is known to have a record there, whatever "
-    "the answer says: no epsilon bounds that. It is for the paper's table, in simulation."
-)
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
     "samples": "The paper's schedule opens a sum without noise at each interaction: what those tell has no bound.",
@@ -68,20 +63,6 @@ class Term:
     plans: int
     epsilon: float
     epsilon_replace_one: float
-
-
-@dataclass(frozen=True, slots=True)
-class LocalAnswers:
-    """The price of randomised response: a bit for each place, one more for each average of it, and all of them are one
-    person's."""
-
-    epsilon_per_bit: float
-    bits: int  # of one person, if everyone reports
-    reporters: str
-    reveals_who_was_there: bool
-    epsilon_per_user_and_collection: float | None  # None: no ε bounds it
-    chance_of_a_false_answer: float
-    sd_of_a_count: float | None  # None: how many report is not known before
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -169,7 +150,8 @@ def look_ahead(settings: Settings, counts: Counts, *, years: float | None = None
     promised, period = settings.privacy.epsilon_per_user is not None, settings.privacy.period_days
     if years is not None and not (promised and period):
         raise UsageError("years has no meaning here: no budget has a period; give privacy.period_days")
-    answers = _answers(settings, counts)
+    dynamic, mechanism = settings.features.dynamic, mechanism_of(settings)
+    answers = mechanism.price(settings, people=counts.people, places=counts.places) if dynamic else None
     if not promised:
         return PrivacyPlan(settings, counts, None, None, (), answers, ())
     many = {"people": counts.people, "features": counts.features}
@@ -268,23 +250,6 @@ def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
     spent = Spent(plan.spent.grains * plans)
     one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
     return Term(when, days, plans, one, other)
-
-
-def _answers(settings: Settings, counts: Counts) -> LocalAnswers | None:
-    chosen = settings.popularity
-    if chosen.mechanism != "randomized-response" or not settings.features.dynamic:
-        return None
-    mechanism, everyone = RandomizedResponse(chosen.epsilon_per_bit), Reporters(chosen.reporters) is Reporters.EVERYONE
-    bits = popularity_entries(counts.places, settings)
-    return LocalAnswers(
-        epsilon_per_bit=chosen.epsilon_per_bit,
-        bits=bits,
-        reporters=chosen.reporters,
-        reveals_who_was_there=not everyone,
-        epsilon_per_user_and_collection=mechanism.loss_per_user(bits).epsilon if everyone else None,
-        chance_of_a_false_answer=float(mechanism.flip),
-        sd_of_a_count=mechanism.standard_deviation(counts.people) if everyone else None,
-    )
 
 
 def drowned(plan: Plan) -> tuple[str, ...]:

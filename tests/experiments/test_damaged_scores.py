@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from prirec.errors import StateError
-from prirec_experiments.results_store import Cabinet, Cell, Evidence
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore
 
 CELL = Cell.of("a city", "a model")
 
 
 def test_scores_with_a_changed_byte_are_none_or_as_they_were(tmp_path):
     rng = np.random.default_rng(0)
-    held = Evidence(np.ones(900, dtype=np.int8), np.zeros(900, dtype=np.int32), rng.normal(size=900), 1)
-    cabinet, file = Cabinet(tmp_path, "table"), tmp_path / "scores" / "digest.npz"
-    cabinet.put(CELL, "digest", {}, held)
+    held = CellScores(np.ones(900, dtype=np.int8), np.zeros(900, dtype=np.int32), rng.normal(size=900), 1)
+    store, file = ResultsStore(tmp_path, "table"), tmp_path / "scores" / "digest.npz"
+    store.put(CELL, "digest", {}, held)
     whole, none = file.read_bytes(), 0
     for at in range(0, len(whole), 7):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
-        found = cabinet.evidence(CELL)
+        found = store.scores(CELL)
         none += found is None
         assert found is None or np.array_equal(found.scores, held.scores)
     assert none > len(whole) / 7 / 2
@@ -27,4 +27,4 @@ def test_scores_with_a_changed_byte_are_none_or_as_they_were(tmp_path):
 def test_results_that_are_no_text_of_ours_are_refused(tmp_path, text):
     (tmp_path / "table.json").write_bytes(text)
     with pytest.raises(StateError, match="is no file of results"):
-        Cabinet(tmp_path, "table")
+        ResultsStore(tmp_path, "table")
