@@ -16,7 +16,7 @@ from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, Job
 from prirec_experiments.reproduce import Request, _refuse_models
 from prirec_experiments.rivals.descent import quiet
-from prirec_experiments.trial import Contest, ranked, resolve
+from prirec_experiments.trial import TrainAndTest, ranked, resolve
 from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
@@ -75,12 +75,12 @@ def test_a_registered_model_is_compared_by_name() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_registered_model_is_an_entrant_of_the_experiments() -> None:
+def test_a_registered_model_is_a_model_of_the_experiments() -> None:
     """Scores of the test records and of candidates, as `reproduce` asks for them."""
-    entrant = MODELS["nearby"]
-    assert entrant.says == "counts of visits"
+    model = MODELS["nearby"]
+    assert model.description == "counts of visits"
     setup = set_up(prirec.make_city(people=200).dataset, prirec.settings("rounds"))
-    fitted = entrant.fit(Job(setup, None, 1, quiet))
+    fitted = model.fit(Job(setup, None, 1, quiet))
     assert fitted.scorer.test().shape == (len(setup.samples.test),)
     assert ranked(setup, fitted.scorer).people > 0
 
@@ -105,7 +105,7 @@ def test_reproduce_adds_a_registered_model_to_the_tables_of_accuracy() -> None:
     assert asked.settings(table4)["models"][-1] == "nearby"
     cell = next(cell for cell in table4.cells(asked.settings(table4)) if cell.model == "nearby")
     workspace = Workspace(None, 1)
-    assert isinstance(table4.measure, Contest)
+    assert isinstance(table4.measure, TrainAndTest)
     assert table4.measure.expected(cell, workspace) > 0
     assert resolve(cell, workspace.city(cell.city)[0], MODELS["nearby"], {}).own is None
     with pytest.raises(UsageError, match="no preset and no registered model is called 'nearbi'"):

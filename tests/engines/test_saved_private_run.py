@@ -37,7 +37,7 @@ def no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise CountedAgainError
 
-    monkeypatch.setattr("prirec.simulate.setup.count", refuse)
+    monkeypatch.setattr("prirec.simulate.setup.release_popularity", refuse)
 
 
 def grown(city: Dataset = CITY, *, home_of: int = 0) -> Dataset:
