@@ -49,7 +49,7 @@ class Forgetful(MortalDeviceStore):
     @classmethod
     def open(cls, *path, **rest):
         store = super().open(*path, **rest)
-        store._database._connection.execute("DELETE FROM rounds")
+        store._connection.execute("DELETE FROM rounds")
         return store
 
 

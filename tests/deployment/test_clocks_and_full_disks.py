@@ -68,7 +68,7 @@ def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_lea
 
 def fill(body: Body, *, room: int = 0) -> None:
     """No room for more pages than that: SQLite itself says so."""
-    rows = body.store._database._connection
+    rows = body.store._connection
     rows.execute("VACUUM")
     rows.execute(f"PRAGMA max_page_count={rows.execute('PRAGMA page_count').fetchone()[0] + room}")
 

@@ -19,6 +19,6 @@ def test_the_page_is_what_the_wire_counts(table: ModuleType) -> None:
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_the_ring_elements_sent_are_as_many_as_the_formulas_say(table: ModuleType, size: int) -> None:
     one = table.LENGTH * table.WORD
-    shares, pads = (table.counted(method, size) for method in ("shares", "pads"))
+    shares, pads = (table.count_bytes(method, size) for method in ("shares", "pads"))
     assert shares.payload == {"share": size * (size - 1) * one, "partial": size * one}
     assert pads.payload == {"masked": size * one}
