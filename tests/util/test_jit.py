@@ -41,10 +41,10 @@ def same(x):
     return x
 
 
-def test_a_kernel_is_compiled_at_its_first_call_with_the_kernels_that_it_calls():
-    assert twice._dispatcher is None
+def test_a_kernel_is_compiled_or_loaded_at_its_first_call_and_calls_other_kernels():
+    assert four_times._dispatcher is None
     assert four_times(3) == 12
-    assert twice._dispatcher is not None
+    assert four_times._dispatcher is not None
     assert four_times.__name__ == "four_times"
     assert isinstance(four_times, Kernel)
 
