@@ -77,7 +77,7 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
 @pytest.mark.long
 def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
     """The checkpoint is of the round before the last; what is measured and saved is of the last."""
-    lost = {"test", "write_records"}
+    lost = {"measure", "write_records"}
     asked = ActorPool._asked
 
     def asked_and_lost(self, call, args):
