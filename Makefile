@@ -62,7 +62,7 @@ long: first
 coverage: setup
 	rm -f .coverage*
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -n0 -W ignore::RuntimeWarning tests/sharing -k 'not before_the_cast'
-	$(BIN)/python -m coverage run -m pytest -n0 tests/protocols tests/sharing tests/prediction tests/vectors tests/device/test_recommending.py
+	$(BIN)/python -m coverage run -m pytest -n0 tests/protocols tests/sharing tests/vectors tests/device/test_recommend.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

@@ -1,7 +1,7 @@
 """What each protocol message discloses, and to whom: the tables from which `make docs` writes who-learns-what.md.
 
 PARTS describes the fields that messages are made of, CONTENTS what is sealed in boxes, and MESSAGES each message.
-tests/house/test_who_learns_what.py fails if a message type, or a field of one, has no entry here.
+tests/docs/test_who_learns_what.py fails if a message type, or a field of one, has no entry here.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,10 @@
-"""Asserts hold in every process of the tests and under `python -O` as well."""
+"""Fixtures that several folders share; and asserts hold in every process of the tests and under `python -O` as well."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,3 +29,25 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = getattr(config, "workerinput", {}).get("optimize", sys.flags.optimize)
     if sys.flags.optimize != asked:
         pytest.exit("-O does not reach the workers of -n: set PYTHONOPTIMIZE=1 instead", returncode=4)
+
+
+@contextmanager
+def _folder_in_memory() -> Iterator[Path]:
+    """In memory where there is such a place: a kill takes a process and leaves the system, which keeps what it was
+    given, so a disk would only be slower. That files are synced is tested with the stores."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with _folder_in_memory() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_folder() -> Iterator[Path]:
+    """For a deployment that several tests look at."""
+    with _folder_in_memory() as made:
+        yield made

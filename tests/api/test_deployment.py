@@ -10,8 +10,8 @@ import pytest
 import prirec
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.recommender.conductor import Pace
-from support.founded import folder  # noqa: F401  # a fixture
-from support.over_https import OPEN
+from support.founded_deployment import folder  # noqa: F401  # a fixture
+from support.https_deployment import OPEN
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 from prirec.data.dataset import Dataset
 from prirec.device.device import Device
 from support import shell
-from support.running_town import PRIREC, Others, Running, running, serving, write_town
+from support.running_deployment import PRIREC, Others, Running, running, serving, write_town
 from support.shell import call, told
 
 pytestmark = pytest.mark.xdist_group("a town with a phone")

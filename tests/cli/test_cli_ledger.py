@@ -21,8 +21,8 @@ from prirec.privacy.units import Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from support import shell
-from support.old_answers import charge_answer
 from support.shell import flat
+from support.version_4_charges import charge_answer
 
 TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))

@@ -22,9 +22,9 @@ from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey
 from support import shell
 from support.cities import small_city
-from support.founded import folder, store
+from support.founded_deployment import folder, store
 from support.postgres import GROUP, postgres
-from support.running_town import PRIREC, running, serving
+from support.running_deployment import PRIREC, running, serving
 
 __all__ = ["folder", "postgres", "store"]
 call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")

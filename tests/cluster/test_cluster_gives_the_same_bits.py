@@ -20,11 +20,11 @@ from prirec.errors import StateError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
 from recorded.runs import HASHES, SIMULATED, of_state, processor
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of
-from support.doomed_shards import Doomed
-from support.on_ray import after_all, in_actors, moved_into
+from support.cluster_runs import after_all, in_actors, moved_into
+from support.engine_twins import UNUSUAL_CITIES, city
+from support.failing_shards import Doomed
+from support.setting_variants import PRIVATE_ROUNDS, ROUNDS
 from support.shards import assert_shards_equal_the_oracle, cut
-from support.twins import UNUSUAL_CITIES, city
-from support.variants import PRIVATE_ROUNDS, ROUNDS
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
 LOSSY = {"online": 0.85, "dropout": 0.15}

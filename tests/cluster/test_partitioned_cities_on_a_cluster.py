@@ -12,8 +12,8 @@ from prirec.cluster.pool import ActorPool
 from prirec.cluster.train import open_partitioned
 from prirec.engines.train import Keeping
 from prirec.simulate.saved_runs import FILES, load_run
-from support.apart import partitioned
 from support.cities import SMALL_ROUNDS, small_city
+from support.partitioned import partitioned
 from support.shell import call
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster

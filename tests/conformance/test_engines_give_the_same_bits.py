@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
-from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
-from support.variants import LATENT_ROUNDS, ROUNDS
+from support.engine_twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
+from support.setting_variants import LATENT_ROUNDS, ROUNDS
 
 EVERY = ROUNDS | LATENT_ROUNDS
 

@@ -16,8 +16,8 @@ from support.cities import (
     small_city,
     without_coordinates,
 )
-from support.twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
-from support.variants import PRIVATE_ROUNDS as ROUNDS
+from support.engine_twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
+from support.setting_variants import PRIVATE_ROUNDS as ROUNDS
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -18,7 +18,7 @@ from prirec.protocols import member, noise
 from prirec.protocols.terms import model_hash
 from prirec.rounds.participation import participation
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
-from support.floors import low_floor
+from support.low_floors import low_floor
 
 FLOOR = 12
 FEW = change(SMALL_PRIVATE, floor=FLOOR, neighbours={"size": FLOOR})

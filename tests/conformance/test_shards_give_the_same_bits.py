@@ -11,9 +11,9 @@ from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.rounds import definition
 from prirec.rounds.participation import simulated_noise
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
+from support.engine_twins import UNUSUAL_CITIES, city, different_models
+from support.setting_variants import PRIVATE_ROUNDS, ROUNDS
 from support.shards import assert_shards_equal_the_oracle, cut
-from support.twins import UNUSUAL_CITIES, city, different_models
-from support.variants import PRIVATE_ROUNDS, ROUNDS
 
 VARIANTS = {
     **{f"rounds, {name}": change(SMALL_ROUNDS, **changes) for name, changes in ROUNDS.items()},

@@ -15,9 +15,9 @@ from prirec.recommender import campaign as rules
 from prirec.recommender import observability
 from prirec.wire.documents import Mean, octets, written
 from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
-from support.chaos import FEW, few_people
-from support.floors import low_floor
-from support.tapped_town import TappedTown
+from support.fault_injection import FEW, few_people
+from support.low_floors import low_floor
+from support.tapped_deployment import TappedTown
 
 KINDS = {"profile", "home", "visits", "vectors", "secrets", "models"}
 JUNK = np.random.default_rng(5).bytes(5000)

@@ -1,5 +1,5 @@
 """Clocks that jump by years and disks that are full: nothing is lost, nothing is wrong, and no pad is used twice. All
-that must hold is checked on the way, as in test_chaos.py."""
+that must hold is checked on the way, as in test_fault_injection.py."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
-from support.chaos import Body, Chaos, Plan, few_people
 from support.cities import change
 from support.deployment import NOW
-from support.mishaps import CALM, Luck
+from support.fault_injection import Body, Chaos, Plan, few_people
+from support.faults import CALM, Luck
 
 ROUNDS = 8
 YEARS = (-120, -30, -1, 0, 1, 30, 200)

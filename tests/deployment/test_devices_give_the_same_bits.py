@@ -7,10 +7,10 @@ import pytest
 
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
-from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import Direct, agents_of, deployed, run_campaign
-from support.floors import low_floor
+from support.low_floors import low_floor
+from support.simulated_deployment import campaign_of, models_of, samples_of, simulated
 
 
 @pytest.mark.parametrize(("people", "floor"), [(44, 20), pytest.param(110, 50, marks=pytest.mark.soak)])

@@ -20,8 +20,8 @@ from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Model, read, written
 from prirec.wire.http import MOST_LETTERS, Letter
-from support.chaos import Chaos, Plan, few_people, until
-from support.mishaps import CALM, KilledError
+from support.fault_injection import Chaos, Plan, few_people, until
+from support.faults import CALM, KilledError
 
 ALL_ASLEEP = replace(CALM, asleep=1.0)
 

@@ -8,11 +8,11 @@ import pytest
 from prirec.device.sync import View
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Pace
-from support.as_simulated import campaign_of, models_of, samples_of, simulated
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import deployed
-from support.floors import low_floor
-from support.over_https import served, take_part
+from support.https_deployment import served, take_part
+from support.low_floors import low_floor
+from support.simulated_deployment import campaign_of, models_of, samples_of, simulated
 
 
 @pytest.mark.parametrize(("people", "floor"), [(20, 15), pytest.param(60, 50, marks=pytest.mark.soak)])

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from prirec.device.store import Store
-from support.lives import Nursery
+from support.restarted_device import Nursery
 
 
 @pytest.fixture
@@ -25,12 +24,3 @@ def store(path: Path) -> Iterator[Store]:
 def nursery() -> Iterator[Nursery]:
     with Nursery() as opened:
         yield opened
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory where there is such a place: a kill takes the process and leaves the system, which keeps what it was
-    given, so a disk would only make it slower."""
-    memory = Path("/dev/shm")  # noqa: S108
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)

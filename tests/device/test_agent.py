@@ -24,9 +24,9 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
-from support.chaos import FEW
-from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
-from support.floors import low_floor
+from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
+from support.fault_injection import FEW
+from support.low_floors import low_floor
 from support.processes import finish, start
 
 

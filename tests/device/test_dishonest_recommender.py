@@ -24,10 +24,10 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
 from prirec.wire.http import MOST_ATTEMPTS
-from support.chaos import FEW
 from support.cities import change, same_bits
-from support.dishonest import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
-from support.floors import low_floor
+from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
+from support.fault_injection import FEW
+from support.low_floors import low_floor
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
-from support.old_answers import charge_answer
 from support.processes import ends, start
+from support.version_4_charges import charge_answer
 
 ONE, OTHER = b"\1" * 32, b"\2" * 32
 BUDGET = Budget(1.0, 1e-6)

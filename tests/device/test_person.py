@@ -33,7 +33,7 @@ from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget
 from support.device_city import membership
 from support.journals import life
-from support.old_answers import charge_answer
+from support.version_4_charges import charge_answer
 
 CANARY = "canary-4711"
 KEPT = {"rounds", "spending", "budget"}  # so that nothing is told twice, or beyond what the person allows

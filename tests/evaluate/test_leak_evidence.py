@@ -14,7 +14,7 @@ from prirec.features.popularity import Popularity, plain_counts
 from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
-from support.leaky import again, visited_city, with_all_learnt
+from support.leaky_setups import again, visited_city, with_all_learnt
 
 SAW = "dynamic features that saw the test"
 QUIET = change(SMALL_PRIVATE, privacy={"epsilon_per_user": 40.0})

@@ -26,7 +26,15 @@ from support.cities import (
     with_one_place,
     without_coordinates,
 )
-from support.leaky import again, avoiding, copied, set_up_with_people, timed_by_the_test, visited_city, with_all_learnt
+from support.leaky_setups import (
+    again,
+    avoiding,
+    copied,
+    set_up_with_people,
+    timed_by_the_test,
+    visited_city,
+    with_all_learnt,
+)
 
 CITY = visited_city()
 TINY = visited_city(people=12, places=30, each=5)

@@ -11,7 +11,7 @@ from prirec.features.popularity import Popularity
 from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
 from support.cities import change
-from support.leaky import again, with_all_learnt
+from support.leaky_setups import again, with_all_learnt
 from support.real_data import ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA

@@ -10,8 +10,8 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.units import Adjacency, Unit
 from prirec_experiments.unary import NOTHING, UnaryEncoding, chances, draw_places
-from support.exact import fresh
-from support.patience import FEW
+from support.exact_figures import fresh
+from support.hypothesis_settings import FEW
 
 PLACES = 10
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Category, Numbers, Tags
 from prirec.errors import DataError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 
 def numbers(*values: float) -> Numbers:

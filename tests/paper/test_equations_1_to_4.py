@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from prirec.model import as_printed, equations
 from prirec.model.public_half import place_rows, public
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 LAMBDA_W, LAMBDA_V = 0.03, 0.07
 

@@ -22,7 +22,7 @@ from prirec.privacy.plan import Kind, Release, Shape, Split, plan, usual_sums
 from prirec.privacy.quality_figures import USUAL, contribution
 from prirec.privacy.units import Adjacency
 from support.audit import claimed, epsilon_at_least, excess, share_shown, shown
-from support.exact import fresh
+from support.exact_figures import fresh
 
 CROWD = Crowd(5000)  # 4,000 survive at least, 250 collude
 HONEST = CROWD.survivors - CROWD.colluders

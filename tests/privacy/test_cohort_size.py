@@ -16,7 +16,7 @@ from prirec.simulate.compare import Contender, compare
 from prirec.simulate.saved_runs import set_up_again, to_run
 from prirec.simulate.setup import run, set_up
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
-from support.patience import FEW
+from support.hypothesis_settings import FEW
 
 YELP = 34  # features
 MANY = 10**6

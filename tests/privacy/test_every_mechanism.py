@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from support.audit import epsilon_at_least, highest, lowest
-from support.exact import exp_at_most, fresh
+from support.exact_figures import exp_at_most, fresh
+from support.hypothesis_settings import FEW
 from support.mechanisms import CASES, COLLECTIONS, swapped
-from support.patience import FEW
 
 every_mechanism = pytest.mark.parametrize("case", CASES, ids=str)
 

@@ -14,7 +14,7 @@ from prirec.privacy.accountant import GRAINS, Spent, gaussian
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.noise import Crowd, NoiseShare
 from prirec.protocols.mask_graph import least_survivors
-from support.exact import chi_square_p, fresh, skellam_law
+from support.exact_figures import chi_square_p, fresh, skellam_law
 
 ODDS = 1e-9
 F = Fraction

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from prirec.errors import UsageError
 from prirec.privacy import norm as norms
 from prirec.privacy.norm import Norm, clipped, fine_enough, scaled, within
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 VECTORS = arrays(
     np.float64, array_shapes(max_dims=2, max_side=40), elements=st.floats(allow_nan=False, allow_infinity=False)

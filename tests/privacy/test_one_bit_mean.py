@@ -8,7 +8,7 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.one_bit_mean import GRID, OneBitMean
 from prirec.privacy.units import Unit
-from support.exact import fresh
+from support.exact_figures import fresh
 
 UNIT = OneBitMean(0.0, 1.0, 0.5)
 

@@ -13,8 +13,8 @@ from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
 from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
 from prirec.privacy.units import Adjacency
-from support.exact import fresh
-from support.patience import FEW
+from support.exact_figures import fresh
+from support.hypothesis_settings import FEW
 
 YELP = Shape(pois=10_000, linear=90, interaction=445)
 EVERYONE, COHORT = Crowd(85_466), Crowd(1000)

@@ -29,8 +29,8 @@ from prirec.privacy.quality_figures import (
     foreseen,
     read,
 )
-from support.exact import chi_square_p, fresh, skellam_law
-from support.patience import PATIENT
+from support.exact_figures import chi_square_p, fresh, skellam_law
+from support.hypothesis_settings import PATIENT
 
 ODDS = 1e-9
 COLLECTIONS = 12_000

@@ -19,8 +19,8 @@ from prirec.privacy.randomized_response import (
     simulate_ones,
 )
 from prirec.privacy.units import Adjacency, Unit
-from support.exact import exp_at_most, fresh
-from support.patience import FEW
+from support.exact_figures import exp_at_most, fresh
+from support.hypothesis_settings import FEW
 
 ONE = RandomizedResponse(epsilon_per_bit=1.0)
 

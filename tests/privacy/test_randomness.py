@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 from prirec.errors import UsageError
 from prirec.privacy.exact_random import Stream
-from support.exact import fresh
-from support.patience import FEW, PATIENT
+from support.exact_figures import fresh
+from support.hypothesis_settings import FEW, PATIENT
 
 SEEDS = st.binary(min_size=32, max_size=32)
 

@@ -14,8 +14,8 @@ from scipy.stats import chi2, norm
 from prirec.errors import UsageError
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.noise import Poisson, Skellam
-from support.exact import Words, chi_square_p, fresh, poisson_law, skellam_law
-from support.patience import FEW
+from support.exact_figures import Words, chi_square_p, fresh, poisson_law, skellam_law
+from support.hypothesis_settings import FEW
 
 ODDS = 1e-9
 SEEDS = st.binary(min_size=32, max_size=32)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
-from support.exact import exp_at_most
+from support.exact_figures import exp_at_most
 
 
 def test_replacing_a_contribution_goes_through_the_empty_one():

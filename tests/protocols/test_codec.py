@@ -36,7 +36,7 @@ from prirec.protocols.messages import (
     Vector,
     step,
 )
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 from support.rounds import OUTSIDER, RECOMMENDER
 
 MESSAGES: tuple[type[Message], ...] = typing.get_args(AnyMessage)

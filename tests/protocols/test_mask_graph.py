@@ -21,7 +21,7 @@ from prirec.protocols.mask_graph import (
     neighbours,
     plan,
 )
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 
 def beacon_of(number: int) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.protocols import mask_graph
 from prirec.protocols.mask_graph import MOST_NEIGHBOURS, Graph, adequate, all_neighbours, complete, neighbours, plan
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 RECORD = Path(__file__).parents[2] / "docs" / "decisions" / "0011-mask-graph.md"
 SHARES = [(0.05, 0.1), (0.05, 0.2), (0.1, 0.1), (0.1, 0.2)]

@@ -11,7 +11,7 @@ from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 from support.rounds import gather, terms_of
 
 CODE = FixedPoint(summands=100, bound=2.5, fraction_bits=8)

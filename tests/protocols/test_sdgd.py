@@ -15,6 +15,7 @@ from prirec.protocols.codec import encode, seal
 from prirec.protocols.messages import VERSION, Agreement, Masked, Partial, Revealed, Roster, ShareOf, Vector, step
 from prirec.protocols.moves import State
 from prirec.protocols.sdgd import Neighbour, Receiver
+from support.ring_views import INPUTS, all_choices, distribution, in_ring, tell_apart
 from support.rounds import (
     OUTSIDER,
     RECOMMENDER,
@@ -30,7 +31,6 @@ from support.rounds import (
     task_of,
     terms_of,
 )
-from support.views import INPUTS, all_choices, distribution, in_ring, tell_apart
 
 SHARES = terms_of("shares")
 

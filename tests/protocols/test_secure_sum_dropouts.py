@@ -26,7 +26,7 @@ from prirec.protocols.messages import (
     Terms,
 )
 from prirec.protocols.moves import State
-from support.remembered import remember
+from support.cached_keys import remember
 from support.rounds import Gathering, gather, terms_of
 
 # What a device hears and says, in order. Vanishing at place p means that no message from p on arrives, either way:

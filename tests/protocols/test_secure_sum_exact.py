@@ -11,7 +11,7 @@ from prirec.protocols.actions import Stage
 from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Reveal, step
 from prirec.protocols.moves import State
-from support.patience import FEW
+from support.hypothesis_settings import FEW
 from support.rounds import Gathering, gather, held_at, terms_of
 
 METHODS = [("pads", "collector"), ("double", "collector"), ("double", "members"), ("shares", "collector")]

@@ -16,9 +16,9 @@ from prirec.protocols.codec import Statement, decode_content, digest
 from prirec.protocols.masking import checked, lay_on, nothing, ring, vector
 from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import Masked, Vector
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
+from support.ring_views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart
 from support.rounds import OTHER_MODEL, altered, gather, held_at, terms_of
-from support.views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart
 
 
 def pair() -> tuple[bytes, Meeting, dict[str, bytes]]:

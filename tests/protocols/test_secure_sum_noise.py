@@ -17,7 +17,7 @@ from prirec.protocols.member import Member, noise_seed
 from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Reveal, Terms, Vector
 from prirec.protocols.moves import State
 from prirec.protocols.noise import drawn
-from support.floors import low_floor
+from support.low_floors import low_floor
 from support.rounds import Gathering, Holding, gather, people, task_of, terms_of
 
 NOISE = 10**6  # a standard deviation of a thousand

@@ -1,4 +1,4 @@
-"""Stores for the recommender's tests: each claim about a store is checked on a file and on PostgreSQL."""
+"""Stores and services for the recommender's tests: each claim about a store is checked on a file and on PostgreSQL."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 
 from prirec.recommender.store import Store
 from support.postgres import GROUP, postgres
+from support.services import Served, Site, served
 
 __all__ = ["postgres"]
 MEMORY = Path("/dev/shm")  # noqa: S108
@@ -28,3 +29,21 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 def store(url: str) -> Iterator[Store]:
     with Store.open(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def site(folder: Path) -> Site:
+    return Site.founded(folder)
+
+
+@pytest.fixture
+def service(site: Site) -> Iterator[Served]:
+    with served(site) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[Served]:
+    """One for a whole file, where tests do not get in each other's way."""
+    with TemporaryDirectory() as folder, served(Site.founded(Path(folder))) as running:
+        yield running

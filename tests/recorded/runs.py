@@ -48,8 +48,8 @@ from support.cities import (
     without_coordinates,
 )
 from support.deployment import Direct, Entropy, agents_of, deployed, run_campaign
-from support.floors import low_floor
-from support.over_https import served, take_part
+from support.https_deployment import served, take_part
+from support.low_floors import low_floor
 from support.shards import cut, gathered, in_one_process
 
 HASHES = Path(__file__).with_name("hashes.json")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.sharing.secret_sharing import additive_combine, additive_split
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 QUARTER = 2**62  # {0, 1, 2, 3} · 2^62 is closed under addition in Z_2^64: it is Z_4
 Z4 = tuple(np.uint64(k * QUARTER) for k in range(4))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, shorten
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 RINGS = [(64, 24), (64, 1), (64, 40), (32, 8), (32, 16)]
 AS_SIGNED = {32: np.int32, 64: np.int64}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.sharing.keys import KEY, SIGNATURE, AgreementKey, SigningKey, derive, refuse_low_order, verify
-from support.patience import FEW, PATIENT
+from support.hypothesis_settings import FEW, PATIENT
 from vectors import cases_keys, reference
 
 SECRETS = st.binary(min_size=KEY, max_size=KEY)

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from prirec.errors import UsageError
 from prirec.sharing.masks import SEED, stretch
 from prirec.sharing.secret_sharing import additive_split
-from support.patience import FEW, PATIENT
+from support.hypothesis_settings import FEW, PATIENT
 from vectors import reference
 
 SEEDS = st.binary(min_size=SEED, max_size=SEED)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.sharing.merkle import Tree, check
-from support.patience import PATIENT
+from support.hypothesis_settings import PATIENT
 
 HASH = 32
 

@@ -12,7 +12,7 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.sharing import secret_sharing
 from prirec.sharing.masks import stretch
 from prirec.sharing.secret_sharing import LIMBS, PRIME, shamir_combine, shamir_split
-from support.patience import FEW, PATIENT
+from support.hypothesis_settings import FEW, PATIENT
 from vectors import reference
 from vectors.cases_shamir import PASSES_OVER_P
 

@@ -183,7 +183,7 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from functools import partial
 from pathlib import Path
 from prirec.recommender.server import serve
-from support.conducting import echo
+from support.fake_conductors import echo
 from support.services import Site
 
 folder, url, workers = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -1,0 +1,122 @@
+"""prirec recommender: what an operator is told is true, and says what to give."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+
+from prirec.data.write_folder import write_folder
+from prirec.protocols.codec import encode
+from prirec.recommender import campaign as rules
+from prirec.recommender.campaign import PhaseOutcome
+from prirec.recommender.store import Store
+from prirec.recommender.tls import Certificates
+from support import shell
+from support.cities import small_city
+from support.founded_deployment import folder, store
+from support.running_deployment import PRIREC, running
+
+__all__ = ["folder", "store"]
+call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
+CODE = "PRIREC_ENROLMENT_CODE"
+
+
+# Enrolment
+
+
+def test_a_code_that_is_set_and_empty_opens_nothing(store, monkeypatch):
+    monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
+    monkeypatch.setenv(CODE, "")
+    done = call("serve", store, "--port", 0)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{CODE} is set and empty" in done.stderr
+
+
+@pytest.mark.parametrize(("env", "words"), [({}, "open to anybody"), ({CODE: "sesame"}, "asks for a code")])
+def test_the_service_says_who_may_enrol(store, folder, env, words):
+    with running(PRIREC, "recommender", "serve", store, "--port", 0, cwd=folder, env=env) as service:
+        assert json.loads(service.heard('"serving"'))["enrolment"] == words
+
+
+# Certificates
+
+
+@pytest.mark.parametrize("host", ["https://recommender.example:8443", "recommender.example:8443", "", "10.0.0.300"])
+def test_what_is_no_host_is_refused_with_words_that_say_what_is(folder, host):
+    done = call("init", folder / "town.db", "--title", "Our town", "--host", host)
+    assert (done.exit_code, list(folder.iterdir())) == (2, [])
+    assert "such as recommender.example" in shell.flat(done.stderr)
+
+
+def test_another_certificate_is_not_made_for_what_is_no_host(store):
+    before = Certificates.beside(str(store)).certificate.read_bytes()
+    assert call("keys", "rotate", store, "--host", "https://recommender.example").exit_code == 2
+    assert Certificates.beside(str(store)).certificate.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("age", "event"), [(826, "the certificate has ended"), (815, "the certificate ends soon"), (800, None)]
+)
+def test_a_service_warns_of_a_certificate_near_its_end(store, folder, age, event):
+    Certificates.beside(str(store)).renew(hosts=[], now=datetime.now(UTC) - timedelta(days=age))
+    with running(PRIREC, "recommender", "serve", store, "--port", 0, cwd=folder, env={}) as service:
+        service.heard('"serving"')
+    warned = [line["event"] for line in map(json.loads, service.lines) if line["level"] == "warning"]
+    assert warned == ([] if event is None else [event])
+    noted = call("status", store).stderr
+    assert ("certificate has ended" if age > 825 else "certificate ends in") in noted
+
+
+# Campaigns and places
+
+
+def past(kind: str, *, iteration: int = 0, opened: int = 0) -> PhaseOutcome:
+    return PhaseOutcome(kind, iteration, opened, 1, 60 * opened, 60)
+
+
+ENDS: dict[str, tuple[dict[str, Any], str]] = {
+    "at once": ({}, "its operator ended it"),
+    "in its second attempt": ({"attempt": 1, "past": (past("visits"),)}, "its operator ended it"),
+    "in its first round": ({"past": (past("visits", opened=1),)}, "its operator ended it"),
+    "between rounds": (
+        {"iteration": 1, "past": (past("visits", opened=1), past("learning"))}, "its operator ended it",
+    ),
+    "visits": ({"past": (past("visits"),)}, "its sum of visits was not opened"),
+    "visits, five times": ({"attempt": 4, "past": (past("visits"),) * 5}, "its sum of visits was not opened"),
+    "V": ({"iteration": 3, "past": (past("visits", opened=1), past("learning", iteration=2))}, "V was never moved"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_status_says_why_a_campaign_failed(store, tmp_path, end):
+    write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
+    told("publish", store, tmp_path / "city")
+    changes, why = ENDS[end]
+    with Store.open(store) as opened:
+        for at in range(60):
+            opened.enrol(bytes([at]) * 32, 0, day=0)
+        assert call("rounds", "begin", store, "--set", "floor=50", "--set", "iterations=3").exit_code == 0
+        progress = msgspec.structs.replace(rules.decode_state(opened.progress() or b""), **changes)
+        opened.advance(progress=encode(rules.failed(progress)))
+    assert f"failed: {why}" in call("status", store, columns=200).stdout
+
+
+def test_a_campaign_that_was_ended_is_said_to_have_been(store, tmp_path):
+    write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
+    told("publish", store, tmp_path / "city")
+    with Store.open(store) as opened:
+        for at in range(60):
+            opened.enrol(bytes([at]) * 32, 0, day=0)
+    assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
+    assert call("rounds", "end", store).exit_code == 0
+    assert "failed: its operator ended it" in call("status", store, columns=200).stdout
+
+
+def test_a_folder_that_is_not_there_is_asked_for_what_publish_reads(store, folder):
+    done = call("publish", store, folder / "nosuch")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "pois.csv" in done.stderr
+    assert "visits" not in done.stderr

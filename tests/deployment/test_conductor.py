@@ -1,0 +1,253 @@
+"""What a conductor bears: a slow look at its inbox, an operator who publishes meanwhile, a store that is away, nobody
+who comes. A small deployment of real devices, in good weather unless a test says otherwise."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prirec.config import Features
+from prirec.features.encoding import plan
+from prirec.features.popularity import Popularity
+from prirec.privacy.ledger import Budget
+from prirec.protocols.actions import Stage
+from prirec.protocols.moves import State
+from prirec.recommender import campaign as rules
+from prirec.recommender import conductor
+from prirec.recommender import conductor as conducting
+from prirec.recommender.conductor import ConductorEvent, Lease, Pace, conduct
+from prirec.recommender.operator import publish_catalogue
+from prirec.recommender.release import CatalogueSource
+from prirec.recommender.store import Store
+from support.cities import small_city
+from support.fault_injection import Chaos, Plan, few_people, until
+from support.faults import CALM, Luck, Weather
+
+NOBODY = replace(CALM, asleep=1.0)
+
+
+@pytest.fixture
+def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Chaos]:
+    rich = Plan(budget=lambda at: Budget(epsilon=200.0))
+    return lambda rounds: Chaos(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=rich)
+
+
+def progress_of(chaos: Chaos) -> rules.CampaignState:
+    return rules.decode_state(chaos.store.progress() or b"")
+
+
+def states(chaos: Chaos) -> set[State]:
+    held = chaos.conductor
+    return set() if held is None else {one.collector.state for one in held.sums.values()}
+
+
+async def begun(chaos: Chaos) -> None:
+    await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
+    chaos.begin()
+
+
+def attempts(chaos: Chaos) -> dict[tuple[str, int], tuple[int, Stage]]:
+    return {(one.round.kind, one.round.number): (one.round.attempt, one.stage) for one in chaos.store.rounds(100)}
+
+
+def test_all_that_came_in_time_is_heard_before_anybody_is_late(town, monkeypatch):
+    monkeypatch.setattr(conductor, "_BATCH", 2)
+    chaos = town(1)
+
+    async def late() -> None:
+        await begun(chaos)
+        await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
+        chaos.now += 1000
+        chaos.conductor.tick()
+        assert [one.rostered for one in chaos.conductor.sums.values()] == [9]
+
+    asyncio.run(late())
+
+
+def test_a_step_has_its_time_from_when_the_letters_are_out(town):
+    """However long it took to work them out."""
+    chaos = town(1)
+
+    async def slow() -> None:
+        await begun(chaos)
+        await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
+        (gathering,) = chaos.conductor.sums.values()
+        convene = gathering.collector.convene
+
+        def slowly():
+            chaos.now += 1000
+            return convene()
+
+        gathering.collector.convene = slowly
+        chaos.conductor.tick()
+        assert not chaos.conductor.tick()
+        assert states(chaos) == {State.BOXES}
+
+    asyncio.run(slow())
+
+
+def test_an_operator_may_publish_at_any_moment_of_a_campaign(town, monkeypatch):
+    chaos, advance, other = town(2), Store.advance, small_city(people=20, places=15, records=60)
+    source = CatalogueSource(other.places, plan(other, Popularity(), Features()))
+
+    def overtaken(self, **parts):
+        if parts.get("persists"):
+            with monkeypatch.context() as quiet:
+                quiet.setattr(Store, "advance", advance)
+                publish_catalogue(chaos.store, source)
+        advance(self, **parts)
+
+    monkeypatch.setattr(Store, "advance", overtaken)
+    asyncio.run(chaos.run(rounds=2, weather=CALM, turns=30))
+    assert chaos.ends() == {Stage.OPENED: 4}
+    assert [one.entry.subject for one in chaos.store.entries(0)].count("catalogue") == 5
+    assert not any(chaos.ended)
+
+
+def test_a_campaign_in_which_v_never_moved_publishes_nothing(town):
+    chaos = town(2)
+
+    async def deserted() -> None:
+        await begun(chaos)
+        await until(chaos, lambda: progress_of(chaos).phase == "learning")
+        chaos.luck.weather = NOBODY
+        await until(chaos, lambda: not chaos.under_way)
+
+    asyncio.run(deserted())
+    assert (progress_of(chaos).phase, progress_of(chaos).steps) == ("failed", 0)
+    assert chaos.store.last("publication") is None
+    asyncio.run(chaos.run(rounds=2, weather=CALM, turns=30))  # devices come to the next campaign
+    assert progress_of(chaos).phase == "over"
+
+
+@pytest.mark.parametrize("kind", ["popularity", "linear", "interaction"])
+@pytest.mark.parametrize("died", [State.KEYS, State.BOXES, State.VECTORS])
+def test_what_a_conductor_left_is_tried_again_unless_boxes_were_delivered(kind, died, town):
+    """Though nobody may have masked a vector yet, and nobody is known to have."""
+    chaos = town(2)
+
+    async def dies() -> None:
+        await begun(chaos)
+        phase = {"popularity": "visits", "linear": "mixing", "interaction": "learning"}[kind]
+        await until(chaos, lambda: progress_of(chaos).phase == phase and states(chaos) == {died})
+        chaos.conductor = None
+        await until(chaos, lambda: not chaos.under_way)
+
+    asyncio.run(dies())
+    number = 1 if kind == "linear" else 0
+    assert attempts(chaos)[kind, number] == ((0, Stage.BURNT) if died is State.VECTORS else (1, Stage.OPENED))
+    assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
+
+
+async def in_real_time(chaos: Chaos, came: Event, *, seconds: float) -> None:
+    """Devices take part in what somebody else conducts, who is told whenever they have handed something in."""
+    limit = monotonic() + seconds
+    while chaos.under_way and monotonic() < limit:
+        for body in chaos.bodies:
+            await body.agent.step(wait=0)
+        came.set()
+        await asyncio.sleep(0.01)
+
+
+@contextmanager
+def conducted(chaos: Chaos, store: Store, *, pace: float, **given: Any) -> Iterator[Event]:
+    """By a thread of its own, which is told with the event that it gets when something came."""
+    asyncio.run(begun(chaos))
+    chaos.store.release(chaos.conductor.holder)
+    stop, came = Event(), Event()
+    thread = Thread(target=conduct, args=(store, stop), kwargs={"came": came, "pace": Pace(pace, pace), **given})
+    thread.start()
+    try:
+        yield came
+    finally:
+        stop.set()
+        came.set()
+        thread.join()
+
+
+def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeypatch):
+    monkeypatch.setattr(conducting, "IDLE", 0.01)
+    monkeypatch.setattr(conducting, "LONGEST_PAUSE", 0.02)
+    chaos, told, failed = town(2), list[ConductorEvent](), list[int]()
+    chaos.mortal.luck = Luck(np.random.default_rng(7), Weather(server_full=0.15))
+    with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
+        asyncio.run(in_real_time(chaos, came, seconds=60))
+    chaos.public.follow()  # all models are what the sums come to
+    assert set(attempts(chaos).values()) == {(0, Stage.OPENED)}
+    assert chaos.ends() == {Stage.OPENED: 4}
+    events = [one.event for one in told]
+    assert events.count("waiting") == len(failed) > 3
+    assert "lost" not in events
+    assert chaos.store.lease(b"another", 15.0)  # it was given back
+
+
+def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
+    monkeypatch.setattr(conducting, "IDLE", 1000.0)
+    monkeypatch.setattr(conducting, "BUSY", 1000.0)
+    chaos = town(2)
+    with conducted(chaos, chaos.store, pace=900.0) as came:
+        asyncio.run(in_real_time(chaos, came, seconds=60))
+    assert chaos.ends() == {Stage.OPENED: 4}
+
+
+def test_what_comes_while_a_store_is_away_does_not_hurry_the_next_attempt(town, monkeypatch):
+    monkeypatch.setattr(conducting, "IDLE", 5.0)
+    chaos, failed = town(2), list[int]()
+    monkeypatch.setattr(chaos.mortal, "luck", Luck(np.random.default_rng(7), Weather(server_full=1.0)))
+    with conducted(chaos, chaos.mortal, pace=900.0, failed=partial(failed.append, 1)) as came:
+        until = monotonic() + 2.0
+        while monotonic() < until:
+            came.set()
+            sleep(0.001)
+    assert len(failed) == 1
+
+
+def test_who_opens_a_sum_for_longer_than_the_lease_lasts_keeps_it(folder):
+    with Store.open(folder / "store") as store, Lease(store, seconds=0.3) as mine:
+        assert mine.held()
+        until = monotonic() + 1.0
+        while monotonic() < until:
+            assert not store.lease(b"another", 0.3)
+            sleep(0.05)
+        assert mine.held()
+
+
+def test_a_lease_that_another_has_taken_is_not_held_any_more(folder):
+    with Store.open(folder / "store") as store, Lease(store, seconds=1.0) as mine:
+        assert mine.held()
+        store.release(mine.holder)
+        assert store.lease(b"another", 1.8)
+        until = monotonic() + 1.5
+        while mine.held() and monotonic() < until:
+            sleep(0.02)
+        assert not mine.held()
+
+
+def test_the_account_of_what_is_past_does_not_grow_for_ever():
+    progress = rules.CampaignState(bytes(32), "learning")
+    for at in range(rules.MOST_PAST + 5):
+        progress = rules.with_outcome(progress, rules.PhaseOutcome("learning", at, 1, 1, 9, 9))
+    assert [progress.past[0].iteration, progress.past[-1].iteration] == [5, rules.MOST_PAST + 4]
+    assert len(progress.past) == rules.MOST_PAST
+
+
+def test_an_account_that_has_not_changed_is_not_read_again(town, monkeypatch):
+    chaos, read = town(1), list[bytes]()
+
+    async def waiting() -> None:
+        await begun(chaos)
+        await until(chaos, lambda: states(chaos) == {State.KEYS})
+        monkeypatch.setattr(rules, "decode_state", lambda body: read.append(body))
+        for _ in range(5):
+            chaos.conductor.tick()
+
+    asyncio.run(waiting())
+    assert not read

@@ -1,0 +1,123 @@
+"""The checks of test_fault_injection.py can fail: each bug that is put into the deployment on purpose is noticed."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from prirec.device import rounds
+from prirec.device.rounds import contribution
+from prirec.protocols import masking, member
+from prirec.protocols.actions import Stage
+from prirec.protocols.codec import encode
+from prirec.protocols.collector import Collector
+from prirec.protocols.messages import Masked, Round
+from prirec.recommender.conductor import Conductor, Outbox
+from support.fault_injection import Chaos, Plan, few_people
+from support.faults import STORM, KilledError, MortalDeviceStore
+from support.observer import ViolationError, Witness
+
+
+def noticed(folder: Path, patch: pytest.MonkeyPatch, *, plan: Plan | None = None, seed: int, **weather: float) -> str:
+    """What the witnesses say about a deployment with a fault; it has fifty rounds to show itself in."""
+    chaos = Chaos(folder, few_people(iterations=10), people=9, seed=seed, patch=patch, plan=plan)
+    with pytest.raises(ViolationError) as violation:
+        asyncio.run(chaos.run(rounds=50, weather=replace(STORM, **weather)))
+    return str(violation.value)
+
+
+class OpenedByItself(Conductor):
+    """Writes down that sums are open, and only then what follows from them; in between, one dies."""
+
+    opened = 0
+
+    def _write(self, following, *, persists, **rest):
+        apart = [persist for persist in persists if persist.stage is Stage.OPENED]
+        for persist in apart:
+            self.store.write(persist, holder=self.holder)
+            OpenedByItself.opened += 1
+        if OpenedByItself.opened == 3:
+            raise KilledError
+        super()._write(following, persists=[persist for persist in persists if persist not in apart], **rest)
+
+
+class Forgetful(MortalDeviceStore):
+    """Comes back without its journal."""
+
+    @classmethod
+    def open(cls, *path, **rest):
+        store = super().open(*path, **rest)
+        store._connection.execute("DELETE FROM rounds")
+        return store
+
+
+class Stubborn(Conductor):
+    """Goes on though others have the word, and minds neither the lease nor how far they have come."""
+
+    def tick(self):
+        self.holder, self._outbox = None, Outbox(self.store, holder=None)
+        self._progress()
+        self._begun = self._written
+        return super().tick()
+
+
+def learnt_too_early(of, view, person):
+    """What follows on the device is written when it enters a round, not when it has masked."""
+    mine = contribution(of, view, person)
+    with person.store.transaction() as rows:
+        mine.settle(rows)
+    return replace(mine, settle=lambda rows: None)
+
+
+def test_a_sum_that_counts_as_opened_before_anything_follows(folder: Path, monkeypatch):
+    said = noticed(folder, monkeypatch, plan=Plan(conductor=OpenedByItself), seed=1)
+    assert said == "a sum counts as opened, and nothing followed from it"
+
+
+def test_a_model_that_is_kept_before_its_round_is_paid_for(folder: Path, monkeypatch):
+    monkeypatch.setattr(rounds, "contribution", learnt_too_early)
+    assert "did not pay for" in noticed(folder, monkeypatch, seed=2)
+
+
+def test_a_journal_that_is_forgotten(folder: Path, monkeypatch):
+    said = noticed(folder, monkeypatch, plan=Plan(device_store=Forgetful), seed=3)
+    assert said.startswith(("a device has masked", "a device says two different things"))
+
+
+def test_a_second_vector_at_a_number_in_whatever_attempt():
+    witness, name, to = Witness(), b"\1" * 32, b"\2" * 32
+
+    def masked(attempt: int, sealed: bytes) -> bytes:
+        return encode(Masked(1, Round(bytes(16), "linear", 5, 0, attempt), name, to, sealed, bytes(64)))
+
+    witness.heard(name, masked(0, b"one"))
+    witness.heard(name, masked(0, b"one"))  # the same again is the same
+    with pytest.raises(ViolationError, match="two vectors at one number"):
+        witness.heard(name, masked(1, b"another"))
+    with pytest.raises(ViolationError, match="two different things"):
+        witness.heard(name, masked(0, b"another"))
+
+
+def test_a_conductor_that_minds_nobody_else(folder: Path, monkeypatch):
+    assert "lost its lease" in noticed(folder, monkeypatch, plan=Plan(conductor=Stubborn), seed=4, taken_over=0.1)
+
+
+def test_a_device_that_leaves_its_noise_out(folder: Path, monkeypatch):
+    silent = SimpleNamespace(drawn=lambda terms, size, *, seed: masking.nothing(terms))
+    monkeypatch.setattr(member, "noise", silent)
+    assert "not the sum" in noticed(folder, monkeypatch, seed=5)
+
+
+def test_a_vector_that_is_counted_twice(folder: Path, monkeypatch):
+    take = Collector._take_vector
+
+    def twice(self, message):
+        before = self._total.copy()
+        done = take(self, message)
+        self._total += self._total - before
+        return done
+
+    monkeypatch.setattr(Collector, "_take_vector", twice)
+    assert "not the sum" in noticed(folder, monkeypatch, seed=6)

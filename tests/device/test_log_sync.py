@@ -1,0 +1,215 @@
+"""A device follows one story, and does not let it be told again."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from h3.api import basic_int as h3
+
+from prirec.device.client import UnavailableError
+from prirec.device.person import Person
+from prirec.device.store import Store
+from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_region
+from prirec.errors import Fault, PeerError
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Places, RegionLine, octets
+from support.dishonest_recommender import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
+from support.fault_injection import FEW
+from support.low_floors import low_floor
+
+V = np.zeros((len(ENCODING.names()), SETTINGS.model.dimension))
+
+
+@pytest.fixture(autouse=True)
+def floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch, FEW)
+
+
+def follow(person: Person, recommender: Dishonest) -> View:
+    return asyncio.run(catch_up(person, Wire(recommender)))
+
+
+def refused(person: Person, recommender: Dishonest) -> Fault:
+    """How the device refuses to follow; what it knew before is what it still knows."""
+    before = View.of(person)
+    with pytest.raises(PeerError) as refusal:
+        follow(person, recommender)
+    assert View.of(person).latest == before.latest
+    assert View.of(person).member.head == before.member.head
+    return refusal.value.fault
+
+
+def test_a_campaign_is_followed_from_its_charter_to_its_rounds(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    assert follow(person, recommender).campaign.edition is None
+    edition = recommender.edition(charter)
+    for iteration, mixed in ((0, True), (1, False), (1, True)):
+        recommender.model(edition, V, iteration=iteration, mixed=mixed)
+        view = follow(person, recommender)
+        assert (view.model.iteration, view.model.mixed) == (iteration, mixed)
+    assert view.cohort == 0
+
+
+def test_cohorts_are_drawn_once_a_campaign(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    recommender.edition(charter)
+    follow(person, recommender)
+    recommender.edition(charter)
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_campaign_is_not_begun_again_to_draw_its_cohorts_anew(tmp_path: Path, known: bool, between: bool) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter(campaign=3)
+    edition = recommender.edition(charter)
+    recommender.model(edition, V, iteration=1)
+    if known:
+        follow(person, recommender)
+    if between:
+        recommender.charter(campaign=9)
+    recommender.say("charter", charter)
+    recommender.say("edition", msgspec.structs.replace(edition, seed=99))
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_what_another_process_has_read_meanwhile_holds(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+
+    class Overtaken(Wire):
+        async def document(self, name: bytes) -> bytes:
+            if len(recommender.entries) == 1:
+                recommender.edition(charter)
+                with Store.open(tmp_path / "device") as store:
+                    await catch_up(Person(store), Wire(recommender))
+            return await super().document(name)
+
+    view = asyncio.run(catch_up(person, Overtaken(recommender)))
+    assert view.member.head == recommender.head
+    assert view.campaign.edition is not None
+
+
+def test_an_edition_of_another_charter_is_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    first = recommender.charter(campaign=1)
+    recommender.charter(campaign=2)
+    recommender.edition(first)
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+
+
+@pytest.mark.parametrize("campaign", [0, 3])
+def test_campaigns_have_numbers_that_rise(tmp_path: Path, campaign: int) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    recommender.charter(campaign=3)
+    follow(person, recommender)
+    recommender.charter(campaign=campaign, settings=SETTINGS, features=np.ones((3, 1)))
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+@pytest.mark.parametrize(("iteration", "mixed"), [(0, True), (1, False)])
+def test_a_campaign_does_not_go_back_to_an_earlier_round(tmp_path: Path, iteration: int, mixed: bool) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    edition = recommender.edition(recommender.charter())
+    recommender.model(edition, V, iteration=1, mixed=True)
+    follow(person, recommender)
+    recommender.model(edition, V, iteration=iteration, mixed=mixed)
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_another_deployments_charter_is_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    charter = recommender.charter()
+    follow(person, recommender)
+    recommender.say("charter", msgspec.structs.replace(charter, deployment=b"x" * 16, campaign=9))
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+
+
+class Withholding(Wire):
+    """Has some documents for nobody."""
+
+    async def document(self, name: bytes) -> bytes:
+        if name not in self.recommender.documents:
+            raise UnavailableError("not now")
+        return await super().document(name)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
+    home, elsewhere = h3.latlng_to_cell(35.7, 139.7, 6), h3.latlng_to_cell(48.9, 2.3, 6)
+    withheld = RegionLine(h3.cell_to_parent(elsewhere, 5), b"\5" * 32)
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device", cell=home).person
+    if asked:
+        with person.store.transaction() as rows:
+            save_extra_region(rows, elsewhere)
+    recommender.charter(cell=home, regions=[withheld])
+    view = asyncio.run(catch_up(person, Withholding(recommender)))
+    assert view.member.head == recommender.head
+    asyncio.run(fetch_extra_regions(person, Withholding(recommender)))
+    assert len(View.of(person).known) == len(IDS)
+
+
+class Slow(Wire):
+    """Lets whoever asks for a region wait for ever."""
+
+    region = b""
+
+    async def document(self, name: bytes) -> bytes:
+        if name == self.region:
+            await asyncio.Event().wait()
+        return await super().document(name)
+
+
+def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -> None:
+    """Or whoever holds it back would see who asked for it."""
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",), cell=here)
+    with target.person.store.transaction() as rows:
+        save_extra_region(rows, far)
+    target.line = target.agent.client = Slow(recommender)
+    target.line.region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
+    charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
+
+    async def in_time() -> list[str]:
+        async with asyncio.timeout(30):
+            said = await target.invited(Campaign.of(charter).popularity())
+            assert target.agent._download is not None
+            await target.agent.stop_downloads()
+        return [type(one).__name__ for one in said]
+
+    assert asyncio.run(in_time()) == ["Keys"]
+
+
+def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None:
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", cell=here)
+    with target.person.store.transaction() as rows:
+        save_extra_region(rows, far)
+    nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
+    region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
+    recommender.charter(cell=here, regions=[RegionLine(far, region)])
+
+    async def steps() -> int:
+        await target.agent.step(wait=0)
+        return len(target.agent.view.known)
+
+    assert asyncio.run(steps()) == len(IDS) + 1
+    recommender.charter(campaign=7, cell=here, regions=[RegionLine(far, region)])
+    follow(target.person, recommender)
+    assert target.person.document(region) is not None  # it is not thrown away as nobody's

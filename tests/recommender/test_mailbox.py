@@ -1,0 +1,321 @@
+"""The clerk: everything that has come goes into one transaction, and nobody waits for a letter that is there."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prirec.errors import StateError
+from prirec.recommender import mailbox as desks
+from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
+from prirec.recommender.responses import RefusedError
+from prirec.recommender.store import Store
+from prirec.wire.http import Letter
+from support.hypothesis_settings import PATIENT
+from support.mailboxes import Watched, opened
+from support.services import Site
+from support.stores import enter, name, of, said
+
+
+@pytest.fixture
+def store(site: Site) -> Any:
+    with Watched.open(site.url) as opened_:
+        yield opened_
+
+
+async def held_up(store: Watched, desk: Mailbox) -> "asyncio.Future[Any]":
+    """One errand, in the middle of whose commit the clerk is held up."""
+    store.gate.clear()
+    store.inside.clear()
+    first = desk.ask(name(0), [said(0, b"first")], after=0)
+    await asyncio.to_thread(store.inside.wait, 30)
+    return first
+
+
+def test_what_comes_during_a_commit_shares_the_next_one(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            rest = [desk.ask(name(at), [said(at, b"%d" % at), said(at, b"more")], after=0) for at in range(1, 51)]
+            store.gate.set()
+            found = await asyncio.gather(first, *rest)
+        assert [one.taken for one in found] == [(True,)] + [(True, True)] * 50
+
+    asyncio.run(run())
+    assert store.commits == [1, 100]
+    assert store.counts().messages == 101
+
+
+def test_no_commit_grows_without_bound(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_BATCHED + 10)]
+            store.gate.set()
+            await asyncio.gather(first, *rest)
+
+    asyncio.run(run())
+    assert store.commits == [1, MOST_BATCHED, 10]
+
+
+def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            asked = [
+                desk.ask(name(at), [said(at, b"x", to=of(1 + at % 2)), said(at, b"y")], after=0) for at in range(8)
+            ]
+            store.gate.set()
+            await first
+            assert [(await one).taken for one in asked] == [(at % 2 == 0, True) for at in range(8)]
+
+    asyncio.run(run())
+
+
+def test_a_message_is_acknowledged_only_when_it_is_durable(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(first), 0.2)
+            store.gate.set()
+            await first
+
+    asyncio.run(run())
+
+
+def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            for _ in range(5):
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+            assert store.lookups == 0
+            store.deliver([(name(1), of(), b"hello")])
+            (letter,) = (await desk.ask(name(1), [], after=0)).letters
+            assert (await desk.ask(name(1), [], after=letter.number)).letters == ()
+            assert (await desk.ask(name(2), [], after=0)).letters == ()
+            assert store.lookups == 1
+
+    asyncio.run(run())
+
+
+def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            for after in (3, 2):  # the second is behind the first
+                await desk.ask(name(1), [], after=after)
+            await desk.ask(name(2), [], after=1)
+            await asyncio.sleep(0.3)
+
+    asyncio.run(run())
+    assert sorted(store.thrown) == [(name(1), 3), (name(2), 1)]
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("deliver"), st.integers(0, 2), st.integers(1, 3)),
+        st.tuples(st.just("ask"), st.integers(0, 2), st.integers(0, 12)),
+        st.tuples(st.just("look"), st.just(0), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@settings(PATIENT, max_examples=30)
+@given(steps)
+def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: list[tuple[str, int, int]]) -> None:
+    async def run(store: Store) -> None:
+        async with opened(store) as desk:
+            for what, who, many in script:
+                if what == "deliver":
+                    store.deliver([(name(who), of(), b"x")] * many)
+                elif what == "look":
+                    desk.wake()
+                else:
+                    expected = store.letters(name(who), many, 64)
+                    assert list((await desk.ask(name(who), [], after=many)).letters) == expected
+
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    with TemporaryDirectory(dir=memory) as folder, Store.open(Path(folder) / "store") as store:
+        enter(store, of())
+        asyncio.run(run(store))
+
+
+def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                await asyncio.sleep(0.05)
+                await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
+                await asyncio.to_thread(desk.wake)
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+
+    asyncio.run(run())
+
+
+def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                store.deliver([(name(1), of(), b"hello")])
+                await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+            assert len(found.letters) == 1
+
+    asyncio.run(run())
+
+
+def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                await asyncio.sleep(0.05)
+                desk.release()
+                assert (await asyncio.wait_for(waiting, 10)).letters == ()
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert poll.released
+
+    asyncio.run(run())
+
+
+def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> None:
+    async def run() -> list[Any]:
+        async with opened(store) as desk:
+            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
+        return [await one for one in asked]
+
+    assert all(found.taken == (True,) for found in asyncio.run(run()))
+    assert store.counts().messages == 20
+
+
+@pytest.mark.parametrize(("error", "status"), [(StateError("full"), 503), (ValueError("x"), 500)])
+def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
+    store: Watched, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    async def run(mend: Callable[[], None]) -> None:
+        async with opened(store) as desk:
+            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(3)]
+            told = await asyncio.gather(*asked, return_exceptions=True)
+            assert [one.status for one in told if isinstance(one, RefusedError)] == [status] * 3
+            mend()
+            assert (await desk.ask(name(1), [said(1, b"x")], after=0)).taken == (True,)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "hand_in", broken)
+        asyncio.run(run(patch.undo))
+
+
+def test_whoever_went_away_does_not_stop_the_others(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            first = await held_up(store, desk)
+            gone, stays = desk.ask(name(1), [said(1, b"x")], after=0), desk.ask(name(2), [said(2, b"x")], after=0)
+            gone.cancel()
+            store.gate.set()
+            await first
+            assert (await stays).taken == (True,)
+
+    asyncio.run(run())
+    assert store.counts().messages == 3
+
+
+def test_a_letter_that_was_fetched_already_is_not_brought_again(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be found in the store before the news of it comes here."""
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            await asyncio.to_thread(store.deliver, [(name(2), of(), b"another's")])
+            first = await asyncio.to_thread(store.deliver, [(name(1), of(), b"mine")])
+            with desk.long_poll(name(1), after=first, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=first)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
+                await asyncio.to_thread(desk.wake, known)
+                await asyncio.sleep(0.05)
+                assert not waiting.done()
+                later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
+                await asyncio.to_thread(desk.wake, [(name(1), Letter(later, b"later"))])
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"later"]
+
+    asyncio.run(run())
+
+
+def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, calls = store.head, list[int]()
+
+    def failing() -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise StateError("away")
+        return head()
+
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(store, "head", failing)
+
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+                number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
+                await asyncio.to_thread(desk.wake, [(name(1), Letter(number, b"hello"))])
+                await asyncio.sleep(0.1)
+                assert (len(calls), waiting.done()) == (2, False)
+                await asyncio.to_thread(desk.wake)
+                found = await asyncio.wait_for(waiting, 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+
+    asyncio.run(run())
+
+
+def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+
+    async def run(mend: Callable[[], None]) -> None:
+        async with opened(store) as desk:
+            for _ in range(MOST_SENT_IN_MEMORY + 1):
+                desk.wake([(name(1), Letter(1, b"x"))])
+                with pytest.raises(RefusedError):
+                    await desk.ask(name(2), [said(2, b"x")], after=0)
+            mend()
+            await desk.ask(name(2), [], after=0)
+            number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                desk.wake([(name(1), Letter(number, b"hello"))])
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+            assert [letter.body for letter in found.letters] == [b"hello"]
+            assert store.lookups == before  # it was brought, and not read
+
+    def broken(*_: object, **__: object) -> None:
+        raise StateError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "hand_in", broken)
+        asyncio.run(run(patch.undo))

@@ -1,0 +1,200 @@
+"""Letters that were sent in this process go to whoever waits for them without being read again; what a device gets is
+what is in the store, whoever sends and in whatever order it is heard of."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prirec.recommender import mailbox as desks
+from prirec.recommender.conductor import WakePollers
+from prirec.recommender.mailbox import MOST_SENT_IN_MEMORY, LongPoll, Mailbox, NewMail, nothing_missing
+from prirec.recommender.store import Store
+from prirec.wire.http import MOST_LETTERS, Letter
+from support.hypothesis_settings import PATIENT
+from support.mailboxes import Watched, opened
+from support.services import Site
+from support.stores import enter, name, of
+
+
+@pytest.fixture
+def store(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    with Watched.open(site.url) as opened_:
+        yield opened_
+
+
+def send(
+    store: Store, *letters: tuple[int, bytes], wake: WakePollers = lambda letters: None
+) -> list[tuple[bytes, Letter]]:  # fmt: skip
+    """As a conductor does: on disk first."""
+    first = store.deliver([(name(who), of(), body) for who, body in letters])
+    sent = [(name(who), Letter(at, body)) for at, (who, body) in enumerate(letters, first)]
+    wake(sent)
+    return sent
+
+
+async def waited(desk: Mailbox, who: int, *, after: int = 0) -> "asyncio.Task[list[bytes]]":
+    """A device that has asked, found nothing, and waits."""
+    begun = asyncio.Event()
+
+    async def wait() -> list[bytes]:
+        with desk.long_poll(name(who), after=after, seconds=1000) as poll:
+            found = await desk.ask(name(who), [], after=after)
+            begun.set()
+            if not found.letters:
+                found = await desk.letters(name(who), entries=found.entries, poll=poll)
+            return [letter.body for letter in found.letters]
+
+    task = asyncio.create_task(wait())
+    await begun.wait()
+    return task
+
+
+def test_they_are_not_read_from_the_store(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            tasks = [await waited(desk, who) for who in range(3)]
+            asked = store.lookups
+            send(store, (0, b"a"), (1, b"b"), (0, b"c"), (2, b"d"), wake=desk.wake)
+            assert await asyncio.wait_for(asyncio.gather(*tasks), 10) == [[b"a", b"c"], [b"b"], [b"d"]]
+            assert store.lookups == asked
+
+    asyncio.run(run())
+
+
+def test_whoever_has_older_letters_gets_them_too(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                await desk.ask(name(1), [], after=0)
+                send(store, (1, b"older"))
+                send(store, (2, b"between"), wake=desk.wake)
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+                assert [letter.body for letter in found.letters] == [b"older"]
+            task = await waited(desk, 1, after=found.letters[0].number)
+            send(store, (1, b"newer"), wake=desk.wake)
+            assert await asyncio.wait_for(task, 10) == [b"newer"]
+
+    asyncio.run(run())
+
+
+def test_two_parcels_before_a_device_is_awake_are_one_answer(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            task = await waited(desk, 1)
+            send(store, (1, b"first"), wake=desk.wake)
+            send(store, (1, b"second"), wake=desk.wake)
+            assert await asyncio.wait_for(task, 10) in ([b"first"], [b"first", b"second"])
+
+    asyncio.run(run())
+
+
+def test_more_than_fit_an_answer_are_fetched_one_answer_after_the_other(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            task = await waited(desk, 1)
+            send(store, *((1, b"x%d" % at) for at in range(MOST_LETTERS + 5)), wake=desk.wake)
+            assert await asyncio.wait_for(task, 10) == [b"x%d" % at for at in range(MOST_LETTERS)]
+
+    asyncio.run(run())
+
+
+def test_a_conductor_that_is_far_ahead_does_not_fill_the_memory(store: Watched) -> None:
+    async def run() -> None:
+        async with opened(store) as desk:
+            task = await waited(desk, 99)
+            store.gate.clear()
+            store.inside.clear()
+            held = desk.ask(name(0), [], after=5)
+            desk._queue.put(desks._Check(delete=True))
+            await asyncio.to_thread(store.inside.wait, 30)
+            for at in range(MOST_SENT_IN_MEMORY + 3):
+                send(store, (99, b"%d" % at), wake=desk.wake)
+            assert not desk._sent_in_memory.acquire(blocking=False)
+            store.gate.set()
+            await held
+            assert await asyncio.wait_for(task, 10) == [b"%d" % at for at in range(MOST_SENT_IN_MEMORY + 3)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("after", "brought"), [(6, False), (7, True), (8, True)])
+def test_a_bundle_is_for_whoever_has_all_earlier_letters(after: int, brought: bool) -> None:
+    found = NewMail((Letter(9, b"new"),), since=7).found(LongPoll(after, 1000.0), entries=3)
+    assert (found is not None) is brought
+
+
+@pytest.mark.parametrize(
+    ("numbers", "follows"), [([], False), ([5], True), ([6], False), ([4, 5], False), ([5, 6], True), ([5, 7], False)]
+)
+def test_a_parcel_follows_only_if_nothing_is_missing(numbers: list[int], follows: bool) -> None:
+    sent = [(name(1), Letter(number, b"x")) for number in numbers]
+    assert nothing_missing(sent, after=4) is follows
+
+
+def test_a_device_woken_again_before_it_ran_asks_for_all() -> None:
+    async def run() -> None:
+        poll = LongPoll(0, asyncio.get_running_loop().time() + 1000)
+        for number, since in ((1, 0), (2, 1)):
+            poll.wake(NewMail((Letter(number, b"x"),), since=since).found(poll, entries=0))
+        await poll.wait()
+        assert poll.found is None
+
+    asyncio.run(run())
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.lists(st.integers(0, 2), min_size=1, max_size=4)),
+        st.tuples(st.just("elsewhere"), st.lists(st.integers(0, 2), min_size=1, max_size=2)),
+        st.tuples(st.just("wait"), st.lists(st.integers(0, 2), min_size=1, max_size=1)),
+        st.tuples(st.just("look"), st.just([])),
+    ),
+    max_size=20,
+)
+
+
+@settings(PATIENT, max_examples=40)
+@given(steps)
+def test_everyone_gets_every_letter_once_and_in_order(script: list[tuple[str, list[int]]]) -> None:
+    got, sent = {who: list[Letter]() for who in range(3)}, list[tuple[bytes, Letter]]()
+
+    async def follow(desk: Mailbox, who: int) -> None:
+        after = got[who][-1].number if got[who] else 0
+        with desk.long_poll(name(who), after=after, seconds=0.02) as poll:
+            found = await desk.ask(name(who), [], after=after)
+            if not found.letters:
+                found = await desk.letters(name(who), entries=found.entries, poll=poll)
+        got[who] += found.letters
+
+    async def run(store: Store) -> None:
+        async with opened(store) as desk:
+            waiting: dict[int, asyncio.Task[None]] = {}
+            for what, whom in script:
+                if what == "wait":
+                    if (earlier := waiting.pop(whom[0], None)) is not None:
+                        await earlier
+                    waiting[whom[0]] = asyncio.create_task(follow(desk, whom[0]))
+                    await asyncio.sleep(0)
+                elif what == "look":
+                    desk.wake()
+                    await asyncio.sleep(0.001)
+                else:
+                    wake = desk.wake if what == "send" else lambda letters: None
+                    sent.extend(send(store, *((who, b"x") for who in whom), wake=wake))
+            await asyncio.gather(*waiting.values())
+            for who in got:
+                await follow(desk, who)
+                await follow(desk, who)
+
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    with TemporaryDirectory(dir=memory) as folder, Store.open(Path(folder) / "store") as store:
+        enter(store, of())
+        asyncio.run(run(store))
+    for who, letters in got.items():
+        assert letters == [letter for to, letter in sent if to == name(who)]

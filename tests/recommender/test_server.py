@@ -1,0 +1,136 @@
+"""A service as it is run: its conductor beside it, and its end in good order."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event
+from time import monotonic, sleep
+
+import pytest
+
+from prirec.errors import StateError, UsageError
+from prirec.recommender import mailbox, server
+from prirec.recommender.server import running, serve
+from support.fake_conductors import echo, failing
+from support.services import Process, Site, served
+from support.stores import of
+
+
+def test_a_conductor_beside_the_service_answers_and_wakes(
+    site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailbox, "CHECK_EVERY", 1000.0)  # only a conductor's own word wakes
+    with served(site, conduct=partial(echo, folder=folder)) as service:
+        phone, begun = service.phone(), monotonic()
+        post = phone.mail(phone.says(), wait=20)
+        assert [letter.body for letter in post.letters] == [b"%d" % os.getpid()]
+        assert monotonic() - begun < 15
+        assert not list(folder.glob("ended-*"))
+    assert len(list(folder.glob("ended-*"))) == 1
+
+
+def test_a_conductor_that_fails_begins_again_and_the_service_goes_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "RETRY_SECONDS", 0.01)
+    with served(site, conduct=failing) as service:
+        until = monotonic() + 10
+        while "prirec_conductor_failures_total 0.0" in service.line.get("/metrics").text and monotonic() < until:
+            sleep(0.01)
+        sleep(0.1)
+        phone = service.phone()
+        assert phone.mail(phone.says()).refused == ()
+        page = service.line.get("/metrics").text
+    assert float(page.partition("\nprirec_conductor_failures_total ")[2].split()[0]) >= 2
+    assert "the conductor failed" in caplog.text
+    assert "canary-41aa" not in caplog.text
+
+
+def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
+    def troubled(store: object, stop: Event, *, came: Event, wake: object, failed: Callable[[], None]) -> None:
+        failed()
+        failed()
+        stop.wait()
+
+    with served(site, conduct=troubled) as service:
+        until = monotonic() + 10
+        while "prirec_conductor_failures_total 2.0" not in (page := service.line.get("/metrics").text):
+            assert monotonic() < until, page
+            sleep(0.01)
+
+
+def test_a_conductor_is_told_when_something_was_handed_in_and_when_to_stop(site: Site) -> None:
+    told = list[bool]()
+
+    def listening(store: object, stop: Event, *, came: Event, wake: object, failed: object) -> None:
+        while not stop.is_set():
+            told.append(came.wait(60))
+            came.clear()
+
+    with served(site, conduct=listening) as service:
+        phone = service.phone()
+        phone.log_in()
+        assert not told
+        phone.mail(phone.says())
+        until = monotonic() + 30
+        while not told:
+            assert monotonic() < until
+            sleep(0.01)
+    assert told == [True, True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -> None:
+    with Process(site) as process, ThreadPoolExecutor() as pool:
+        phone = process.phone()
+        phone.log_in()
+        waiting, begun = pool.submit(phone.mail, wait=30), monotonic()
+        process.until(lambda: "prirec_waiting_polls 1.0" in process.line.get("/metrics").text)
+        assert process.ended_by(number) == 0
+        assert waiting.result().letters == ()  # whoever waited was answered
+        assert monotonic() - begun < 25
+        assert [line["event"] for line in process.lines()] == ["serving"]
+    assert len(list(folder.glob("ended-*"))) == 1
+    assert not (folder / "store-wal").exists()  # and the store was closed
+
+
+def test_what_is_wrong_is_told_before_anything_is_served(site: Site, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match="cannot be listened on"):
+            serve(site.worker(), host="127.0.0.1", port=port)
+        with pytest.raises(UsageError, match="cannot be listened on"), running(site.worker(), port=port):
+            pass
+    with pytest.raises(UsageError, match="cannot be listened on"):
+        serve(site.worker(), host="192.0.2.1", port=0)
+    with pytest.raises(UsageError, match="at least one worker"):
+        serve(site.worker(), host="127.0.0.1", port=0, workers=0)
+    with pytest.raises(StateError):
+        serve(replace(site.worker(), store_url=str(tmp_path / "unfounded")), host="127.0.0.1", port=0)
+    with pytest.raises(StateError), running(replace(site.worker(), store_url=str(tmp_path / "unfounded"))):
+        pass
+    with pytest.raises(StateError, match=r"server\.pem"):
+        serve(replace(site.worker(), key=site.folder / "authority.key"), host="127.0.0.1", port=0)
+
+
+def test_a_worker_does_not_print_what_is_secret(site: Site) -> None:
+    worker = replace(site.worker(), store_url="postgresql://user:hunter2@host/database", code="hunter2")
+    assert "hunter2" not in repr(worker)
+
+
+def test_a_service_starts_again_where_it_ended(site: Site) -> None:
+    with served(site) as service:
+        phone = service.phone()
+        phone.mail(phone.says())
+        token = phone.token
+        service.store.deliver([(phone.name, of(), b"hello")])
+    with served(site) as service:
+        again = service.phone(enrolled=False)
+        again.token = token  # a session outlives the worker that opened it
+        assert [letter.body for letter in again.mail().letters] == [b"hello"]
+        assert service.store.counts().messages == 1

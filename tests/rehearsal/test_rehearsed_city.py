@@ -1,0 +1,130 @@
+"""A whole city on one machine: really started over TLS, and nothing of it is left when it ends, however it ends."""
+
+import re
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from prirec.device.device import Device
+from prirec.rehearsal import processes
+from prirec.rehearsal.city import rehearse
+from prirec.rehearsal.plan import Plan
+from support.pages import CITY_UP
+from support.postgres import GROUP
+from support.rehearsed_city import MODULE, census, descendants, ended_by, lines_of, started, still_there, until, using
+from support.shell import call, told, write_city
+
+FLOOR = 50
+
+
+@pytest.fixture
+def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where cities of this test have their files."""
+    made = folder / "memory"
+    made.mkdir()
+    monkeypatch.setattr(processes, "MEMORY", made)
+    return made
+
+
+def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
+    with census() as seen:
+        outcome = told(*CITY_UP.removeprefix("prirec ").split())
+    assert [one["kind"] for one in outcome["sums"]] == ["visits", "learning", "mixing", "learning"]
+    assert all(one["opened"] == one["gathered"] == 1 and one["survivors"] >= FLOOR for one in outcome["sums"])
+    assert all(one["bytes_sent"] > 0 and one["bytes_received"] > 0 for one in outcome["sums"])
+    assert (outcome["phase"], outcome["rounds_opened"], outcome["abandoned"]) == ("over", 2, 0)
+    assert (outcome["device_deaths"], outcome["server_deaths"]) == (0, 0)
+    measured = [one["auc"] for one in outcome["sums"] if one["kind"] == "learning"]
+    assert measured[-1] == outcome["quality"]["auc"] > 0.55
+    assert outcome["simulated"]["auc"] == pytest.approx(outcome["quality"]["auc"], abs=0.15)
+    assert [one["count"] for one in outcome["asked"]] == [5, 5, 5]
+    assert all(place["reasons"] for one in outcome["asked"] for place in one["places"][:1])
+    assert all(0.9 < one["epsilon_per_user"] <= 1.0 for one in outcome["asked"])
+
+    assert {words.split(MODULE)[1].split()[0] for words in seen.values()} == {
+        "server_process", "device_process", "cleanup_process"
+    }  # fmt: skip
+    assert still_there(seen) == []
+    assert list(memory.iterdir()) == []
+
+
+@pytest.mark.long
+def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(memory, folder):
+    kept = folder / "kept"
+    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, step=5.0, out=kept)
+    with census() as seen:
+        outcome = rehearse(plan)
+    assert outcome.server_deaths == 1
+    assert outcome.device_deaths >= 12
+    log = lines_of(kept / "recommender.log")
+    assert sum(line["event"] == "serving" for line in log) == 2
+    for row in outcome.rows:
+        assert row.opened == 0 if row.burnt else row.opened == (row.survivors >= FLOOR)
+    assert outcome.phase == "over"
+    assert outcome.rows[0].opened == 1  # or there would have been nothing to go on with
+    assert any(row.opened for row in outcome.rows[2:])  # it went on after the server's death
+    for file in sorted((kept / "devices").iterdir()):
+        with Device.open(file) as device:
+            assert device.statement().lifetime.epsilon <= 1.0
+    assert still_there(seen) == []
+    assert list(memory.iterdir()) == []
+
+
+@GROUP
+@pytest.mark.long
+def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, folder):
+    kept, data = folder / "kept", write_city(folder / "data")
+    with census() as seen:
+        found = call("city", "up", "--devices", 60, "--rounds", 1, "--data", data, "--postgres", "--out", kept)
+    assert found.exit_code == 0
+    assert "3 devices were asked offline and named 15 places; --show prints them" in found.stdout
+    assert "V moved in 1 of 1 rounds" in found.stdout
+    assert not re.search(r"\bp\d{2}\b", found.stdout)  # as places are called in that folder
+    serving = [line for line in lines_of(kept / "recommender.log") if line["event"] == "serving"]
+    assert [line["workers"] for line in serving] == [2]
+    assert still_there(seen) == []
+    assert not (kept / "postgres" / "postmaster.pid").exists()
+    assert sorted(one.name for one in kept.iterdir()) == [
+        "devices",
+        "devices.log",
+        "postgres",
+        "recommender",
+        "recommender.log",
+    ]
+    devices = sorted((kept / "devices").iterdir())
+    assert len(devices) == 60
+    with sqlite3.connect(devices[0]) as rows:
+        assert rows.execute("SELECT count(*) FROM models").fetchone() == (1,)
+    assert list(memory.iterdir()) == []
+
+
+@GROUP
+@pytest.mark.long
+def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder):
+    with started(folder, "--devices", "60", "--postgres") as process:
+        assert until(lambda: _children(process.pid, "device_process"))
+        city = next(folder.iterdir())
+        seen = descendants(process.pid)
+        assert using(city / "postgres")
+        process.kill()
+        assert until(lambda: not still_there(seen) and not using(city))
+    assert until(lambda: list(folder.iterdir()) == [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
+    with started(folder, "--devices", "60") as process:
+        assert until(lambda: _children(process.pid, "device_process"))
+        seen = descendants(process.pid)
+        returned, complaint = ended_by(process, number)
+        assert returned == code
+        assert "Traceback" not in complaint
+        assert still_there(seen) == []
+    assert list(folder.iterdir()) == []
+
+
+def _children(of: int, module: str) -> bool:
+    return any(MODULE + module in words for words in descendants(of).values())

@@ -1,0 +1,172 @@
+"""A partitioned city that nobody holds whole is made ready and learnt from as the whole is: the same bits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prirec.data.folder import read_folder
+from prirec.engines.checkpoint import Checkpoint
+from prirec.engines.shards import InProcess, ShardDriver
+from prirec.engines.train import make_engine, start
+from prirec.errors import DataError, PolicyError, UsageError
+from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.rounds.definition import RoundRules
+from prirec.simulate.partitioned import (
+    PartitionedSetup,
+    PartitionedShard,
+    deal_parts,
+    partitioned_quality,
+    save_partitioned,
+)
+from prirec.simulate.setup import set_up
+from prirec.util.geography import morton
+from support.cities import (
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    same_bits,
+    small_city,
+    with_idle_people,
+    with_moods,
+    without_coordinates,
+)
+from support.partitioned import made_ready, partitioned
+
+SHARES = [[0, 1], [2], [3, 4]]
+
+
+def unlabelled(city):
+    return replace(city.with_visits(city.visits.take(city.visits.label > 0)), labelled=False)
+
+
+def homeless(city):
+    """Where people live follows from what they visited in training."""
+    return replace(city, people=replace(city.people, location=None))
+
+
+def passed_through():
+    """A city with a side where nobody has more than one record: a filter leaves nobody there."""
+    city = small_city(people=400, records=3000)
+    visits, many = city.visits, len(city.people)
+    few = np.isin(np.arange(many), np.argsort(morton(city.people.location), kind="stable")[: many * 4 // 5])
+    keep = ~few[visits.person]
+    keep[np.unique(visits.person, return_index=True)[1]] = True
+    return city.with_visits(visits.take(keep))
+
+
+NOBODY_SOMEWHERE = change(SMALL_ROUNDS, data={"keep": "records", "at_least": 3})
+CASES = {
+    "a shard with nobody": (passed_through, NOBODY_SOMEWHERE),
+    "rounds": (small_city, SMALL_ROUNDS),
+    "private": (small_city, SMALL_PRIVATE),
+    "private, some lost": (small_city, change(SMALL_PRIVATE, participation={"dropout": 0.1})),
+    "a cap": (small_city, change(SMALL_PRIVATE, popularity={"cap": 2})),
+    "the paper's filter of labelled data": (
+        lambda: small_city(records=900), change(SMALL_ROUNDS, data={"keep": "paper", "at_least": 5})
+    ),
+    "the paper's filter of visits": (
+        lambda: unlabelled(small_city(records=1200)), change(SMALL_ROUNDS, data={"keep": "paper", "at_least": 6})
+    ),
+    "visits alone, by time, nearby": (
+        lambda: unlabelled(small_city(records=1200)),
+        change(SMALL_ROUNDS, data={"split": "time", "negatives": "nearby", "ratio": 2}),
+    ),
+    "homes from visits": (lambda: homeless(small_city()), SMALL_ROUNDS),
+    "no coordinates": (lambda: without_coordinates(small_city()), SMALL_ROUNDS),
+    "people without records": (lambda: with_idle_people(small_city()), SMALL_PRIVATE),
+    "context columns": (lambda: with_moods(small_city(), np.random.default_rng(1)), SMALL_ROUNDS),
+    "nothing left out, own visits": (
+        small_city, change(SMALL_ROUNDS, features={"own_left_out": False, "own_visits": True})
+    ),
+    "no popularity": (small_city, change(SMALL_PRIVATE, features={"dynamic": False})),
+    "cohorts of the plan": (
+        lambda: small_city(people=400, records=1600), change(SMALL_PRIVATE, neighbours={"size": 0})
+    ),
+    "thinned": (small_city, change(SMALL_ROUNDS, data={"thin": 1})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "settings"), CASES.values(), ids=CASES)
+def test_parts_are_made_ready_and_learnt_from_as_the_whole_is(made, settings, tmp_path):
+    folder = partitioned(made(), tmp_path)
+    wanted = set_up(read_folder(folder).dataset, settings)
+    shards, city = made_ready(folder, settings, SHARES)
+    assert city.settings == wanted.settings
+    assert city.encoding == wanted.encoding
+    assert city.released.places == wanted.prepared.dataset.places.ids
+    assert list(city.released.columns) == list(wanted.popularity.released)
+    for name, values in wanted.popularity.released.items():
+        assert city.released.columns[name] == values.tolist()
+    whole, cohort = wanted.samples, cohort_numbers(wanted.samples, wanted.settings)
+    row = {key: at for at, key in enumerate(whole.keys.tolist())}
+    assert sum(len(shard.samples.ids) for shard in shards) == len(whole.ids)
+    for shard in shards:
+        rows = [row[key] for key in shard.samples.keys.tolist()]
+        assert same_bits(shard.samples.people, whole.people[rows])
+        assert np.array_equal(shard.cohort, cohort[rows])
+        for side in ("train", "test"):
+            assert_same_records(getattr(shard.samples, side), getattr(whole, side), rows)
+    assert_same_rounds(shards, city, wanted)
+
+
+def assert_same_records(found, whole, rows) -> None:
+    for at, i in enumerate(rows):
+        mine, his = slice(*found.offsets[at : at + 2]), slice(*whole.offsets[i : i + 2])
+        assert np.array_equal(found.place[mine], whole.place[his])
+        assert np.array_equal(found.label[mine], whole.label[his])
+        assert same_bits(found.context[mine], whole.context[his])
+
+
+def assert_same_rounds(shards, city, wanted) -> None:
+    samples, settings = wanted.samples, wanted.settings
+    oracle, state = start(samples, settings), start(samples, settings)
+    plain, crew = make_engine("plain", samples, settings), InProcess([shard.shard for shard in shards])
+    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(city.split)))
+    for _ in range(2):
+        assert conductor.advance(state) == plain.advance(oracle)
+    assert same_bits(state.interaction, oracle.interaction)
+    row = {key: at for at, key in enumerate(samples.keys.tolist())}
+    for shard in shards:
+        assert same_bits(shard.shard.state.linear, oracle.linear[[row[key] for key in shard.samples.keys.tolist()]])
+
+
+def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
+    folder = partitioned(passed_through(), tmp_path)
+    shards = [PartitionedShard(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
+    crew = InProcess(shards)
+    city, wanted = (
+        PartitionedSetup(crew, folder, NOBODY_SOMEWHERE).city(),
+        set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE),
+    )
+    assert 0 in [len(shard.samples.ids) for shard in shards]
+    state, oracle = (start(wanted.samples, wanted.settings) for _ in range(2))
+    moving = InProcess([shard.shard for shard in shards])
+    conductor = ShardDriver(moving, RoundRules.of(wanted.samples, wanted.settings), split=bool(len(city.split)))
+    local = make_engine("local", wanted.samples, wanted.settings)
+    for _ in range(2):
+        assert conductor.advance(state) == local.advance(oracle)
+    assert np.isfinite(list(partitioned_quality(crew, state.interaction).as_dict().values())).all()
+    save_partitioned(tmp_path / "run", crew, city, Checkpoint(state), source="here")
+    assert same_bits(np.load(tmp_path / "run" / "linear.npy"), oracle.linear)
+
+
+def test_what_needs_all_records_at_once_is_refused(tmp_path):
+    folder = partitioned(small_city(), tmp_path)
+    for changes in ({"features": {"averages": ("spend",)}}, {"popularity": {"mechanism": "randomized-response"}}):
+        with pytest.raises(UsageError, match="not carried over parts"):
+            made_ready(folder, change(SMALL_ROUNDS, **changes), SHARES)
+
+
+def test_a_filter_that_leaves_nothing_and_a_city_below_the_floor_are_refused(tmp_path):
+    folder = partitioned(small_city(), tmp_path)
+    with pytest.raises(DataError, match="no record is left after the filter 'records'"):
+        made_ready(folder, change(SMALL_ROUNDS, data={"keep": "records", "at_least": 500}), SHARES)
+    with pytest.raises(PolicyError, match="150 people are fewer than the floor of 200"):
+        made_ready(folder, change(SMALL_ROUNDS, floor=200), SHARES)
+
+
+def test_parts_are_dealt_out_evenly_and_neighbours_together():
+    assert deal_parts([5, 5, 5, 5, 5, 5], shards=3) == [[0, 1], [2, 3], [4, 5]]
+    assert deal_parts([1, 1], shards=5) == [[0], [1]]
+    assert deal_parts([10, 1, 1], shards=2) == [[0], [1, 2]]

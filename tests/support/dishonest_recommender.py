@@ -1,0 +1,224 @@
+"""A recommender that signs whatever it likes, and a device that follows it. Nothing of the device is replaced: only the
+network is missing, and what the recommender publishes and whom it invites is chosen by the test."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prirec.config import Settings, dump
+from prirec.device.agent import Agent, RetryPolicy
+from prirec.device.ledger import LedgerStore
+from prirec.device.person import Person
+from prirec.device.store import Membership, Store
+from prirec.features.blocks import Log
+from prirec.features.encoding import Encoding
+from prirec.privacy.ledger import Budget
+from prirec.protocols import member
+from prirec.protocols.actions import Action, Finished, Send
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.collector import Collector
+from prirec.protocols.meeting import Task
+from prirec.protocols.member import Member
+from prirec.protocols.messages import AnyMessage
+from prirec.sharing.keys import SigningKey
+from prirec.wire import http
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import (
+    Charter,
+    Counts,
+    Document,
+    Edition,
+    Line,
+    Manifest,
+    Mean,
+    Model,
+    People,
+    Places,
+    RegionLine,
+    octets,
+    written,
+)
+from prirec.wire.log import Head, SignedEntry
+from support.fault_injection import few_people
+
+DEPLOYMENT = b"\7" * 16
+TARGET = SigningKey(b"\2" * 32)
+OTHERS = tuple(SigningKey(sha256(b"beside the target %d" % at).digest()) for at in range(9))
+SETTINGS = few_people(iterations=3)
+ENCODING = Encoding(person=(Log(column="age"),), place=(Log(column="price"),))
+IDS = ("a", "b", "c")
+
+
+class Dishonest:
+    """Signs and publishes."""
+
+    def __init__(self) -> None:
+        self.identity, self.head = SigningKey(b"\1" * 32), Head()
+        self.entries, self.documents = list[SignedEntry](), dict[bytes, bytes]()
+
+    def put(self, document: Document) -> bytes:
+        name, body = written(document)
+        self.documents[name] = body
+        return name
+
+    def say(self, subject: str, document: Document) -> bytes:
+        name = self.put(document)
+        entry = self.head.signed(subject, name, deployment=DEPLOYMENT, identity=self.identity)  # type: ignore[arg-type]
+        self.head = self.head.after([entry], deployment=DEPLOYMENT, recommender=self.identity.public)
+        self.entries.append(entry)
+        return name
+
+    def charter(
+        self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
+        campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (),
+    ) -> Charter:  # fmt: skip
+        """A campaign of the target and nine others, over three places without coordinates, and those of `regions`."""
+        lines = [Line(TARGET.public, cell), *(Line(one.public, 0) for one in OTHERS)]
+        people = self.put(People(tuple(sorted(lines, key=lambda line: line.name))))
+        manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
+        charter = Charter(
+            1, DEPLOYMENT, campaign, self.identity.public, dump(settings), encoding.to_json(), people, len(lines),
+            manifest, len(IDS) + len(regions),
+        )  # fmt: skip
+        self.say("charter", charter)
+        return charter
+
+    def edition(
+        self, charter: Charter, *, encoding: Encoding = ENCODING, features: np.ndarray | None = None
+    ) -> Edition:
+        """Without popularity, and with one cohort."""
+        n, none = len(IDS), octets(np.zeros(len(IDS)), np.float64)
+        counts = self.put(Counts(0, b"", none, octets(np.ones(n), np.float64), none))
+        manifest = self.put(Manifest(5, (self._region(encoding, features, counts=counts),)))
+        edition = Edition(written(charter)[0], encoding.to_json(), manifest, 0.0, 1.0, 7, 1)
+        self.say("edition", edition)
+        return edition
+
+    def model(self, edition: Edition, V: np.ndarray, *, iteration: int = 0, mixed: bool = True) -> None:
+        """With a mean of zeros, which is not open."""
+        mean = self.put(Mean(0, octets(np.zeros(len(V) + 1), np.float64)))
+        name = written(edition)[0]
+        self.say("model", Model(name, iteration, mixed, octets(V, np.float64), (mean,), b"\0"))
+
+    def rounds(
+        self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
+        V: float = 0.0, iteration: int = 0, mixed: bool = True,
+    ) -> tuple[Campaign, np.ndarray]:  # fmt: skip
+        """A campaign up to a model all of whose entries are V."""
+        charter = self.charter(settings=settings, encoding=encoding, features=features)
+        edition = self.edition(charter, encoding=encoding, features=features)
+        whole = np.full((len(encoding.names()), settings.model.dimension), V)
+        self.model(edition, whole, iteration=iteration, mixed=mixed)
+        return Campaign.of(charter, edition), whole
+
+    def _region(self, encoding: Encoding, features: np.ndarray | None, *, counts: bytes = b"") -> RegionLine:
+        n, wide = len(IDS), encoding.width(encoding.place)
+        static = np.zeros((n, wide)) if features is None else features
+        rows, nowhere = octets(np.arange(n), np.int32), octets(np.full((n, 2), np.nan), np.float64)
+        places = Places(0, IDS, ("somewhere",) * n, rows, nowhere, octets(static, np.float32))
+        return RegionLine(0, self.put(places), counts)
+
+
+@dataclass
+class Wire:
+    """One device's line to it: what it handed in, and letters for it, which come until they are acknowledged."""
+
+    recommender: Dishonest
+    said: list[AnyMessage] = field(default_factory=list)
+    box: list[http.Letter] = field(default_factory=list)
+    sent: int = 0
+
+    async def enrol(self, *, cell: int, code: str = "") -> None:
+        """Anybody may."""
+
+    async def log(self, after: int) -> Sequence[SignedEntry]:
+        return self.recommender.entries[after:]
+
+    async def document(self, name: bytes) -> bytes:
+        return self.recommender.documents[name]
+
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+        self.said += [decode(body) for body in messages]
+        self.box = [letter for letter in self.box if letter.number > after]
+        return http.Post(tuple(self.box[: http.MOST_LETTERS]), self.recommender.head.length)
+
+    def send(self, body: bytes) -> None:
+        self.sent += 1
+        self.box.append(http.Letter(self.sent, body))
+
+
+@dataclass
+class Target:
+    """The device that it is after."""
+
+    person: Person
+    paid: LedgerStore
+    line: Wire
+    agent: Agent
+
+    @classmethod
+    def of(
+        cls, recommender: Dishonest, path: Path, *, profile: Mapping[str, Any] | None = None,
+        visits: Sequence[str] = (), cell: int = 0, budget: Budget | None = None,
+    ) -> "Target":  # fmt: skip
+        person = Person(Store.open(path))
+        person.join(
+            Membership(DEPLOYMENT, "https://town", recommender.identity.public, "a town", cell, b"\2" * 32)
+        )  # fmt: skip
+        person.set_profile(profile or {})
+        for place in visits:
+            person.record_visit(place)
+        person.set_labelled(so=True)
+        line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
+        return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
+
+    async def hear(self, *bodies: bytes) -> list[AnyMessage]:
+        """What it hands in after these letters."""
+        for body in bodies:
+            self.line.send(body)
+        before = len(self.line.said)
+        await self.agent.step(wait=0)  # hears
+        await self.agent.step(wait=0)  # hands in
+        return self.line.said[before:]
+
+    async def invited(self, task: Task) -> list[AnyMessage]:
+        """What it hands in when it is invited, and nothing else."""
+        collector = Collector(task, identity=self.line.recommender.identity, entropy=b"\3" * 32)
+        return await self.hear(*(encode(one) for one in _letters(collector.invite([TARGET.public]))))
+
+
+async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] = OTHERS) -> list[tuple[str, int]]:
+    """A round to its end with the target and some who add nothing: the kind and the length of each message from it."""
+    others = {
+        one.public: Member(
+            task, identity=one, value=np.zeros(task.terms.length, dtype=np.uint64), entropy=_entropy(one.public)
+        )
+        for one in beside
+    }
+    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * 32)
+    actions, steps = collector.invite([TARGET.public, *others]), list[tuple[str, int]]()
+    while not any(isinstance(action, Finished) for action in actions):
+        replies = list[AnyMessage]()
+        for message in _letters(actions):
+            if message.receiver in others:
+                replies += _letters(others[message.receiver].receive(message))
+            else:
+                said = await target.hear(encode(message))
+                steps += [(type(one).__name__, len(encode(one))) for one in said]
+                replies += said
+        actions = [action for reply in replies for action in collector.receive(reply)]
+        actions = actions or collector.advance()
+    return steps
+
+
+def _letters(actions: Sequence[Action]) -> list[AnyMessage]:
+    return [action.message for action in actions if isinstance(action, Send)]
+
+
+def _entropy(name: bytes) -> bytes:
+    many = -(-member.ENTROPY // 32)
+    return b"".join(sha256(name + bytes([at])).digest() for at in range(many))[: member.ENTROPY]

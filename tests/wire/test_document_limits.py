@@ -1,0 +1,113 @@
+"""Documents that would wear a device out, or that nobody could follow, are refused by the house's errors when read."""
+
+from time import process_time
+from typing import Any
+
+import msgspec
+import pytest
+
+from prirec.config import loads
+from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.blocks import AnyBlock, Clock, Distance, Hashed, Log, Words
+from prirec.features.encoding import Encoding, from_json
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import Masked, Round
+from prirec.recommender.limits import Limits
+from prirec.wire.documents import Charter, Edition
+from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_oversized
+from support.cities import SMALL_PRIVATE, change
+from support.dishonest_recommender import ENCODING
+
+GOOD = 'preset = "private"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = = 1", GOOD + "x = " + "[" * 20_000, GOOD + "iterations = " + "9" * 5000, GOOD + "iterations = " + "9" * 400,
+     GOOD + "[linear]\nalpha = " + "9" * 400, GOOD + "[linear]\nalpha = nan", "\0", GOOD + "#" * 70_000,
+     "preset = 1979-05-27"],
+)  # fmt: skip
+def test_settings_that_are_none_are_refused_by_the_house_and_never_crash(text: str) -> None:
+    with pytest.raises(UsageError):
+        loads(text)
+
+
+def _encoded(*blocks: AnyBlock) -> bytes:
+    return msgspec.json.encode({"version": 1, "context": blocks})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"version":1,"person":' + b"[" * 200_000, b'{"version":' + b"[" * 200_000 + b"]" * 200_000 + b"}", b"\xff",
+     b'{"version":1,"person":"\xff"}', b'{"version":' + b"9" * 5000 + b"}", b'{"version":1e999}',
+     _encoded(Hashed(column="a", buckets=0)), _encoded(Hashed(column="a", buckets=-3)),
+     _encoded(Hashed(column="a", buckets=4097)), _encoded(Words(column="a", words=("w",) * 65_537)),
+     _encoded(Log(column="a", scale=0.0)), _encoded(Log(column="a", scale=-1.0)),
+     _encoded(Log(column="a", scale=1e-10)),
+     _encoded(Log(column="a", shift=1.1e6)), _encoded(Distance(column="a", shift=0.0, scale=0.0)),
+     _encoded(Distance(column="a", shift=-1.1e6, scale=1.0)),
+     _encoded(Log(column="a")).replace(b'"shift":0.0', b'"shift":1e999')],
+)  # fmt: skip
+def test_encodings_that_nobody_could_follow_are_refused_where_they_are_read(text: bytes) -> None:
+    with pytest.raises(StateError, match="encoding"):
+        from_json(text)
+
+
+def test_encodings_at_their_limits_are_read() -> None:
+    blocks = (Hashed(column="a", buckets=4096), Words(column="b", words=("w",) * 65_536), Clock(column="time"),
+              Log(column="c", shift=-1e6, scale=1e-9), Distance(column="d", shift=1e6, scale=1e6))  # fmt: skip
+    encoding = from_json(_encoded(*blocks))
+    assert encoding.context == blocks
+    assert [block.width for block in blocks] == [len(block.names()) for block in blocks]
+
+
+def _campaign(**parts: Any) -> tuple[Charter, Edition | None, Any, Encoding]:
+    charter = Charter(1, bytes(16), 1, bytes(32), "", b"", bytes(32), 100, bytes(32), 40)
+    edition = Edition(bytes(32), b"", bytes(32), 0.0, 1.0, 7, 1)
+    of = {name: parts[name] for name in ("campaign", "places", "many") if name in parts}
+    return (
+        msgspec.structs.replace(charter, **of),
+        msgspec.structs.replace(edition, cohorts=parts.get("cohorts", 1)),
+        change(SMALL_PRIVATE, data={"ratio": parts.get("ratio", 1)}, model={"dimension": parts.get("dimension", 5)}),
+        parts.get("encoding", ENCODING),
+    )
+
+
+MOST_PLACES = (MOST_OCTETS - 2**16) // 8
+WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
+
+
+@pytest.mark.parametrize(
+    ("fine", "wrong"),
+    [
+        ({"campaign": MOST_CAMPAIGNS - 1}, {"campaign": MOST_CAMPAIGNS}),
+        ({"places": MOST_PLACES}, {"places": MOST_PLACES + 1}),
+        ({"ratio": 20}, {"ratio": 21}),
+        ({"cohorts": 100}, {"cohorts": 101}),
+        ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, place=(Log(column="one more"),))}),
+        ({"encoding": WIDE, "dimension": 31}, {"encoding": WIDE, "dimension": 32}),
+    ],
+)
+def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
+    refuse_oversized(*_campaign(**fine))
+    with pytest.raises(PolicyError, match="no device can be asked"):
+        refuse_oversized(*_campaign(**wrong))
+
+
+def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
+    of = Round(bytes(16), "popularity", 1)
+    vector = Masked(1, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
+    assert len(encode(Mail((encode(vector),), 0, 0))) <= Limits().mail
+
+
+def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> None:
+    block = Hashed(column="a", buckets=4096)
+    with pytest.raises(PolicyError, match="features"):
+        refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
+
+
+def test_many_columns_are_told_apart_in_one_pass() -> None:
+    before = process_time()
+    names = Encoding(person=tuple(Log(column=f"c{at}") for at in range(60_000)), place=(Log(column="c0"),)).names()
+    assert process_time() - before < 10  # each column looked for among all others takes more than a minute
+    assert (names[0], names[1], names[-1]) == ("c0 (person)", "c1", "c0 (place)")
