@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Trained
     from prirec.metrics import Quality, RankQuality
+    from prirec.protocols.prediction import Suggestion
     from prirec.simulate.compare import Entry, Model
     from prirec.simulate.outlook import PrivacyPlan
-    from prirec.simulate.recommend import Advisor, SuggestedPlace
+    from prirec.simulate.recommend import Advisor
     from prirec.simulate.saved_runs import Run
     from prirec.simulate.setup import Outcome, Setup
 
@@ -558,23 +559,23 @@ class History(Shown, Sequence["IterationReport"]):
         ])  # fmt: skip
 
 
-class Suggestions(Shown, Sequence["SuggestedPlace"]):
+class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
     A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
     """
 
     def __init__(
-        self, person: str, places: "Sequence[SuggestedPlace]", *, distance_from: str, notes: Sequence[str] = ()
+        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str, notes: Sequence[str] = ()
     ) -> None:
         self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
         self._places = tuple(places)
 
     @overload
-    def __getitem__(self, at: int) -> "SuggestedPlace": ...
+    def __getitem__(self, at: int) -> "Suggestion": ...
     @overload
     def __getitem__(self, at: slice) -> "Suggestions": ...
-    def __getitem__(self, at: int | slice) -> "SuggestedPlace | Suggestions":
+    def __getitem__(self, at: int | slice) -> "Suggestion | Suggestions":
         if isinstance(at, slice):
             return Suggestions(self.person, self._places[at], distance_from=self.distance_from, notes=self.notes)
         return self._places[at]

@@ -13,8 +13,7 @@ import pytest
 from prirec.cli import advice
 from prirec.cli.output import program
 from prirec.data.folder import read_folder
-from prirec.protocols.prediction import Reason
-from prirec.simulate.recommend import SuggestedPlace
+from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
 from support import shell
@@ -201,7 +200,7 @@ def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_pa
 
 def line(*pulls):
     reasons = tuple(Reason(name, pull) for name, pull in pulls)
-    return SuggestedPlace(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
+    return Suggestion(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
 
 
 def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):

@@ -6,8 +6,7 @@ import typer
 
 from prirec.cli.options import point_of, wall_clock_of
 from prirec.cli.output import show_table
-from prirec.protocols.prediction import Moment, in_words
-from prirec.simulate.recommend import SuggestedPlace
+from prirec.protocols.prediction import Moment, Suggestion, in_words
 
 WHY = "why (+) and why not (-)"
 
@@ -18,9 +17,7 @@ def moment_of(near: str | None, at: str | None) -> Moment:
     return Moment(here, None if at is None else wall_clock_of(at, flag="--at"))
 
 
-def show_advice(
-    lines: Sequence[SuggestedPlace], *, origin: str, title: str | None = None, recent_days: int = 30
-) -> None:
+def show_advice(lines: Sequence[Suggestion], *, origin: str, title: str | None = None, recent_days: int = 30) -> None:
     """One line a place, best first; origin is what distances are from."""
     if not lines:
         typer.echo("there is nothing to recommend: every place that matches has been visited")
@@ -41,7 +38,7 @@ def show_advice(
         typer.echo(f"{counts}; without your own")
 
 
-def _counts_in(lines: Sequence[SuggestedPlace], *, recent_days: int) -> str:
+def _counts_in(lines: Sequence[Suggestion], *, recent_days: int) -> str:
     """What the popularity among the reasons counts; empty where no reason is a count."""
     shown = {reason.name.removesuffix(" (popularity)") for line in lines for reason in line.reasons}
     meaning = {

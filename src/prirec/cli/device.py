@@ -392,7 +392,7 @@ def _say(words: str) -> None:
 
 
 if TYPE_CHECKING:
-    from prirec.simulate.recommend import SuggestedPlace
+    from prirec.protocols.prediction import Suggestion
 
 DEVICE_RECOMMEND_EPILOG = examples(
     "prirec device recommend phone.db",
@@ -419,12 +419,10 @@ def recommend(
     Places that the person has visited are left out."""
     from prirec.cli.advice import moment_of, show_advice
     from prirec.cli.output import notes, show_json
-    from prirec.simulate.recommend import SuggestedPlace
 
     moment = moment_of(near, at)
     with opened(file) as device:
-        found = device.recommend(near=moment.here, at=moment.time, k=k, radius_km=radius_km)
-    lines = [SuggestedPlace(one.place, one.words, one.distance_km, one.probability, one.reasons) for one in found]
+        lines = device.recommend(near=moment.here, at=moment.time, k=k, radius_km=radius_km)
     told, origin = _remarks(lines, radius_km=radius_km), "home" if moment.here is None else "here"
     if json:
         show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})
@@ -433,7 +431,7 @@ def recommend(
     show_advice(lines, origin=origin)
 
 
-def _remarks(lines: "list[SuggestedPlace]", *, radius_km: float) -> list[str]:
+def _remarks(lines: "Sequence[Suggestion]", *, radius_km: float) -> list[str]:
     far = sum((line.distance_km or 0.0) > radius_km for line in lines)
     return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
 

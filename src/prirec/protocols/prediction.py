@@ -8,7 +8,7 @@ simulation of it. Below it are the lines of the algorithm, and the reasons that 
 
 import math
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -68,6 +68,28 @@ class Recommendation:
     probability: float  # sigma(score)
     distance_km: float | None
     reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Suggestion:
+    """One recommended place, by its id and in words. Its repr shows nothing: where somebody is sent says where they
+    are."""
+
+    place: str
+    about: str  # public words on the place
+    distance_km: float | None  # from where the person is, or from home
+    probability: float
+    reasons: tuple[Reason, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "place": self.place,
+            "about": self.about,
+            "distance_km": self.distance_km,
+            "probability": self.probability,
+            "reasons": [{"name": reason.name, "pull": reason.pull} for reason in self.reasons],
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
