@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prirec.cli import advice
 from prirec.cli.output import console, figure, show_table
+from prirec.cli.recommend import show_suggestions
 from prirec.rehearsal.city import Answered, Outcome, Status, SumRow, rounds_opened
 from prirec.rehearsal.plan import Plan
 
@@ -43,7 +43,7 @@ def show_outcome(outcome: Outcome, *, personal: bool) -> None:
     for line in summary(outcome):
         typer.echo(line)
     for one in outcome.asked if personal else ():
-        advice.show_advice(one.places, origin="home", title=_title(one, outcome))
+        show_suggestions(one.places, title=_title(one, outcome))
     if outcome.asked and not personal:
         places = sum(len(one.places) for one in outcome.asked)
         typer.echo(f"{len(outcome.asked)} devices were asked offline and named {places} places; --show prints them")

@@ -33,6 +33,11 @@ class Reason:
     name: str
     pull: float
 
+    @property
+    def words(self) -> str:
+        """As the person is shown it: `popularity +0.82`."""
+        return f"{self.name} {self.pull:+.2f}"
+
 
 @dataclass(frozen=True, slots=True)
 class PlacePart:
@@ -325,11 +330,6 @@ def _refuse_non_finite(*arrays: np.ndarray) -> None:
 # w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
 # every place, which the comparison with the other matched places removes: it shows only through its pairs with
 # features of the place or the moment.
-
-
-def in_words(reason: Reason) -> str:
-    """As the person is shown it: `popularity +0.82`."""
-    return f"{reason.name} {reason.pull:+.2f}"
 
 
 def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
