@@ -73,7 +73,7 @@ def against_people(folder: Path) -> dict[str, Any]:
     settings = wide("rounds", iterations=ROUNDS)
     with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
         clock = Processors(away.pool.each("process"))
-        course = away.train(keeping=None, tell=clock.tell)
+        course = away.train(checkpointing=None, progress=clock.progress)
         times = [passed.seconds for passed in course.history[1:]]
         moved, features = course.history[-1].moved, away.city.whole.features
         away.quality(course)
@@ -94,7 +94,7 @@ class Processors:
         self.processes, self.rounds = processes, list[float]()
         self._before = [cpu_of(process) for process in processes]
 
-    def tell(self, passed: object) -> None:
+    def progress(self, passed: object) -> None:
         del passed
         now = [cpu_of(process) for process in self.processes]
         self.rounds.append(max(b - a for a, b in zip(self._before, now, strict=True)))
@@ -122,7 +122,7 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
                 times[name].append(_timed(engine.advance, states[name]))
                 busy[name].append((process_time() - began) / (1 if name.endswith("thread") else 2))
             times[CLUSTER].append(_timed(conductor.advance, moved))
-            clock.tell(None)
+            clock.progress(None)
             busy[CLUSTER].append(clock.rounds[-1])
     import_ray().shutdown()
     assert (moved.interaction == states["local, 1 thread"].interaction).all()  # the same bits, or no comparison

@@ -22,9 +22,19 @@ Results print as text; a notebook shows them as HTML. What goes online has an as
 GROUPS = {
     "Data": ("City", "read_folder", "make_city"),
     "Settings": ("settings",),
-    "Training and recommending": ("fit", "load", "Fit", "History", "Suggestions", "Quality"),
+    "Training and recommending": (
+        "fit",
+        "Training",
+        "load",
+        "Fit",
+        "History",
+        "IterationReport",
+        "Suggestions",
+        "Suggestion",
+        "Quality",
+    ),
     "Comparing": ("compare", "Comparison"),
-    "Privacy": ("plan", "PrivacyPlan"),
+    "Privacy": ("plan", "PrivacyPlan", "forecast", "Forecast", "read_ledger", "Account"),
     "Deployment": ("Device", "Recommender"),
 }
 ELSEWHERE = {  # on pages of their own, or above

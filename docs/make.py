@@ -19,7 +19,7 @@ from typer.main import get_command
 from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
-from prirec.privacy.plan import Kind, planned
+from prirec.privacy.plan import Kind, plan_for
 from prirec.privacy.units import Adjacency
 from protocol_parts import filled
 
@@ -148,7 +148,9 @@ def noise_table() -> str:
     ]
     for epsilon in EPSILONS:
         privacy = msgspec.structs.replace(PRIVATE.privacy, epsilon_per_user=epsilon)
-        plan = planned(msgspec.structs.replace(PRIVATE, privacy=privacy), people=PEOPLE, pois=PLACES, features=FEATURES)
+        plan = plan_for(
+            msgspec.structs.replace(PRIVATE, privacy=privacy), people=PEOPLE, pois=PLACES, features=FEATURES
+        )
         places, models, gradient = (plan.release(kind) for kind in (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION))
         replaced = plan.loss(Adjacency.REPLACE_ONE).epsilon
         lines.append(

@@ -16,22 +16,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Account": "prirec.privacy.ledger",
     "City": "prirec.api",
     "Comparison": "prirec.api",
     "Device": "prirec.device.device",
     "Fit": "prirec.api",
+    "Forecast": "prirec.simulate.forecast",
     "History": "prirec.api",
-    "PrivacyPlan": "prirec.simulate.outlook",
+    "IterationReport": "prirec.engines.state",
+    "PrivacyPlan": "prirec.simulate.privacy_plan",
     "Quality": "prirec.metrics",
     "Recommender": "prirec.recommender.recommender",
     "Settings": "prirec.config",
+    "Suggestion": "prirec.protocols.prediction",
     "Suggestions": "prirec.api",
+    "Training": "prirec.api",
     "compare": "prirec.api",
     "fit": "prirec.api",
+    "forecast": "prirec.api",
     "load": "prirec.api",
     "make_city": "prirec.api",
     "plan": "prirec.api",
     "read_folder": "prirec.api",
+    "read_ledger": "prirec.api",
     "settings": "prirec.api",
 }
 
@@ -43,14 +50,21 @@ __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, re
     "Settings",
     "fit",
     "load",
+    "Training",
     "Fit",
     "Quality",
     "History",
+    "IterationReport",
     "Suggestions",
+    "Suggestion",
     "compare",
     "Comparison",
     "plan",
     "PrivacyPlan",
+    "forecast",
+    "Forecast",
+    "read_ledger",
+    "Account",
     "Device",
     "Recommender",
     "errors",
@@ -65,19 +79,26 @@ if TYPE_CHECKING:  # what type checkers and editors see
         Fit,
         History,
         Suggestions,
+        Training,
         compare,
         fit,
+        forecast,
         load,
         make_city,
         plan,
         read_folder,
+        read_ledger,
         settings,
     )
     from prirec.config import Settings
     from prirec.device.device import Device
+    from prirec.engines.state import IterationReport
     from prirec.metrics import Quality
+    from prirec.privacy.ledger import Account
+    from prirec.protocols.prediction import Suggestion
     from prirec.recommender.recommender import Recommender
-    from prirec.simulate.outlook import PrivacyPlan
+    from prirec.simulate.forecast import Forecast
+    from prirec.simulate.privacy_plan import PrivacyPlan
 
 
 def __getattr__(name: str) -> Any:

@@ -14,33 +14,43 @@ not wait for the compiler of the training loops.
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from prirec.config import PresetName, Settings, apply, check
 from prirec.config import load as load_settings
-from prirec.errors import StateError, UsageError
+from prirec.errors import PolicyError, StateError, UsageError
 from prirec.util.shown import Shown, Table
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from prirec.cluster.train import PartitionedRun
     from prirec.data.dataset import Dataset
     from prirec.engines.state import IterationReport
-    from prirec.engines.train import Trained
+    from prirec.engines.train import Checkpointing, Trained
+    from prirec.evaluate.leaks import Findings
     from prirec.metrics import Quality, RankQuality
+    from prirec.model.scoring import Models
+    from prirec.privacy.ledger import Account
+    from prirec.protocols.prediction import Suggestion
     from prirec.simulate.compare import Entry, Model
-    from prirec.simulate.outlook import PrivacyPlan
-    from prirec.simulate.recommend import Advisor, SuggestedPlace
+    from prirec.simulate.forecast import Forecast
+    from prirec.simulate.privacy_plan import Counts, PrivacyPlan
+    from prirec.simulate.private_figures import PrivateFigures
+    from prirec.simulate.recommend import Advisor
     from prirec.simulate.saved_runs import Run
-    from prirec.simulate.setup import Outcome, Setup
+    from prirec.simulate.setup import CityDescription, Outcome, Setup
 
 SIMULATION = "Simulation: all data are on one machine, and nothing here is private to anyone."
 
 # A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
 TableLike: TypeAlias = Any
+EngineName: TypeAlias = Literal["local", "plain", "protocol", "cluster"]
 ModelLike: TypeAlias = "str | Settings | Model | type[Model]"  # a name, settings, or a model of one's own
 
 
@@ -120,6 +130,12 @@ class City(Shown):
         """What was left out while reading, or looks odd, in sentences."""
         return tuple(self._notes)
 
+    def describe(self, settings: Settings | PresetName | None = None) -> "CityDescription":
+        """People, places, records and features (the paper's Table 2) after the filter that the settings name."""
+        from prirec.simulate.setup import describe_city
+
+        return describe_city(self._dataset, _settings(settings), notes=self._notes)
+
     def save(self, folder: Path | str, *, format: Literal["csv", "parquet"] = "csv") -> Path:  # noqa: A002
         """Write the city as a data folder, which `prirec.read_folder` and every command read."""
         from prirec.data.write_folder import write_folder
@@ -134,7 +150,6 @@ class City(Shown):
             f"City '{self.name}': {len(self.people):,} people, {len(self.places):,} places, "
             f"{self.records:,} {kinds}{located}"
         )
-        yield from (f"Note: {words}." for words in self.notes)
 
 
 def read_folder(folder: Path | str, *, strict: bool = False) -> City:
@@ -259,14 +274,18 @@ def settings(
 
     Changes are keywords, `iterations=20` or a section, `model={"dimension": 8}`; or a mapping of dotted names,
     {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
-    range and combinations that break a promise are refused.
+    range, settings that such a training would not read, and combinations that break a promise are refused.
     """
+    from prirec.simulate.unused_settings import refuse_unused
+
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}
     for key, value in (*_flat(changes or {}), *_flat(named)):
         if key in flat:
             raise UsageError(f"the setting '{key}' is given twice")
         flat[key] = value
-    return load_settings(None if file is None else Path(file), changes=flat)
+    chosen = load_settings(None if file is None else Path(file), changes=flat)
+    refuse_unused(chosen)
+    return chosen
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -284,41 +303,282 @@ def fit(
     city: City | Path | str,
     settings: Settings | PresetName | None = None,
     *,
-    engine: Literal["local", "plain", "protocol"] = "local",
+    engine: EngineName = "local",
     threads: int | None = None,
+    address: str | None = None,
+    actors: int | None = None,
     checkpoint: Path | str | None = None,
     every: int = 5,
+    resume: bool = True,
+    out: Path | str | None = None,
+    overwrite: bool = False,
     progress: "Callable[[IterationReport], None] | None" = None,
-    trainer: "Callable[..., Trained] | None" = None,
 ) -> "Fit":
-    """Prepare a city, train on it in this process, and measure on the test records.
+    """Prepare a city, train on it, and measure on the test records.
 
     `settings` are those of `prirec.settings`, or a preset's name; "private" by default. `engine` is "local" (fast),
-    "plain" (slow and readable) or "protocol" (every message of the secure sums); all give the same bits. With a
-    `checkpoint` file, an interrupted training goes on where it was saved last, `every` so many iterations. `progress`
-    is called after each iteration. `trainer` trains in the engine's place: prirec.cluster.train.train, say.
-    """
-    from prirec.engines.train import Keeping
-    from prirec.simulate.setup import history_notes, quality_notes, run, set_up, settings_notes
+    "plain" (slow and readable), "protocol" (every message of the secure sums) or "cluster" (rounds on Ray, at `address`
+    with so many `actors`); all give the same bits. With a `checkpoint`, an interrupted training goes on where it was
+    saved last, `every` so many iterations; `resume=False` starts over. With `out` the fit is saved to that folder, and
+    the checkpoint removed. `progress` is called after each iteration.
 
-    city, chosen = _city(city), _settings(settings)
-    setup = set_up(city.dataset, chosen)
-    outcome = run(
-        setup,
-        engine=engine,
-        threads=_threads(threads),
-        keeping=None if checkpoint is None else Keeping(Path(checkpoint), every=every),
-        tell=progress if progress is not None else lambda passed: None,
-        by=trainer,
-    )
-    notes = (
-        *city.notes,
-        *setup.prepared.notes,
-        *settings_notes(setup.settings, asked=chosen),
-        *history_notes(outcome.trained.history, settings=setup.settings),
-        *quality_notes(outcome.quality, setup),
-    )
-    return Fit(city=city, outcome=outcome, notes=notes)
+    A folder that `prirec data partition` has made is trained by a cluster part by part, so that no machine holds all of
+    it; such a fit needs `out`.
+    """
+    with Training(
+        city, settings, engine=engine, threads=threads, address=address, actors=actors, checkpoint=checkpoint,
+        every=every, resume=resume, out=out, overwrite=overwrite,
+    ) as training:  # fmt: skip
+        return training.run(progress=progress)
+
+
+class Training:
+    """A training that is prepared and not begun: what `prirec.fit`, which has the same arguments, runs.
+
+    It is for programs that show the plan, or what is unusual, before anything is trained:
+
+        with prirec.Training("city", "private", checkpoint="half.checkpoint") as training:
+            print(training.plan)
+            fit = training.run()
+    """
+
+    def __init__(
+        self,
+        city: City | Path | str,
+        settings: Settings | PresetName | None = None,
+        *,
+        engine: EngineName = "local",
+        threads: int | None = None,
+        address: str | None = None,
+        actors: int | None = None,
+        checkpoint: Path | str | None = None,
+        every: int = 5,
+        resume: bool = True,
+        out: Path | str | None = None,
+        overwrite: bool = False,
+        strict: bool = False,
+    ) -> None:
+        from prirec.simulate.saved_runs import refuse_occupied
+
+        self._chosen, self._engine, self._threads, self._actors, self._address = (
+            _settings(settings), engine, _threads(threads), actors, address,
+        )  # fmt: skip
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._every, self._resume = every, resume
+        self._out, self._overwrite = None if out is None else Path(out), overwrite
+        self._stack = ExitStack()
+        self._partitioned: PartitionedRun | None = None
+        self.resumed_at = 0
+        self._refuse_unfit(threads=threads)
+        if self._out is not None:
+            refuse_occupied(self._out, overwrite=overwrite)  # before any work, not after it
+        if engine == "cluster" and isinstance(city, str | Path) and _is_partitioned(Path(city)):
+            self._prepare_partitioned(Path(city), strict=strict)
+        else:
+            self._prepare(read_folder(city, strict=strict) if isinstance(city, str | Path) else _city(city))
+
+    def __enter__(self) -> "Training":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()  # actors and the connection to a cluster
+
+    def _refuse_unfit(self, *, threads: int | None) -> None:
+        """Before any data are read: arguments that do not go together, and a cluster that is out of reach."""
+        if self._engine == "cluster":
+            from prirec.cluster.pool import import_ray, refuse_unreachable
+            from prirec.cluster.train import refuse_unfit
+
+            if threads is not None:
+                raise UsageError("threads belong to one machine; on a cluster give actors")
+            refuse_unfit(self._chosen)
+            import_ray()
+            if self._address is not None:
+                refuse_unreachable(self._address)
+        elif self._address is not None or self._actors is not None:
+            raise UsageError(f"{'address' if self._address is not None else 'actors'} belongs to engine 'cluster'")
+        elif self._engine != "local" and self._chosen.schedule == "centralised":
+            raise UsageError(f"engine '{self._engine}' has no meaning here: the centralised model has one engine")
+        if self._checkpoint is not None:
+            _refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
+
+    def _prepare(self, city: City) -> None:
+        from prirec.simulate.privacy_plan import Counts, make_plan
+        from prirec.simulate.setup import set_up, settings_notes
+
+        self._city = city
+        self._setup = setup = set_up(city.dataset, self._chosen)
+        self.settings, samples = setup.settings, setup.samples
+        self.plan = make_plan(self.settings, Counts(len(samples.ids), len(samples.places), samples.features))
+        self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
+        self._data_notes = (*city.notes, *setup.prepared.notes)
+        if self._checkpoint is not None:
+            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume, setup=setup)
+
+    def _prepare_partitioned(self, folder: Path, *, strict: bool) -> None:
+        from prirec.cluster.pool import cluster_cpus, ray_session
+        from prirec.cluster.train import open_partitioned
+        from prirec.simulate.privacy_plan import Counts, make_plan
+        from prirec.simulate.setup import reporting_notes
+
+        if strict:
+            raise UsageError("strict needs all records in one place: prirec data describe --strict looks at them")
+        if self._out is None:
+            raise UsageError(
+                "a partitioned folder is trained part by part, and shards save the run: give out, a folder"
+            )
+        if self._checkpoint is not None:
+            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume)
+        self._source, self._shard_folder = str(folder), self._out
+        self._stack.enter_context(ray_session(self._address, cpus=self._actors))
+        actors = self._actors if self._actors is not None else cluster_cpus()
+        self._partitioned = self._stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+        city = self._partitioned.city
+        people, places, features, _ = city.whole
+        self.settings = city.settings
+        self.plan = make_plan(self.settings, Counts(people, places, features))
+        self.notes = (*reporting_notes(self.settings), *_plan_notes(self.plan))
+        unread = ("what an operator would read of the quality is not computed over parts",)
+        self._data_notes = (*city.notes, *(unread if self.settings.privacy.quality else ()))
+
+    def run(self, progress: "Callable[[IterationReport], None] | None" = None) -> "Fit":
+        """Train, measure and, where there is an `out`, save. `progress` is called after each iteration."""
+        from prirec.engines.train import Checkpointing
+
+        checkpointing = None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
+        report = progress if progress is not None else lambda passed: None
+        found = (
+            self._run(checkpointing, report)
+            if self._partitioned is None
+            else self._run_partitioned(self._partitioned, checkpointing, report)
+        )
+        if self._out is not None and self._checkpoint is not None:
+            _remove_checkpoint(self._checkpoint)
+        return found
+
+    def _run(
+        self, checkpointing: "Checkpointing | None", progress: "Callable[[IterationReport], None]"
+    ) -> "Fit":  # fmt: skip
+        from prirec.simulate.setup import history_notes, quality_notes, run
+
+        with self._trainer() as trainer:
+            outcome = run(
+                self._setup, engine=self._engine, threads=self._threads, checkpointing=checkpointing,
+                progress=progress, trainer=trainer,
+            )  # fmt: skip
+        notes = (
+            *self.notes, *self._data_notes, *history_notes(outcome.trained.history, settings=self.settings),
+            *quality_notes(outcome.quality, self._setup),
+        )  # fmt: skip
+        found = Fit.of(self._city, outcome, notes=notes, resumed_at=self.resumed_at)
+        if self._out is not None:
+            found.save(self._out, overwrite=self._overwrite)
+        found.add_operator_notes()  # once it is saved: figures that cannot be read must not cost a training
+        return found
+
+    @contextmanager
+    def _trainer(self) -> "Iterator[Callable[..., Trained] | None]":
+        """The cluster's function in the place of an engine, with a connection that lasts as long as the training."""
+        if self._engine != "cluster":
+            yield None
+            return
+        from prirec.cluster.pool import cluster_cpus, ray_session
+        from prirec.cluster.train import train
+
+        with ray_session(self._address, cpus=self._actors):
+            yield partial(train, actors=self._actors if self._actors is not None else cluster_cpus())
+
+    def _run_partitioned(
+        self, away: "PartitionedRun", checkpointing: "Checkpointing | None",
+        progress: "Callable[[IterationReport], None]",
+    ) -> "Fit":  # fmt: skip
+        """The run is saved by the shards; what is in it is loaded when it is first asked for."""
+        from prirec.simulate.saved_runs import load_run
+        from prirec.simulate.setup import history_notes
+
+        trained = away.train(checkpointing=checkpointing, progress=progress)
+        quality = away.quality(trained)
+        away.save(self._shard_folder, trained, source=self._source)
+        events = history_notes(trained.history, settings=self.settings)
+        return Fit(
+            self.settings, self.plan.counts, trained.history, city=None, quality=quality,
+            run=partial(load_run, self._shard_folder), notes=(*self.notes, *self._data_notes, *events),
+            resumed_at=self.resumed_at,
+        )  # fmt: skip
+
+
+def _plan_notes(plan: "PrivacyPlan") -> tuple[str, ...]:
+    """What to know about a plan before anything is spent."""
+    return (*plan.notes, *(() if plan.cohorts is None else plan.cohorts.notes()))
+
+
+def _is_partitioned(folder: Path) -> bool:
+    from prirec.data.partitioned import is_partitioned
+
+    return is_partitioned(folder)
+
+
+# Checkpoints of unfinished trainings: a file, or on a cluster a folder
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
+    from prirec.cluster.checkpoints import begun
+
+    return begun(path)
+
+
+def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" = None) -> int:
+    """Iterations that a checkpoint holds; 0 where there is none. Without `resume` it is removed.
+
+    Only what is a checkpoint is ever removed: a slip of the hand in a path costs no file. That it belongs to the run is
+    checked here for a file, by `setup`; for a folder by the cluster, which knows the number of shards."""
+    from prirec.cluster.checkpoints import is_checkpoint_folder, read_manifest
+    from prirec.engines.checkpoint import identity, is_checkpoint, load
+    from prirec.engines.train import hold_out
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not has_checkpoint(path):
+        return 0
+    known = is_checkpoint_folder(path) if path.is_dir() else is_checkpoint(path)
+    if not resume:
+        if not known:
+            raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
+        _remove_checkpoint(path)
+        return 0
+    if path.is_dir() or setup is None:
+        done = read_manifest(path).iteration
+    else:
+        seen, _ = hold_out(setup.samples, setup.settings)
+        try:
+            done = load(path, identity(seen, setup.settings)).state.iteration
+        except StateError as refusal:
+            raise StateError(f"{refusal}; --no-resume starts over" if known else str(refusal)) from None
+    if setup is not None and done > setup.settings.iterations:
+        raise UsageError(
+            f"the checkpoint {path} holds {done} iterations, more than the {setup.settings.iterations} asked for; ask "
+            "for more iterations, or start over with --no-resume (resume=False)"
+        )
+    return done
+
+
+def _remove_checkpoint(path: Path) -> None:
+    from prirec.cluster.checkpoints import discard
+
+    if path.is_dir():
+        discard(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _refuse_other_kind(path: Path, *, folder: bool) -> None:
+    if folder and path.is_file():
+        raise UsageError(f"the checkpoint {path} is a file, and on a cluster it is a folder; name another")
+    if not folder and path.is_dir():
+        raise UsageError(f"the checkpoint {path} is a folder; name a file")
+
+
+# Fits
 
 
 def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
@@ -328,13 +588,16 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     to measure, give the city that it was trained on: for recommending it may have grown since. StateError if the folder
     is damaged, or if the city is another one.
     """
+    from prirec.simulate.privacy_plan import Counts
     from prirec.simulate.saved_runs import load_run, refuse_another_city
 
     run = load_run(Path(folder))
     found = None if city is None else _city(city)
     if found is not None:
         refuse_another_city(run, found.dataset.places)
-    return Fit(city=found, run=run, notes=() if found is None else found.notes)
+    counts = Counts(len(run.people), len(run.released.places), len(run.interaction))
+    notes = () if found is None else found.notes
+    return Fit(run.settings, counts, run.history, city=found, run=lambda: run, notes=notes)
 
 
 class Fit(Shown):
@@ -342,13 +605,33 @@ class Fit(Shown):
 
     def __init__(
         self,
+        settings: Settings,
+        counts: "Counts",
+        history: "Sequence[IterationReport]",
         *,
         city: City | None,
+        run: "Callable[[], Run]",
         outcome: "Outcome | None" = None,
-        run: "Run | None" = None,
+        quality: "Quality | None" = None,
         notes: Sequence[str] = (),
+        resumed_at: int = 0,
     ) -> None:
-        self._city, self._outcome, self._loaded, self._notes = city, outcome, run, tuple(dict.fromkeys(notes))
+        self._settings, self._counts, self._history = settings, counts, History(history)
+        self._city, self._run, self._outcome, self._quality = city, run, outcome, quality
+        self._notes, self._resumed_at = tuple(dict.fromkeys(notes)), resumed_at
+
+    @classmethod
+    def of(cls, city: City, outcome: "Outcome", *, notes: Sequence[str] = (), resumed_at: int = 0) -> "Fit":
+        """The fit of a training in this process."""
+        from prirec.simulate.privacy_plan import Counts
+        from prirec.simulate.saved_runs import to_run
+
+        setup = outcome.setup
+        counts = Counts(len(setup.samples.ids), len(setup.samples.places), setup.samples.features)
+        return cls(
+            setup.settings, counts, outcome.trained.history, city=city, run=lambda: to_run(outcome, city.source),
+            outcome=outcome, quality=outcome.quality, notes=notes, resumed_at=resumed_at,
+        )  # fmt: skip
 
     @property
     def city(self) -> City | None:
@@ -358,12 +641,12 @@ class Fit(Shown):
     @property
     def settings(self) -> Settings:
         """As they were used: where the size of cohorts was left to the plan, with that size."""
-        return self._outcome.setup.settings if self._outcome is not None else self.run.settings
+        return self._settings
 
     @property
     def history(self) -> "History":
         """Loss, participation and opened sums of each iteration."""
-        return History(self._outcome.trained.history if self._outcome is not None else self.run.history)
+        return self._history
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -371,37 +654,74 @@ class Fit(Shown):
         return self._advisor.setup.samples.ids
 
     @property
+    def typical_person(self) -> str:
+        """The id of a person with the median number of training records."""
+        counts = self._advisor.setup.samples.train.counts()
+        return self.people[int(counts.argsort(kind="stable")[len(counts) // 2])]
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the settings or figures would not expect, in sentences."""
         return self._notes
+
+    @property
+    def resumed_at(self) -> int:
+        """The iteration of the checkpoint that training went on from; 0 if it was trained in one go."""
+        return self._resumed_at
 
     @cached_property
     def quality(self) -> "Quality":
         """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
 
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
-        which it may have learnt from, and UsageError where test records got into what was learnt from.
+        which it may have learnt from, and UsageError where test records got into what was learnt from (`leaks`).
         """
-        if self._outcome is not None:
-            return self._outcome.quality
-        from prirec.evaluate.leaks import check, refuse
+        if self._quality is not None:
+            return self._quality
+        from prirec.evaluate.leaks import refuse
         from prirec.simulate.setup import quality
 
-        setup = self._tested
-        refuse(check(setup))
-        return quality(setup.samples, self.run.models)
+        refuse(self.leaks)
+        return quality(self._tested.samples, self._models)
+
+    @cached_property
+    def leaks(self) -> "Findings":
+        """What is unfair about testing on these records: refused, or flagged where a figure says less than it seems."""
+        from prirec.evaluate.leaks import check
+
+        return check(self._tested)
+
+    @property
+    def quality_notes(self) -> tuple[str, ...]:
+        """What makes the quality figures say less than they seem to, in sentences."""
+        from prirec.simulate.setup import quality_notes
+
+        return (*quality_notes(self.quality, self._tested), *(f"{one.name}: {one.words}" for one in self.leaks))
 
     @cached_property
     def plan(self) -> "PrivacyPlan":
         """What these settings promise each person of this city, and the noise that it takes; see `prirec.plan`."""
-        from prirec.simulate.outlook import Counts, look_ahead
+        from prirec.simulate.privacy_plan import make_plan
 
-        if self._outcome is not None:
-            samples = self._outcome.setup.samples
-            counts = Counts(len(samples.ids), len(samples.places), samples.features)
-        else:
-            counts = Counts(len(self.run.people), len(self.run.released.places), len(self.run.interaction))
-        return look_ahead(self.settings, counts)
+        return make_plan(self._settings, self._counts)
+
+    @property
+    def operator_quality(self) -> "PrivateFigures | None":
+        """The quality figures that a recommender would read off a noisy sum, beside the true ones; None where
+        privacy.quality gives them no part of the budget, or where the noise leaves nothing to read."""
+        return self._operator[0]
+
+    @cached_property
+    def _operator(self) -> "tuple[PrivateFigures | None, tuple[str, ...]]":
+        from prirec.simulate.private_figures import operator_figures
+
+        if not self._settings.privacy.quality or (self._outcome is None and self._city is None):
+            return None, ()
+        return operator_figures(self._tested.samples, self._models, self._settings)
+
+    def add_operator_notes(self) -> None:
+        """Say in `notes` why an operator could read no quality figures, if that is so."""
+        self._notes = (*self._notes, *self._operator[1])
 
     def recommend(
         self,
@@ -453,33 +773,32 @@ class Fit(Shown):
         """
         from prirec.simulate.recommend import Advisor, rank
 
-        models = self._outcome.trained.state.models if self._outcome is not None else self.run.models
-        return rank(Advisor.of(self._tested, models), k=k, radius_km=radius_km, candidates=candidates, people=people)
+        advisor = Advisor.of(self._tested, self._models)
+        return rank(advisor, k=k, radius_km=radius_km, candidates=candidates, people=people)
 
-    def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
+    def save(self, folder: Path | str, *, overwrite: bool = False, source: str | None = None) -> Path:
         """Write models, settings, history and released popularity to a folder that `prirec.load` and commands read.
 
-        Whole or not at all. It holds everyone's linear model: a simulation's file, not one that a deployment has.
+        Whole or not at all. `source` names the data in it, by default as they were named when the city was read. It
+        holds everyone's linear model: a simulation's file, not one that a deployment has.
         """
         from prirec.simulate.saved_runs import save_run
 
-        save_run(Path(folder), self.run, overwrite=overwrite)
+        save_run(Path(folder), self.run if source is None else replace(self.run, source=source), overwrite=overwrite)
         return Path(folder)
 
     @cached_property
     def run(self) -> "Run":
         """All that a saved run holds: models, encoding, released popularity, history."""
-        if self._loaded is not None:
-            return self._loaded
-        from prirec.simulate.saved_runs import to_run
+        return self._run()
 
-        if self._outcome is None or self._city is None:
-            raise UsageError("a Fit comes from prirec.fit or prirec.load")
-        return to_run(self._outcome, self._city.source)
+    @property
+    def _models(self) -> "Models":
+        return self._outcome.trained.state.models if self._outcome is not None else self.run.models
 
     @cached_property
     def _tested(self) -> "Setup":
-        """The set-up with the same test records that the model was kept from."""
+        """The set-up with the test records that were held back from the model."""
         from prirec.simulate.saved_runs import set_up_again
 
         return self._outcome.setup if self._outcome is not None else set_up_again(self._dataset(), self.run)
@@ -490,9 +809,8 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import set_up_later
 
         if self._outcome is not None:
-            return Advisor.in_earnest(self._outcome.setup, self._outcome.trained.state.models)
-        setup, models = set_up_later(self._dataset(), self.run)
-        return Advisor.in_earnest(setup, models)
+            return Advisor.in_earnest(self._outcome.setup, self._models)
+        return Advisor.in_earnest(*set_up_later(self._dataset(), self.run))
 
     def _dataset(self) -> "Dataset":
         if self._city is None:
@@ -503,16 +821,14 @@ class Fit(Shown):
         return self._city.dataset
 
     def panels(self) -> Iterator[str | Table]:
-        settings, history = self.settings, self.history
-        people = len(self._outcome.setup.samples.ids) if self._outcome is not None else len(self.run.people)
+        settings = self._settings
         where = f"'{self._city.name}'" if self._city is not None else f"a city that is not loaded ({self.run.source})"
-        yield f"Fit of '{settings.preset}' on {where}: {people:,} people, {len(history):,} iterations."
-        if self._outcome is not None:
-            q = self._outcome.quality
+        people, iterations = self._counts.people, len(self._history)
+        yield f"Fit of '{settings.preset}' on {where}: {people:,} people, {iterations:,} iterations."
+        if (q := self._quality) is not None:
             yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {q.records:,} test records."
         if settings.privacy.epsilon_per_user is not None:
             yield self.plan.verdict
-        yield from (f"Note: {words}." for words in self.notes)
         yield SIMULATION
 
 
@@ -558,23 +874,23 @@ class History(Shown, Sequence["IterationReport"]):
         ])  # fmt: skip
 
 
-class Suggestions(Shown, Sequence["SuggestedPlace"]):
+class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
     A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
     """
 
     def __init__(
-        self, person: str, places: "Sequence[SuggestedPlace]", *, distance_from: str, notes: Sequence[str] = ()
+        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str, notes: Sequence[str] = ()
     ) -> None:
         self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
         self._places = tuple(places)
 
     @overload
-    def __getitem__(self, at: int) -> "SuggestedPlace": ...
+    def __getitem__(self, at: int) -> "Suggestion": ...
     @overload
     def __getitem__(self, at: slice) -> "Suggestions": ...
-    def __getitem__(self, at: int | slice) -> "SuggestedPlace | Suggestions":
+    def __getitem__(self, at: int | slice) -> "Suggestion | Suggestions":
         if isinstance(at, slice):
             return Suggestions(self.person, self._places[at], distance_from=self.distance_from, notes=self.notes)
         return self._places[at]
@@ -596,8 +912,6 @@ class Suggestions(Shown, Sequence["SuggestedPlace"]):
         return _polars([{"rank": at, **place.as_dict()} for at, place in enumerate(self._places, start=1)])
 
     def panels(self) -> Iterator[str | Table]:
-        from prirec.protocols.prediction import in_words
-
         if not self._places:
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
@@ -606,11 +920,10 @@ class Suggestions(Shown, Sequence["SuggestedPlace"]):
             (
                 str(at), place.place, place.about,
                 "" if place.distance_km is None else f"{place.distance_km:.1f}",
-                f"{100 * place.probability:.0f} %", ", ".join(in_words(reason) for reason in place.reasons),
+                f"{100 * place.probability:.0f} %", ", ".join(reason.words for reason in place.reasons),
             )
             for at, place in enumerate(self._places, start=1)
         ])  # fmt: skip
-        yield from (f"Note: {words}." for words in self.notes)
 
 
 # Comparing
@@ -621,7 +934,7 @@ def compare(
     models: "Sequence[ModelLike] | Mapping[str, ModelLike]",
     *,
     threads: int | None = None,
-    progress: "Callable[[str, IterationReport], None] | None" = None,
+    progress: "Callable[[str, IterationReport | None], None] | None" = None,
     **changes: Any,
 ) -> "Comparison":
     """Train several models on one city, on the same records, and measure them on the same test records.
@@ -629,6 +942,7 @@ def compare(
     A model is a preset's name, settings, the name of a model that an installed package registers (entry points
     `prirec.models`), or a model of your own: a class or an object with a method `fit` (docs/how-to/own-model.md). A
     mapping names them. `changes` are settings that all presets and registered models share: seed=1, iterations=5.
+    `progress` is called with the name of a model and None when its turn comes, then with the report of each iteration.
     """
     from prirec.simulate.compare import compare as run
     from prirec.simulate.compare import contender
@@ -642,8 +956,19 @@ def compare(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two models are called '{name}'; give a mapping of names to models")
-    tell = (lambda one, passed: progress(one.name, passed)) if progress is not None else (lambda one, passed: None)
-    return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), tell=tell))
+    report = (lambda one, passed: progress(one.name, passed)) if progress is not None else (lambda one, passed: None)
+    return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
+
+
+def require_report_tools() -> None:
+    """UsageError, before any work, where Polars or matplotlib, which reports are made with, are not installed."""
+    from importlib.util import find_spec
+
+    from prirec.data.tables import require_polars
+
+    require_polars()
+    if find_spec("matplotlib") is None:
+        raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
 
 
 class Comparison(Shown):
@@ -657,7 +982,7 @@ class Comparison(Shown):
 
         for entry in self.entries:
             if entry.contender.name == name and isinstance(entry.outcome, Outcome):
-                return Fit(city=self.city, outcome=entry.outcome, notes=self.city.notes)
+                return Fit.of(self.city, entry.outcome, notes=self.city.notes)
         known = ", ".join(f"'{entry.contender.name}'" for entry in self.entries if entry.trained is not None)
         raise UsageError(f"there is no fit of '{name}' in this comparison; there are {known or 'none'}")
 
@@ -683,12 +1008,9 @@ class Comparison(Shown):
 
         It holds statistics of records and homes: a page about a simulation.
         """
-        from importlib.util import find_spec
-
         from prirec.simulate.setup import Outcome
 
-        if find_spec("matplotlib") is None:
-            raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+        require_report_tools()
         from prirec.evaluate.report import advise_somebody, write_report
 
         fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
@@ -735,7 +1057,7 @@ def plan(
     the periods up where the settings give the budget to each privacy.period_days. Nothing is computed from anyone's
     records.
     """
-    from prirec.simulate.outlook import FEATURES, Counts, look_ahead
+    from prirec.simulate.privacy_plan import FEATURES, LONGEST_YEARS, Counts, make_plan
 
     chosen = _settings(settings)
     budget = {"epsilon_per_user": epsilon, "delta": delta}
@@ -746,8 +1068,8 @@ def plan(
     for name, value in (("people", people), ("places", places), ("features", features)):
         if value is not None:
             _refuse_no_count(name, value)
-    if years is not None and not (isinstance(years, int | float) and 0 < years <= 20):
-        raise UsageError("years is a number above 0, and at most 20")
+    if years is not None and not (isinstance(years, int | float) and 0 < years <= LONGEST_YEARS):  # false for NaN too
+        raise UsageError(f"years is a number above 0, and at most {LONGEST_YEARS}")
     if city is not None:
         from prirec.simulate.setup import features_of
 
@@ -756,7 +1078,84 @@ def plan(
         features = features or features_of(dataset, chosen)
     if people is None or places is None:
         raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
-    return look_ahead(chosen, Counts(people, places, features or FEATURES), years=years)
+    return make_plan(chosen, Counts(people, places, features or FEATURES), years=years)
+
+
+def forecast(
+    city: City | Path | str | None = None,
+    *,
+    people: int | None = None,
+    places: int = 2000,
+    visits_per_person: float = 20.0,
+    epsilons: Sequence[float] | None = None,
+    settings: Settings | PresetName | None = None,
+    train: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+    training_progress: "Callable[[str, IterationReport | None], None] | None" = None,
+) -> "Forecast":
+    """What noise leaves of popularity, before any collection: simulated on a city, or on a made-up one.
+
+    As the settings plan it, and by every mechanism at each of `epsilons`, with the whole budget spent on popularity.
+    With `train`, a model is trained on the city as planned, and one without a budget, to compare them. `progress` is
+    called before each simulation with how many are done, of how many, and its name; `training_progress` as in
+    `prirec.compare`.
+    """
+    from prirec.data.prepare import prepare
+    from prirec.simulate.compare import compare as run
+    from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
+    from prirec.simulate.forecast import forecast as simulate
+    from prirec.simulate.privacy_plan import Counts, make_plan
+    from prirec.simulate.setup import features_of, recipe
+    from prirec.util.keyed_random import generator
+
+    chosen = _settings(settings)
+    promised = chosen.privacy.epsilon_per_user
+    if (city is None) == (people is None):
+        raise UsageError("a forecast needs a city, or the number of people of a made-up one, and not both")
+    if train and city is None:
+        raise UsageError("to train takes a city: a model of a made-up one would say nothing about yours")
+    if train and promised is None:
+        raise PolicyError("training compares a plan with none, and these settings promise nothing: use 'private'")
+    if city is None:
+        prepared = made_up(people=people or 0, places=places, visits_per_person=visits_per_person, seed=chosen.seed)
+        dataset = prepared.dataset
+    else:
+        dataset = _city(city).dataset
+        prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
+    found = simulate(
+        prepared,
+        epsilons_per_user=[promised or 1.0] if epsilons is None else epsilons,
+        delta=chosen.privacy.delta,
+        seed=chosen.seed,
+        settings=chosen,
+        progress=progress if progress is not None else lambda done, of, name: None,
+    )
+    if promised is not None:
+        counts = Counts(found.people, found.places, features_of(dataset, chosen))
+        found = replace(found, plan=make_plan(chosen, counts))
+    if train:
+        report = training_progress if training_progress is not None else lambda name, passed: None
+        ours, other = run(
+            dataset, with_and_without(chosen), threads=_threads(threads),
+            progress=lambda one, passed: report(one.name, passed),
+        )  # fmt: skip
+        auc, ceiling = ours.outcome.quality.auc, other.outcome.quality.auc
+        found = replace(found, trained=TrainedCost(auc, ceiling, ceiling - auc))
+    return found
+
+
+def read_ledger(file: Path | str, settings: Settings | PresetName | None = None) -> "Account":
+    """What a device has spent on what, and what is left of the budget that the settings give; the file is only read.
+
+    A `prirec.Device` knows its own budget: `device.statement()`.
+    """
+    from prirec.device.ledger import ledger_in
+    from prirec.privacy.ledger import Budget, account
+
+    budget = Budget.of(_settings(settings))
+    today = (datetime.now(UTC) - datetime.fromtimestamp(0, UTC)).days
+    return account(ledger_in(Path(file)), budget=budget, day=today)
 
 
 # Arguments

@@ -43,7 +43,7 @@ class Quality(Shown):
 
 def _figure(value: float) -> str:
     """A dash where a figure has no meaning."""
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def measure(
@@ -228,8 +228,8 @@ def some_tested_people(test: Records, count: int, *, seed: int) -> IndexArray:
     return np.sort(generator(seed, "people asked").choice(able, size=count, replace=False))
 
 
-@dataclass(frozen=True, slots=True)
-class RankQuality:
+@dataclass(frozen=True, slots=True, repr=False)
+class RankQuality(Shown):
     """Means over people; nan without any."""
 
     hit_rate: float  # people with at least one expected place in the top k
@@ -239,6 +239,14 @@ class RankQuality:
 
     def as_dict(self) -> dict[str, float | int]:
         return asdict(self)
+
+    def panels(self, *, k: int = 10, among: str = "the places near home") -> Iterator[str | Table]:
+        yield Table(("ranking", ">figure", "meaning"), [
+            (f"hit rate at {k}", _figure(self.hit_rate), "people with a new place of theirs in the list"),
+            (f"NDCG at {k}", _figure(self.ndcg), "the same, higher in the list counts more"),
+            (f"recall at {k}", _figure(self.recall), "new places that the list holds"),
+            ("people", f"{self.people:,}", f"in the sample; candidates are {among}"),
+        ])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ import pytest
 
 import prirec
 from prirec.errors import DataError, StateError, UsageError
-from prirec.protocols.prediction import Reason
-from prirec.simulate.recommend import SuggestedPlace
+from prirec.protocols.prediction import Reason, Suggestion
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
 
@@ -171,7 +170,7 @@ def test_another_city_is_refused(fit: prirec.Fit, tmp_path: Path) -> None:
 
 def test_what_comes_from_data_is_escaped_in_notebooks_and_harmless_in_terminals() -> None:
     hostile = '<script>alert("1")</script>\x1b[31m'
-    line = SuggestedPlace(hostile, hostile, 1.0, 0.5, (Reason(hostile, 1.0),))
+    line = Suggestion(hostile, hostile, 1.0, 0.5, (Reason(hostile, 1.0),))
     found = prirec.Suggestions(hostile, [line], distance_from="home", notes=[hostile])
     assert "<script" not in found._repr_html_()
     assert "\x1b" not in found._repr_html_() + repr(found)

@@ -19,8 +19,8 @@ def test_too_few_people_are_told_how_many_it_takes() -> None:
     assert not found.usable
     assert found.verdict.startswith("Noisy: ")
     assert found.cohorts is not None
-    assert f"cohorts of about {found.cohorts.asked:,}" in found.verdict
-    assert prirec.plan(epsilon=1, people=found.cohorts.asked, places=200).usable
+    assert f"you need about {found.cohorts.needed:,} people for that" in found.verdict
+    assert prirec.plan(epsilon=1, people=found.cohorts.needed, places=200).usable
 
 
 def test_settings_without_a_budget_promise_nothing() -> None:

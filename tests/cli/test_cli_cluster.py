@@ -54,12 +54,12 @@ def test_an_address_that_is_none_is_refused(address, city, tmp_path):
 @pytest.mark.parametrize("flag", [("--address", "head:6379"), ("--actors", "3")])
 def test_flags_of_the_cluster_without_it_are_a_mistake(flag, city, tmp_path):
     code, words = refused("train", city, "--out", tmp_path / "run", *flag)
-    assert (code, words) == (2, f"error: {flag[0]} belongs to --engine cluster")
+    assert (code, words) == (2, f"error: {flag[0].removeprefix('--')} belongs to engine 'cluster'")
 
 
 def test_threads_are_not_for_a_cluster(city, tmp_path):
     code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--threads", "2")
-    assert (code, words) == (2, "error: --threads belongs to one machine; on a cluster give --actors")
+    assert (code, words) == (2, "error: threads belong to one machine; on a cluster give actors")
 
 
 def test_the_papers_schedule_is_refused_with_the_reason(city, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.privacy.plan import size_asked
+from prirec.privacy.plan import needed_cohort_size
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.setup import set_up
 from support.cities import change
@@ -24,7 +24,7 @@ def city(tmp_path_factory):
 
 
 def asked(epsilon: float) -> int:
-    return size_asked(change(PRIVATE, privacy={"epsilon_per_user": epsilon}), features=34)
+    return needed_cohort_size(change(PRIVATE, privacy={"epsilon_per_user": epsilon}), features=34)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
@@ -33,18 +33,17 @@ def test_the_plan_says_which_size_it_asks_for(epsilon):
     found, text = told(*words), flat(call(*words).stdout)
     cohorts, mixing = found["cohorts"], found["sums"][1]
     assert (mixing["what"], mixing["devices"]) == ("linear", asked(epsilon))
-    assert (cohorts["people"], cohorts["size"], cohorts["asked"]) == (20_000, asked(epsilon), asked(epsilon))
+    assert (cohorts["people"], cohorts["size"], cohorts["needed"]) == (20_000, asked(epsilon), asked(epsilon))
     assert 0.33 < cohorts["noise_in_mean"] <= 1 / 3
-    assert (
-        f"Cohorts have at least {asked(epsilon):,} people, as the plan asks: the noise in a mean is 0.33 times" in text
-    )
+    assert "Noise in a cohort mean: 0.33 × the clipping norm." in text
+    assert f"Cohorts have at least {asked(epsilon):,} people, as the plan needs." in text
 
 
 def test_a_size_that_the_settings_name_stays_and_the_plan_tells_what_it_would_ask_for():
     words = ("privacy", "plan", *SIZE, "--set", "neighbours.size=300")
     found, text = told(*words), flat(call(*words).stdout)
     assert found["sums"][1]["devices"] == found["cohorts"]["size"] == 300
-    assert f"at least 300 people, as the settings say, where the plan would ask for {asked(1.0):,}" in text
+    assert f"at least 300 people, as neighbours.size says; the plan needs {asked(1.0):,}." in text
     assert found["notes"] == []
 
 
@@ -52,12 +51,12 @@ def test_where_there_are_too_few_people_for_one_cohort_the_plan_says_that_noise_
     words = ("privacy", "plan", "--people", 400, "--places", 150, "--features", 34)
     found, shown = json.loads(call(*words, "--json").stdout), call(*words)
     assert found["cohorts"]["size"] == found["sums"][1]["devices"] == 400
-    (note,) = found["notes"]
-    assert "for 400 people noise in linear models costs more: all are in one cohort" in note
-    assert f"with {asked(1.0):,} people it is a third, which costs almost nothing" in note
-    assert note in flat(shown.stderr)
-    assert "All 400 people are in one cohort: the noise in a mean is" in flat(shown.stdout)
-    assert json.loads(call(*words, "--people", asked(1.0), "--json").stdout)["notes"] == []
+    assert shown.stdout.startswith("Noisy: ")
+    assert f"Usable below about 0.33; you need about {asked(1.0):,} people for that." in flat(shown.stdout)
+    assert "All 400 people are in one cohort." in flat(shown.stdout)
+    enough = json.loads(call(*words, "--people", asked(1.0), "--json").stdout)
+    assert (found["usable"], enough["usable"]) == (False, True)
+    assert found["verdict"] in flat(shown.stdout)
 
 
 def test_settings_that_promise_nothing_have_no_cohorts_to_tell_of():
@@ -69,9 +68,9 @@ def test_a_forecast_tells_the_size_of_the_plan_for_its_city(city):
     found, shown = call("privacy", "forecast", city, "--json"), call("privacy", "forecast", city)
     planned = json.loads(call("privacy", "plan", city, "--json").stdout)
     cohorts = json.loads(found.stdout)["cohorts"]
-    assert cohorts["asked"] == planned["cohorts"]["asked"]
+    assert cohorts["needed"] == planned["cohorts"]["needed"]
     assert f"All {cohorts['people']:,} people are in one cohort" in flat(shown.stdout)
-    assert "noise in linear models costs more" in flat(shown.stderr)
+    assert f"you need about {cohorts['needed']:,} people for that" in flat(shown.stdout)
     assert json.loads(call("privacy", "forecast", city, "--preset", "rounds", "--json").stdout)["cohorts"] is None
 
 
@@ -81,9 +80,9 @@ def test_a_run_says_which_size_it_took_and_keeps_it(city, tmp_path):
     found = told("train", city, "--out", tmp_path / "again", *RICH)
     samples = set_up(read_folder(city).dataset, load()).samples
     settings = change(PRIVATE, iterations=2, privacy={"epsilon_per_user": 40.0})
-    size = size_asked(settings, features=samples.features)
+    size = needed_cohort_size(settings, features=samples.features)
     assert size <= len(samples.ids) // 2
-    assert f"Cohorts have at least {size:,} people, as the plan asks" in shown
+    assert f"Cohorts have at least {size:,} people, as the plan needs" in shown
     assert found["settings"]["neighbours"]["size"] == found["privacy"]["cohorts"]["size"] == size
     assert load_run(run).settings == change(settings, neighbours={"size": size})
     assert f"size = {size}\n" in (run / "settings.toml").read_text(encoding="utf-8")
@@ -98,7 +97,7 @@ def test_a_run_that_was_cut_short_goes_on_with_the_size_it_had(city, tmp_path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("prirec.cli.train_work.save_run", stopped)
+        patched.setattr("prirec.simulate.saved_runs.save_run", stopped)
         assert call(*words).exit_code == 130
     again = call(*words)
     assert "note: resuming after iteration 2 of 2" in again.stderr
@@ -108,7 +107,7 @@ def test_a_run_that_was_cut_short_goes_on_with_the_size_it_had(city, tmp_path, m
 
 def test_a_file_may_name_a_size_or_leave_it_to_the_plan(city, tmp_path):
     file = tmp_path / "mine.toml"
-    for size, taken in ((0, "as the plan asks"), (120, "as the settings say")):
+    for size, taken in ((0, "as the plan needs"), (120, "as neighbours.size says")):
         file.write_text(f"[neighbours]\nsize = {size}\n", encoding="utf-8")
         shown = flat(call("train", city, "--out", tmp_path / f"{size}", "--settings", file, *RICH).stdout)
         assert taken in shown

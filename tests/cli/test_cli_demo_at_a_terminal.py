@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from prirec.cli.demo_work import CHOSEN, contenders
+from prirec.cli.demo import CHOSEN, models
 from support.shell import told
 from support.terminal import watch
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("a demo that is watched")]
 STAGES = ("loading", "making the city", "writing the city and the run", "drawing the report")
-MODELS = {model.name: model.settings.iterations for model in contenders(0)}
+MODELS = {name: settings.iterations for name, settings in models(0).items()}
 
 
 @pytest.fixture(scope="module")

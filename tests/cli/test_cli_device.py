@@ -141,9 +141,7 @@ def test_the_ledger_is_told_in_plain_words_against_the_persons_own_budget(phone)
     assert found["budget"]["epsilon"] == 1
     assert 0.5 < found["lifetime"]["epsilon"] <= 1
     assert found["overspent"] is False
-    assert "budget is epsilon = 1 and delta = 1e-06 per user, for life" in shell.flat(
-        call("device", "privacy", phone).stdout
-    )
+    assert "Budget: ε = 1 and δ = 1e-06 per user, for life" in shell.flat(call("device", "privacy", phone).stdout)
 
 
 NO_NETWORK = """

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.cli import advice
 from prirec.cli.output import program
+from prirec.cli.recommend import show_suggestions
 from prirec.data.folder import read_folder
-from prirec.protocols.prediction import Reason
-from prirec.simulate.recommend import SuggestedPlace
+from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
 from support import shell
@@ -172,13 +171,10 @@ def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, ci
     assert "no difference" not in call("evaluate", run, city).stderr
 
 
-@pytest.mark.parametrize("where", ["prirec.cli.options.choose", "prirec.cli.train_work.read_folder"])
+@pytest.mark.parametrize("where", ["prirec.cli.options.changes_from", "prirec.data.folder.read_folder"])
 def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(city, tmp_path, monkeypatch, where):
     def stopped(*_, **__):
         raise KeyboardInterrupt
-
-    import prirec.cli.options
-    import prirec.cli.train_work  # noqa: F401  # the names that are replaced must be there
 
     monkeypatch.setattr(where, stopped)
     found = call("train", city, "--out", tmp_path / "r")
@@ -201,11 +197,11 @@ def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_pa
 
 def line(*pulls):
     reasons = tuple(Reason(name, pull) for name, pull in pulls)
-    return SuggestedPlace(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
+    return Suggestion(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
 
 
 def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):
-    advice.show_advice([line(("visitors", -0.3), ("distance", -0.1))], origin="home")
+    show_suggestions([line(("visitors", -0.3), ("distance", -0.1))], origin="home")
     said = capsys.readouterr().out
     assert "why (+) and why not (-)" in " ".join(said.split())
     assert "visitors: how many people came; without your own" in said
@@ -214,12 +210,12 @@ def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):
 
 def test_every_count_among_the_reasons_is_explained(capsys):
     lines = [line(("visits", 0.3), ("recent visits (popularity)", -0.2)), line(("visitors", 0.1))]
-    advice.show_advice(lines, origin="home", recent_days=7)
+    show_suggestions(lines, origin="home", recent_days=7)
     assert (
         "visitors: how many people came; visits: how often people came; "
         "recent visits: how often in the last 7 days of the data; without your own"
     ) in capsys.readouterr().out
-    advice.show_advice([line(("distance", 0.3))], origin="home")
+    show_suggestions([line(("distance", 0.3))], origin="home")
     assert "without your own" not in capsys.readouterr().out
 
 

@@ -30,7 +30,7 @@ def test_it_tells_every_mechanism_and_that_it_is_a_simulation_of_a_made_up_city(
     assert "who reports" in found.stdout
     assert "a simulation that collects nothing and protects nobody; this city is made up" in found.stderr
     assert "popularity alone, not of a model" in found.stderr
-    assert "an epsilon of 20 per user" in found.stderr
+    assert "an ε of 20 per user" in found.stderr
 
 
 def test_json_is_one_object_with_every_row_and_the_notes():

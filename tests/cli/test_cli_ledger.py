@@ -119,7 +119,7 @@ def test_with_nothing_left_the_device_still_recommends(store):
     found = told("ledger", store)
     assert (found["nothing_left"], found["overspent"], found["covered_again_in_days"]) == (True, False, None)
     text = flat(call("ledger", store).stdout)
-    assert "Nothing is left of it" in text
+    assert "Nothing is left for any of these." in text
     assert "still downloads, trains locally and recommends" in text
 
 

@@ -9,11 +9,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from prirec.cli.train_work import kept_on_cluster, tell_stopped
+from prirec.api import resumed_iteration
+from prirec.cli.train import what_is_saved
 from prirec.cluster.checkpoints import read_manifest
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.engines.train import Keeping, train
+from prirec.engines.train import Checkpointing, train
 from prirec.errors import StateError, UsageError
 from prirec.simulate.saved_runs import FILES, load_run
 from prirec.simulate.setup import set_up
@@ -92,7 +93,9 @@ def unfinished(city, tmp_path):
 
 def kept_after(rounds, city, folder, *, preset):
     settings, kept = load(changes={"preset": preset, "iterations": rounds}), folder / "kept.checkpoint"
-    train(set_up(read_folder(city).dataset, settings).samples, settings, keeping=Keeping(kept, every=rounds))
+    train(
+        set_up(read_folder(city).dataset, settings).samples, settings, checkpointing=Checkpointing(kept, every=rounds)
+    )
     return kept, ["train", city, "--out", folder / "r", "--checkpoint", kept, "--preset", preset]
 
 
@@ -204,7 +207,7 @@ def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city,
         (precious / name).write_text(THEIRS[name])
     for word in ("--resume", "--no-resume"):
         with pytest.raises((UsageError, StateError)):
-            kept_on_cluster(precious, resume=word == "--resume")
+            resumed_iteration(precious, resume=word == "--resume")
     assert {file.name: file.read_text() for file in precious.iterdir()} == {name: THEIRS[name] for name in names}
 
 
@@ -216,11 +219,10 @@ def test_a_damaged_manifest_is_a_state_error(text, tmp_path):
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path, capsys):
+def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path):
     left = tmp_path / "left"
     left.mkdir()
     for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial", ".manifest.json.0badcafe-77.partial"):
         (left / name).write_bytes(b"half")
-    tell_stopped(left, 0, iterations=9)
-    assert "nothing was saved yet" in capsys.readouterr().err
-    assert kept_on_cluster(left, resume=resume) == 0
+    assert "nothing was saved yet" in what_is_saved(left, [], every=9)
+    assert resumed_iteration(left, resume=resume) == 0

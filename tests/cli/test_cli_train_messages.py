@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from prirec.cli.train_work import READ_BY
 from prirec.config import ROUNDS
+from prirec.simulate.popularity import MECHANISMS
 from prirec.simulate.saved_runs import load_run
+from prirec.simulate.unused_settings import READ_BY
 from support.shell import call, flat, write_city
 
 
@@ -71,7 +72,7 @@ def test_the_settings_that_a_run_has_saved_train_another(city, tmp_path, words):
         assert (tmp_path / "other" / file).read_bytes() == (tmp_path / "one" / file).read_bytes()
 
 
-@pytest.mark.parametrize("name", READ_BY)
+@pytest.mark.parametrize("name", [*READ_BY, *(name for one in MECHANISMS.values() for name in one.reads)])
 def test_every_setting_that_only_some_trainings_read_is_one(name):
     section, _, key = name.rpartition(".")
     assert hasattr(getattr(ROUNDS, section) if section else ROUNDS, key)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
-from prirec.privacy.plan import planned
+from prirec.privacy.plan import plan_for
 from prirec.privacy.units import Adjacency
 from support import shell
 from support.shell import flat
@@ -61,7 +61,7 @@ def test_the_price_is_that_of_the_plan(city, tmp_path):
     assert found["privacy"]["epsilon"] == pytest.approx(2.0, rel=1e-6)
     assert (found["privacy"]["figures"], found["privacy"]["period_days"]) == (None, None)
     assert [term["when"] for term in found["privacy"]["terms"]] == ["for life"]
-    plan = planned(PRIVATE, people=400, pois=150)
+    plan = plan_for(PRIVATE, people=400, pois=150)
     assert found["privacy"]["epsilon_replace_one"] > 2 * plan.loss(Adjacency.ZERO_OUT).epsilon
 
 
@@ -101,7 +101,7 @@ def test_a_training_is_saved_though_too_few_are_left_for_its_quality_figures(cit
         assert of == "quality"
         return np.arange(len(keys)) < len(keys) // 2
 
-    monkeypatch.setattr("prirec.cli.privacy_figures.left_in_collection", half)
+    monkeypatch.setattr("prirec.simulate.private_figures.left_in_collection", half)
     flags = ("--iterations", 1, "--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
     done = call("train", city, "--out", tmp_path / "run", *flags)
     assert "quality figures are not opened: 176 of 353 devices are left" in flat(done.stderr)
@@ -112,7 +112,7 @@ def test_that_quality_figures_will_drown_is_said_before_training(city, tmp_path,
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prirec.cli.train_work.run", stopped)
+    monkeypatch.setattr("prirec.simulate.setup.run", stopped)
     done = shell.call("train", city, "--out", tmp_path / "run", *DROWNING)
     assert done.exit_code == 130
     assert "too much to read any of them, and their part of the budget would be spent for nothing" in done.stderr

@@ -15,7 +15,7 @@ from prirec.cluster.train import train
 from prirec.cluster.worker import GivenPeople
 from prirec.engines import train as training
 from prirec.engines.shards import ShardSplit
-from prirec.engines.train import Keeping
+from prirec.engines.train import Checkpointing
 from prirec.errors import StateError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
 from recorded.runs import HASHES, SIMULATED, of_state, processor
@@ -88,7 +88,7 @@ def test_unusual_cities(made, three_actors):
 )
 def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(settings):
     samples, told = samples_of(city(), settings), []
-    found, wanted = train(samples, settings, actors=2, tell=told.append), training.train(samples, settings)
+    found, wanted = train(samples, settings, actors=2, progress=told.append), training.train(samples, settings)
     assert same_state(found.state, wanted.state)
     assert [(p.iteration, p.loss, p.took_part, p.in_sum, p.cohorts_opened) for p in found.history] == [
         (p.iteration, p.loss, p.took_part, p.in_sum, p.cohorts_opened) for p in wanted.history
@@ -112,7 +112,7 @@ def test_an_actor_killed_in_the_middle_of_a_round(at, tmp_path):
     doomed = partial(Doomed, at=at, mark=tmp_path / "killed", kill=True)
     state, mended = after_all(
         samples, LONGER, source=lambda shard, share: doomed(share) if shard == 1 else GivenPeople(share),
-        kept=tmp_path / "kept", every=3, tell=told.append,
+        kept=tmp_path / "kept", every=3, progress=told.append,
     )  # fmt: skip
     assert (tmp_path / "killed").exists()
     assert mended == 1
@@ -174,20 +174,20 @@ class OnNode(Doomed):
 
 @pytest.mark.long
 def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path, monkeypatch):
-    samples, kept = samples_of(city(), LONGER), Keeping(tmp_path / "kept", every=2)
-    train(samples, change(LONGER, iterations=4), actors=2, keeping=kept)
+    samples, kept = samples_of(city(), LONGER), Checkpointing(tmp_path / "kept", every=2)
+    train(samples, change(LONGER, iterations=4), actors=2, checkpointing=kept)
     told = []
-    found = train(samples, LONGER, actors=2, keeping=kept, tell=told.append)
+    found = train(samples, LONGER, actors=2, checkpointing=kept, progress=told.append)
     assert same_state(found.state, uninterrupted(LONGER, samples))
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
     assert len(list(kept.path.iterdir())) == 4  # two shards, the conductor, the manifest: none of an earlier iteration
     monkeypatch.setattr(gathered, "ActorPool", None)  # what is refused is refused before actors are started
     with pytest.raises(StateError, match="of 2 shards; ask for as many actors"):
-        train(samples, LONGER, actors=1, keeping=kept)
+        train(samples, LONGER, actors=1, checkpointing=kept)
     with pytest.raises(StateError, match="of another run"):
-        train(samples, change(LONGER, seed=1), actors=2, keeping=kept)
+        train(samples, change(LONGER, seed=1), actors=2, checkpointing=kept)
     with pytest.raises(StateError, match="at iteration 6, past the 5 asked for"):
-        train(samples, change(LONGER, iterations=5), actors=2, keeping=kept)
+        train(samples, change(LONGER, iterations=5), actors=2, checkpointing=kept)
 
 
 # Refusals

@@ -10,7 +10,7 @@ import pytest
 from prirec.cluster import train
 from prirec.cluster.pool import ActorPool
 from prirec.cluster.train import open_partitioned
-from prirec.engines.train import Keeping
+from prirec.engines.train import Checkpointing
 from prirec.simulate.saved_runs import FILES, load_run
 from support.cities import SMALL_ROUNDS, small_city
 from support.partitioned import partitioned
@@ -62,12 +62,12 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
     settings, done = load_run(local[0]).settings, []
     with open_partitioned(city, settings, actors=2) as away:
 
-        def tell(passed) -> None:
+        def progress(passed) -> None:
             done.append(passed.iteration)
             if passed.iteration == 3:
                 os.kill(away.pool.one(1, "process"), signal.SIGKILL)
 
-        course = away.train(keeping=Keeping(tmp_path / "kept", every=2), tell=tell)
+        course = away.train(checkpointing=Checkpointing(tmp_path / "kept", every=2), progress=progress)
         assert away.pool.mended == 1
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
     assert done == [1, 2, 3, 4]
@@ -87,7 +87,7 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
         return asked(self, call, args)
 
     with open_partitioned(city, load_run(local[0]).settings, actors=2) as away:
-        course = away.train(keeping=Keeping(tmp_path / "kept", every=3), tell=lambda passed: None)
+        course = away.train(checkpointing=Checkpointing(tmp_path / "kept", every=3), progress=lambda passed: None)
         monkeypatch.setattr(ActorPool, "_asked", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
@@ -109,7 +109,7 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
 
     monkeypatch.setattr(train, "PartitionedSetup", Unlucky)
     with open_partitioned(city, settings, actors=2) as away:
-        away.save(tmp_path / "run", away.train(keeping=None, tell=lambda passed: None), source="x")
+        away.save(tmp_path / "run", away.train(checkpointing=None, progress=lambda passed: None), source="x")
     assert begun == [300, 300]
     assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()
 

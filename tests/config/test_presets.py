@@ -6,7 +6,7 @@ import pytest
 from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, check, preset
 from prirec.errors import UsageError
-from prirec.privacy.plan import Kind, planned
+from prirec.privacy.plan import Kind, plan_for
 from support.cities import change
 
 PRESETS = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
@@ -42,7 +42,7 @@ def test_private_is_rounds_under_one_budget():
 @pytest.mark.parametrize("changes", [{}, {"features": {"dynamic": False}}, {"privacy": {"quality": 0.1}}], ids=str)
 def test_all_that_private_sums_comes_to_its_epsilon_and_not_more(people, changes):
     settings = check(change(PRIVATE, **changes))
-    made = planned(settings, people=people, pois=5000, features=89)
+    made = plan_for(settings, people=people, pois=5000, features=89)
     assert {release.of.kind: release.of.releases for release in made.releases} == {
         **({Kind.POPULARITY: 1} if settings.features.dynamic else {}),
         Kind.MIXING: 19,  # in the first round all models are 0

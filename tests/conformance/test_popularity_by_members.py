@@ -11,7 +11,7 @@ from prirec.data.prepare import Prepared
 from prirec.engines.protocol import Wire
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import clipped
-from prirec.privacy.plan import Kind, Release, planned
+from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.weighted_popularity import NoisySums, weighted
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms
 from prirec.protocols.noise import drawn
@@ -76,7 +76,7 @@ def run_without(gathering: Gathering, lost: Sequence[int]) -> Wire:
 def test_the_sum_that_members_open_is_the_one_that_is_simulated(dropout, monkeypatch):
     settings = change(SMALL_PRIVATE, participation={"dropout": dropout})
     prepared = set_up(CITY, settings).prepared
-    release = planned(settings, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
+    release = plan_for(settings, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
     bare, many = counted(prepared, settings, np.zeros(PLACES, dtype=np.uint64), monkeypatch)
     terms, values = terms_for(release, settings), on_devices(prepared, release)
     survivors = survivors_of(bare, many, values)
@@ -97,7 +97,7 @@ def test_the_sum_that_members_open_is_the_one_that_is_simulated(dropout, monkeyp
 
 
 def test_the_terms_of_popularity_hide_as_much_as_the_plan_counts():
-    release = planned(SMALL_PRIVATE, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
+    release = plan_for(SMALL_PRIVATE, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
     terms = terms_for(release, SMALL_PRIVATE)
     assert terms.noise >= release.wanted
     assert terms.bound >= release.norm.units

@@ -18,7 +18,7 @@ from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.ledger import Budget, Charge, Verdict
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Plan, Release, planned
+from prirec.privacy.plan import Kind, Plan, Release, plan_for
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.noise import cost, share_for
@@ -40,7 +40,7 @@ WORDS = {
 
 @cache
 def plan_of(settings: Settings) -> Plan:
-    return planned(settings, people=PEOPLE, pois=PLACES, features=FEATURES)
+    return plan_for(settings, people=PEOPLE, pois=PLACES, features=FEATURES)
 
 
 def terms_for(release: Release, settings: Settings, *, noise: int | None = None) -> Terms:

@@ -10,14 +10,14 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.recommend import PASSES, Published, Suggestion, asker, model_for, published, recommend
+from prirec.device.recommend import PASSES, Published, asker, model_for, published, recommend
 from prirec.device.records import encode_records
 from prirec.device.rounds import learn_alone
 from prirec.device.store import LinearModel, Store, save_model
 from prirec.errors import PeerError, StateError, UsageError
 from prirec.model.scoring import Models
 from prirec.protocols.codec import encode
-from prirec.protocols.prediction import Moment, PlacePart, Recommendation
+from prirec.protocols.prediction import Moment, PlacePart, Recommendation, Suggestion
 from prirec.simulate.recommend import Advisor
 from prirec.types import RealArray
 from prirec.wire.documents import Publication, Start, address, octets
@@ -109,7 +109,7 @@ def test_what_is_recommended_is_new_and_near_and_described(with_coordinates: Tow
         visited = {visit.place for visit in person.visits() if visit.label > 0}
     for one in (*from_home, *from_there):
         assert one.place not in visited
-        assert one.words == here.known.words[here.known.ids.index(one.place)]
+        assert one.about == here.known.words[here.known.ids.index(one.place)]
         assert one.distance_km is not None
         assert 0 <= one.distance_km <= 20
         assert one.reasons

@@ -11,12 +11,12 @@ import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
-from prirec.privacy.plan import Kind, planned, size_asked
+from prirec.privacy.plan import Kind, needed_cohort_size, plan_for
 from prirec.privacy.units import Adjacency
 from prirec.protocols import moves
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
-from prirec.simulate.outlook import terms
+from prirec.simulate.privacy_plan import terms
 from protocol_parts import TABLES
 from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
 from who_learns_what import MESSAGES
@@ -47,7 +47,7 @@ def test_every_setting_is_on_its_page() -> None:
 def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
     page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
     city = {"people": make.PEOPLE, "pois": make.PLACES}
-    plan = planned(PRIVATE, **city)
+    plan = plan_for(PRIVATE, **city)
     releases = {release.of.kind: release.of.releases for release in plan.releases}
     assert f"For {city['people']:,} people and {city['pois']:,} places, all else as in `private`" in page
     assert f"ε = {PRIVATE.privacy.epsilon_per_user:g} and δ = 10⁻⁶ for life" in page
@@ -57,7 +57,9 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
         f"`private` has {PRIVATE.iterations}, so that V is opened {releases[Kind.INTERACTION]} times and models" in page
     )
     assert f"and models {releases[Kind.MIXING]} times" in page
-    assert f"{size_asked(PRIVATE, features=make.FEATURES):,} people for {make.FEATURES} features at ε = 1" in page
+    assert (
+        f"{needed_cohort_size(PRIVATE, features=make.FEATURES):,} people for {make.FEATURES} features at ε = 1" in page
+    )
     assert f"`private` has {PRIVATE.linear.clip:g} for models" in page
     assert f"and {PRIVATE.interaction.clip:g} for gradients of V" in page
     crowd = plan.releases[0].of.crowd
@@ -67,7 +69,7 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
 
 def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to() -> None:
     page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
-    plan = planned(PRIVATE, people=make.PEOPLE, pois=make.PLACES)
+    plan = plan_for(PRIVATE, people=make.PEOPLE, pois=make.PLACES)
     month, quarter = (terms(plan, days)[1] for days in (30, 90))
     told = f"ε = 1 in any 30 days is {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
     assert f"{told}, ε = 1 in any 90 days is {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page

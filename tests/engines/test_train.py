@@ -8,7 +8,7 @@ import pytest
 
 from prirec.engines.checkpoint import Checkpoint, identity, save
 from prirec.engines.state import IterationReport
-from prirec.engines.train import Keeping, Trained, hold_out, make_engine, start, train
+from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, start, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
 from prirec.model.scoring import Models, mean_loss, scores
@@ -54,13 +54,13 @@ def assert_same(a: Trained, b: Trained) -> None:
     assert without_seconds(a.history) == without_seconds(b.history)
 
 
-def interrupted(samples, settings, keeping: Keeping, *, at: int) -> None:
-    def tell(passed: IterationReport) -> None:
+def interrupted(samples, settings, checkpointing: Checkpointing, *, at: int) -> None:
+    def progress(passed: IterationReport) -> None:
         if passed.iteration == at:
             raise InterruptionError
 
     with pytest.raises(InterruptionError):
-        train(samples, settings, keeping=keeping, tell=tell)
+        train(samples, settings, checkpointing=checkpointing, progress=progress)
 
 
 @ALL
@@ -68,53 +68,53 @@ def interrupted(samples, settings, keeping: Keeping, *, at: int) -> None:
 def test_an_interrupted_run_ends_as_if_nothing_had_happened(tmp_path, settings, every):
     samples = samples_of(CITY, settings)
     whole = train(samples, settings)
-    keeping = Keeping(tmp_path / "run.npz", every=every)
-    interrupted(samples, settings, keeping, at=3)
-    assert_same(train(samples, settings, keeping=keeping), whole)
+    checkpointing = Checkpointing(tmp_path / "run.npz", every=every)
+    interrupted(samples, settings, checkpointing, at=3)
+    assert_same(train(samples, settings, checkpointing=checkpointing), whole)
 
 
 @ALL
 def test_a_run_continues_from_its_checkpoint_and_not_from_the_start(tmp_path, monkeypatch, settings):
-    samples, keeping = samples_of(CITY, settings), Keeping(tmp_path / "run.npz", every=1)
-    interrupted(samples, settings, keeping, at=3)
+    samples, checkpointing = samples_of(CITY, settings), Checkpointing(tmp_path / "run.npz", every=1)
+    interrupted(samples, settings, checkpointing, at=3)
 
     def begun_anew(*args):
         raise InterruptionError
 
     monkeypatch.setattr("prirec.engines.train.start", begun_anew)
-    train(samples, settings, keeping=keeping)
+    train(samples, settings, checkpointing=checkpointing)
 
 
 def test_a_finished_run_may_be_prolonged(tmp_path):
-    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
-    train(samples, SMALL_ROUNDS, keeping=keeping)
+    samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_ROUNDS, checkpointing=checkpointing)
     longer = change(SMALL_ROUNDS, iterations=6)
-    assert_same(train(samples, longer, keeping=keeping), train(samples, longer))
+    assert_same(train(samples, longer, checkpointing=checkpointing), train(samples, longer))
 
 
 def test_a_run_under_a_budget_is_not_prolonged(tmp_path):
     """Its rounds were made as noisy as a run of so many needs: with more of them everyone would spend more than the
     budget, and the run would not be the one that was planned from the start."""
-    samples, keeping = samples_of(CITY, SMALL_PRIVATE), Keeping(tmp_path / "run.npz", every=1)
-    train(samples, SMALL_PRIVATE, keeping=keeping)
+    samples, checkpointing = samples_of(CITY, SMALL_PRIVATE), Checkpointing(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
     with pytest.raises(StateError):
-        train(samples, change(SMALL_PRIVATE, iterations=6), keeping=keeping)
+        train(samples, change(SMALL_PRIVATE, iterations=6), checkpointing=checkpointing)
 
 
 def test_means_of_other_cohorts_in_a_checkpoint_are_refused(tmp_path):
-    samples, keeping = samples_of(CITY, SMALL_PRIVATE), Keeping(tmp_path / "run.npz", every=1)
+    samples, checkpointing = samples_of(CITY, SMALL_PRIVATE), Checkpointing(tmp_path / "run.npz", every=1)
     state = start(samples, SMALL_PRIVATE)
     state.means = np.zeros((3, samples.features + 1))
-    save(keeping.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
+    save(checkpointing.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
     with pytest.raises(StateError, match="means are not as many"):
-        train(samples, SMALL_PRIVATE, keeping=keeping)
+        train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
 
 
 def test_a_checkpoint_of_a_longer_run_does_not_pass_for_a_shorter_one(tmp_path):
-    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
-    train(samples, change(SMALL_ROUNDS, iterations=6), keeping=keeping)
+    samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
+    train(samples, change(SMALL_ROUNDS, iterations=6), checkpointing=checkpointing)
     try:
-        shorter = train(samples, SMALL_ROUNDS, keeping=keeping)
+        shorter = train(samples, SMALL_ROUNDS, checkpointing=checkpointing)
     except StateError:
         return
     assert shorter.state.iteration == SMALL_ROUNDS.iterations
@@ -122,37 +122,42 @@ def test_a_checkpoint_of_a_longer_run_does_not_pass_for_a_shorter_one(tmp_path):
 
 @pytest.mark.parametrize("changed", ["settings", "data"])
 def test_a_checkpoint_of_another_run_is_refused_and_left_alone(tmp_path, changed):
-    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
-    train(samples, SMALL_ROUNDS, keeping=keeping)
-    before = keeping.path.read_bytes()
+    samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
+    train(samples, SMALL_ROUNDS, checkpointing=checkpointing)
+    before = checkpointing.path.read_bytes()
     other_samples = replace(samples, places=samples.places + 1) if changed == "data" else samples
     other_settings = change(SMALL_ROUNDS, seed=1) if changed == "settings" else SMALL_ROUNDS
     with pytest.raises(StateError, match="another run"):
-        train(other_samples, other_settings, keeping=keeping)
-    assert keeping.path.read_bytes() == before
+        train(other_samples, other_settings, checkpointing=checkpointing)
+    assert checkpointing.path.read_bytes() == before
 
 
 def test_checkpoints_are_kept_as_often_as_asked(tmp_path):
     samples, path, there = samples_of(CITY, SMALL_ROUNDS), tmp_path / "run.npz", []
     settings = change(SMALL_ROUNDS, iterations=5)
-    train(samples, settings, keeping=Keeping(path, every=4), tell=lambda passed: there.append(path.exists()))
+    train(
+        samples,
+        settings,
+        checkpointing=Checkpointing(path, every=4),
+        progress=lambda passed: there.append(path.exists()),
+    )
     assert there == [False, False, False, True, True]
 
 
 @ALL
 def test_every_iteration_is_told_once_and_in_order(settings):
     told: list[IterationReport] = []
-    trained = train(samples_of(CITY, settings), settings, tell=told.append)
+    trained = train(samples_of(CITY, settings), settings, progress=told.append)
     assert tuple(told) == trained.history
     assert [passed.iteration for passed in told] == list(range(1, len(told) + 1))
     assert all(passed.seconds is not None and passed.seconds >= 0 for passed in told)
 
 
 def test_after_an_interruption_earlier_iterations_are_told_again(tmp_path):
-    samples, keeping = samples_of(CITY, SMALL_ROUNDS), Keeping(tmp_path / "run.npz", every=1)
-    interrupted(samples, SMALL_ROUNDS, keeping, at=2)
+    samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
+    interrupted(samples, SMALL_ROUNDS, checkpointing, at=2)
     told: list[IterationReport] = []
-    train(samples, SMALL_ROUNDS, keeping=keeping, tell=told.append)
+    train(samples, SMALL_ROUNDS, checkpointing=checkpointing, progress=told.append)
     assert [passed.iteration for passed in told] == [1, 2, 3]
 
 

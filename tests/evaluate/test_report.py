@@ -19,9 +19,8 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
 from prirec.evaluate.report import Advice, write_report
 from prirec.metrics import Quality
-from prirec.protocols.prediction import Reason
+from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.compare import Contender, Entry, compare
-from prirec.simulate.recommend import SuggestedPlace
 
 HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
@@ -32,10 +31,8 @@ CONTENDERS = (
 ADVICE = Advice(
     "A person of the city.",
     (
-        SuggestedPlace(
-            "Blue Door", "ramen, Harbour", 1.23, 0.781, (Reason("popularity", 0.5), Reason("distance", -0.25))
-        ),
-        SuggestedPlace("Corner", "", None, 0.999, ()),
+        Suggestion("Blue Door", "ramen, Harbour", 1.23, 0.781, (Reason("popularity", 0.5), Reason("distance", -0.25))),
+        Suggestion("Corner", "", None, 0.999, ()),
     ),
 )
 
@@ -197,7 +194,7 @@ def test_the_same_input_gives_the_same_bytes(
 def test_hostile_names_stay_text(tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]) -> None:
     contenders = [Contender(f"{HOSTILE} {at}", HOSTILE, e.contender.settings) for at, e in enumerate(entries)]
     bad = tuple(replace(e, contender=c) for e, c in zip(entries, contenders, strict=True))
-    line = SuggestedPlace(HOSTILE + "\x00\ud800", HOSTILE, 1.0, 0.5, (Reason(HOSTILE, 1.0),))
+    line = Suggestion(HOSTILE + "\x00\ud800", HOSTILE, 1.0, 0.5, (Reason(HOSTILE, 1.0),))
     page = Page(written(tmp_path, replace(city, name=HOSTILE), bad, Advice(HOSTILE, (line,))))
     assert page.open == []
     assert page.seen["script"] == 0

@@ -13,7 +13,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.model.block_steps import add_contribution, contribute_models
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.plan import Kind, crowd, planned
+from prirec.privacy.plan import Kind, crowd, plan_for
 from prirec.protocols.meeting import acceptable, graph_for
 from prirec.protocols.noise import share_for
 from prirec.protocols.terms import Code, codes, double_masks
@@ -41,7 +41,7 @@ def clip_to(values: np.ndarray, clip: float) -> np.ndarray:
 
 
 def test_codes_are_what_the_plan_says():
-    plan = planned(SMALL_PRIVATE, people=60, pois=len(SAMPLES.places), features=SAMPLES.features)
+    plan = plan_for(SMALL_PRIVATE, people=60, pois=len(SAMPLES.places), features=SAMPLES.features)
     for kind, code, length, releases in (
         (Kind.MIXING, CODES.linear, SAMPLES.features + 1, SMALL_PRIVATE.iterations - 1),
         (
@@ -185,7 +185,7 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
 
 @pytest.mark.parametrize("size", [50, 51, 60, 199, 1000])
 def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
-    plan = planned(SMALL_PRIVATE, people=1000, pois=8, features=SAMPLES.features)
+    plan = plan_for(SMALL_PRIVATE, people=1000, pois=8, features=SAMPLES.features)
     release = plan.release(Kind.MIXING)
     terms = double_masks(
         CODES.linear.ring, length=5, opening="members", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole

@@ -27,7 +27,7 @@ from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, Plan, crowd, planned
+from prirec.privacy.plan import Kind, Plan, crowd, plan_for
 from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
@@ -56,7 +56,7 @@ THERE = set_up(city(), SMALL_PRIVATE).prepared
 
 
 def plan_of(settings: Settings, features: int = 1) -> Plan:
-    return planned(settings, people=PEOPLE, pois=PLACES, features=features)
+    return plan_for(settings, people=PEOPLE, pois=PLACES, features=features)
 
 
 def most_often(spent: Spent) -> float:

@@ -11,7 +11,15 @@ from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
 from prirec.engines.checkpoint import identity
 from prirec.engines.train import make_engine, train
 from prirec.errors import PolicyError
-from prirec.privacy.plan import LONGEST_NOISE, Kind, crowd, noise_in_mean, planned, size_asked, sized
+from prirec.privacy.plan import (
+    LONGEST_NOISE,
+    Kind,
+    crowd,
+    needed_cohort_size,
+    noise_in_mean,
+    plan_for,
+    with_cohort_size,
+)
 from prirec.simulate.compare import Contender, compare
 from prirec.simulate.saved_runs import set_up_again, to_run
 from prirec.simulate.setup import run, set_up
@@ -24,7 +32,7 @@ MANY = 10**6
 
 def mixing(settings: Settings, *, size: int, features: int):
     chosen = change(settings, neighbours={"size": size})
-    return planned(chosen, people=MANY, pois=100, features=features).release(Kind.MIXING)
+    return plan_for(chosen, people=MANY, pois=100, features=features).release(Kind.MIXING)
 
 
 def noise_of(settings: Settings, *, size: int, features: int) -> float:
@@ -51,7 +59,7 @@ def test_the_size_is_the_smallest_in_whose_mean_noise_is_a_third_of_the_longest_
         sums={"lost": lost, "corrupt": corrupt},
         linear={"clip": clip},
     )
-    size = size_asked(settings, features=features)
+    size = needed_cohort_size(settings, features=features)
     assert size >= 2 * floor
     assert noise_of(settings, size=size, features=features) <= LONGEST_NOISE
     if size > 2 * floor:
@@ -60,7 +68,7 @@ def test_the_size_is_the_smallest_in_whose_mean_noise_is_a_third_of_the_longest_
 
 def test_the_noise_is_that_of_a_cohort_from_which_nobody_is_lost():
     """By the accountant, who counts on the honest among the fewest survivors, there would be less of it."""
-    size = size_asked(PRIVATE, features=YELP)
+    size = needed_cohort_size(PRIVATE, features=YELP)
     release = mixing(PRIVATE, size=size, features=YELP)
     among = crowd(PRIVATE, size)
     counted = release.noise_multiplier * sqrt(YELP + 1) / size
@@ -71,28 +79,29 @@ def test_the_noise_is_that_of_a_cohort_from_which_nobody_is_lost():
 
 def test_at_epsilon_1_it_is_about_a_thousand_for_yelp_and_half_as_many_at_epsilon_2():
     one, two = (
-        size_asked(change(PRIVATE, privacy={"epsilon_per_user": epsilon}), features=YELP) for epsilon in (1.0, 2.0)
+        needed_cohort_size(change(PRIVATE, privacy={"epsilon_per_user": epsilon}), features=YELP)
+        for epsilon in (1.0, 2.0)
     )
     assert 800 < one < 1100
     assert 0.45 < two / one < 0.55
 
 
 def test_it_depends_on_the_budget_and_the_features_and_not_on_the_size_that_settings_name():
-    usual = size_asked(PRIVATE, features=YELP)
-    assert size_asked(change(PRIVATE, neighbours={"size": 300}), features=YELP) == usual
-    assert size_asked(PRIVATE, features=4 * YELP + 3) == pytest.approx(2 * usual, rel=0.01)
-    assert size_asked(change(PRIVATE, privacy={"mixing": 0.3}), features=YELP) < usual
-    assert size_asked(change(PRIVATE, iterations=40), features=YELP) > usual
-    assert size_asked(change(PRIVATE, linear={"clip": 3.0}), features=YELP) == pytest.approx(usual, abs=1)
+    usual = needed_cohort_size(PRIVATE, features=YELP)
+    assert needed_cohort_size(change(PRIVATE, neighbours={"size": 300}), features=YELP) == usual
+    assert needed_cohort_size(PRIVATE, features=4 * YELP + 3) == pytest.approx(2 * usual, rel=0.01)
+    assert needed_cohort_size(change(PRIVATE, privacy={"mixing": 0.3}), features=YELP) < usual
+    assert needed_cohort_size(change(PRIVATE, iterations=40), features=YELP) > usual
+    assert needed_cohort_size(change(PRIVATE, linear={"clip": 3.0}), features=YELP) == pytest.approx(usual, abs=1)
 
 
 def test_a_budget_that_adds_hardly_any_noise_leaves_twice_the_floor():
-    assert size_asked(change(PRIVATE, privacy={"epsilon_per_user": 50.0}), features=YELP) == 200
+    assert needed_cohort_size(change(PRIVATE, privacy={"epsilon_per_user": 50.0}), features=YELP) == 200
 
 
 @pytest.mark.parametrize(("people", "size"), [(7135, 974), (974, 974), (973, 973), (150, 150)])
 def test_no_cohort_is_asked_to_be_larger_than_the_city(people, size):
-    assert sized(PRIVATE, people=people, features=YELP) == change(PRIVATE, neighbours={"size": size})
+    assert with_cohort_size(PRIVATE, people=people, features=YELP) == change(PRIVATE, neighbours={"size": size})
 
 
 @pytest.mark.parametrize(
@@ -101,20 +110,20 @@ def test_no_cohort_is_asked_to_be_larger_than_the_city(people, size):
     ids=["explicit", "rounds", "paper", "fm"],
 )
 def test_a_size_that_settings_name_stays(settings):
-    assert sized(settings, people=MANY, features=YELP) is settings
+    assert with_cohort_size(settings, people=MANY, features=YELP) is settings
 
 
 @pytest.mark.parametrize("people", [200, 5000])
 def test_the_plan_of_settings_that_leave_the_size_open_is_that_of_the_size(people):
-    settled = sized(PRIVATE, people=people, features=YELP)
-    one, other = (planned(settings, people=people, pois=70, features=YELP) for settings in (PRIVATE, settled))
+    settled = with_cohort_size(PRIVATE, people=people, features=YELP)
+    one, other = (plan_for(settings, people=people, pois=70, features=YELP) for settings in (PRIVATE, settled))
     assert one == other
     assert one.release(Kind.MIXING).of.crowd.size == settled.neighbours.size
 
 
 def test_a_city_with_fewer_people_than_the_floor_has_no_plan():
     with pytest.raises(PolicyError, match="60 devices are fewer than the floor of 100"):
-        planned(PRIVATE, people=60, pois=70, features=YELP)
+        plan_for(PRIVATE, people=60, pois=70, features=YELP)
 
 
 # What comes after sees a number
@@ -130,7 +139,7 @@ def outcome():
 
 def test_a_set_up_knows_the_size(outcome):
     setup = outcome.setup
-    asked = size_asked(OPEN, features=setup.samples.features)
+    asked = needed_cohort_size(OPEN, features=setup.samples.features)
     assert 100 <= asked < 350  # so that there are several
     assert setup.settings == change(OPEN, neighbours={"size": asked})
     assert len(outcome.trained.state.means) > 1

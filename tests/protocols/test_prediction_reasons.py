@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.protocols.prediction import Contrast, PlacePart, Reason, combine, contributions, in_words, score_places
+from prirec.protocols.prediction import Contrast, PlacePart, Reason, combine, contributions, score_places
 
 NAMES = ("age", "category", "popularity")
 
@@ -80,8 +80,8 @@ def test_no_matched_places_give_an_empty_contrast():
 
 
 def test_a_reason_in_words_has_its_name_and_sign():
-    assert in_words(Reason("popularity", 0.824)) == "popularity +0.82"
-    assert in_words(Reason("distance", -1.5)) == "distance -1.50"
+    assert Reason("popularity", 0.824).words == "popularity +0.82"
+    assert Reason("distance", -1.5).words == "distance -1.50"
 
 
 def test_reasons_do_not_print():

@@ -11,9 +11,8 @@ import pytest
 from prirec.cli.city_view import as_dict, cells
 from prirec.data.folder import Loaded
 from prirec.device.device import Device
-from prirec.device.recommend import Suggestion
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.protocols.prediction import Reason
+from prirec.protocols.prediction import Reason, Suggestion
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.rehearsal.city import Answered, CampaignMonitor, Outcome, SumRow, rounds_opened
 from prirec.rehearsal.cleanup_process import remove
@@ -166,7 +165,7 @@ def test_without_chaos_nobody_is_doomed():
 
 
 def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
-    place = Suggestion("p17", "bakery", 0.5, 1.0, (Reason("category", 0.2),))
+    place = Suggestion("p17", "bakery", 1.0, 0.5, (Reason("category", 0.2),))
     row = SumRow("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
     outcome = Outcome(Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(Answered(4, (place,), 0.9),))
     assert "p17" not in str(as_dict(outcome, personal=False))

@@ -131,7 +131,7 @@ def test_the_same_seed_forecasts_the_same() -> None:
 def test_progress_is_told_before_each_step() -> None:
     heard: list[tuple[int, str]] = []
     city = made_up(people=150, places=20, visits_per_person=3)
-    forecast(city, epsilons_per_user=[2.0], tell=lambda done, name: heard.append((done, name)))
+    forecast(city, epsilons_per_user=[2.0], progress=lambda done, of, name: heard.append((done, name)))
     assert heard == [(at, one.name) for at, (one, _) in enumerate(runs([2.0]))]
 
 

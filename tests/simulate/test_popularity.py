@@ -12,7 +12,7 @@ from prirec.data.prepare import Prepared
 from prirec.errors import PolicyError
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
 from prirec.privacy.norm import clipped
-from prirec.privacy.plan import Kind, Release, crowd, planned
+from prirec.privacy.plan import Kind, Release, crowd, plan_for
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
@@ -29,7 +29,7 @@ PLACES = len(CITY.places)
 
 
 def release_of(settings: Settings = SMALL_PRIVATE, people: int = 150) -> Release:
-    return planned(settings, people=people, pois=PLACES).release(Kind.POPULARITY)
+    return plan_for(settings, people=people, pois=PLACES).release(Kind.POPULARITY)
 
 
 def visits_of(prepared: Prepared = PREPARED) -> OwnCounts:

@@ -11,7 +11,7 @@ from prirec.data.dataset import Dataset
 from prirec.features.encoding import plan
 from prirec.features.popularity import Popularity
 from prirec.graph.neighbourhoods import cells_of
-from prirec.privacy.plan import Kind, planned
+from prirec.privacy.plan import Kind, plan_for
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.release import Catalogue, Issued, make_charter, pack_regions, popularity_release
 from prirec.simulate.popularity import noisy_sums, reporting
@@ -60,7 +60,7 @@ def named(city: Dataset) -> Dataset:
 
 def in_the_ring(release: NoisySums, settings: Settings, *, people: int) -> RingArray:
     """The simulation's sum as a collector would have opened it."""
-    norm = planned(settings, people=people, pois=len(release.sums)).release(Kind.POPULARITY).norm
+    norm = plan_for(settings, people=people, pois=len(release.sums)).release(Kind.POPULARITY).norm
     whole = release.sums * 2.0**norm.fraction_bits
     assert (whole == np.rint(whole)).all()
     return whole.astype(np.int64).view(np.uint64)

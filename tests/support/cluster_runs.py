@@ -37,14 +37,14 @@ def after_all(
     kept: Path | None = None,
     every: int = 2,
     shards: int = 2,
-    tell: Callable[[IterationReport], None] = lambda passed: None,
+    progress: Callable[[IterationReport], None] = lambda passed: None,
 ) -> tuple[State, int]:
     """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
     pieces = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=shards)
     pool = ActorPool(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
     try:
         shelf = None if kept is None else CheckpointFolder(kept, "a test", shards)
-        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, every, tell).finished()
+        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, every, progress).finished()
         conducted = course.state
         whole = State(conducted.iteration, np.empty((len(samples.ids), samples.features + 1)), conducted.interaction,
                       conducted.moments, conducted.means)  # fmt: skip

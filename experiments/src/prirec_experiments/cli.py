@@ -77,11 +77,11 @@ def reproduce(
     Stopped at any moment, it goes on where it was. What data stand for which is said with each table."""
     import os
 
-    from prirec.cli.train_work import refuse_off_cluster
     from prirec.errors import UsageError
+    from prirec_experiments.on_cluster import refuse_address
     from prirec_experiments.reproduce import Request, reproduce_all
 
-    refuse_off_cluster(engine, address=address)
+    refuse_address(engine, address)
     if not names and report is None:
         raise UsageError("name an experiment, or all; `prirec reproduce --help` lists them")
     reproduce_all(
@@ -144,20 +144,20 @@ def tune(
     from itertools import product
 
     from prirec.cli.output import SIMULATION, show_table
-    from prirec.cli.train_work import reached, refuse_off_cluster
     from prirec.errors import UsageError
     from prirec_experiments.experiment import Workspace
+    from prirec_experiments.on_cluster import connected, refuse_address
     from prirec_experiments.results_store import ResultsStore, write_whole
     from prirec_experiments.tuning import found, merged
 
-    refuse_off_cluster(engine, address=address)
+    refuse_address(engine, address)
     if engine == "cluster" and by == "optuna":
         raise UsageError("optuna chooses each setting in the light of those before it; on a cluster search --by grid")
     chosen = tuple(model or USUAL)
     _refuse_unknown(cities, chosen, data)
     workspace, store = Workspace(data, threads or os.cpu_count() or 1), ResultsStore(out / "results", f"tuning-{by}")
     file, rows = out / "found.toml", []
-    with reached(engine, address):
+    with connected(engine, address):
         for city, name in product(cities, chosen):
             best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())

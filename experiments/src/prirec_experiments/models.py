@@ -63,7 +63,7 @@ def _trained(job: Job) -> Fitted:
     def told(passed: IterationReport) -> None:
         job.tell(passed.iteration, passed.loss)
 
-    outcome = run(job.setup, threads=job.threads, tell=told)
+    outcome = run(job.setup, threads=job.threads, progress=told)
     scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 

@@ -3,15 +3,33 @@
 A city is opened here, once, and goes once to each node."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prirec.cluster.pool import map_tasks
+from prirec.cluster.pool import map_tasks, ray_session
+from prirec.errors import UsageError
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.experiment import Remaining, Workspace
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore
 from prirec_experiments.tuning import default_settings, validated
+
+
+def refuse_address(engine: str, address: str | None) -> None:
+    """UsageError for --address without --engine cluster: a flag that would change nothing is a mistake."""
+    if address is not None and engine != "cluster":
+        raise UsageError("--address belongs to --engine cluster")
+
+
+@contextmanager
+def connected(engine: str, address: str | None) -> Iterator[None]:
+    """A connection to Ray for the tasks of an experiment; none where all is computed on this machine."""
+    if engine != "cluster":
+        yield
+        return
+    with ray_session(address):
+        yield
 
 
 class StoredCell(NamedTuple):

@@ -7,13 +7,13 @@ from typing import Any
 import typer
 
 from prirec.cli.output import SIMULATION, bar, bars, console, note, show_table
-from prirec.cli.train_work import reached
 from prirec.data.tables import require_polars
 from prirec.errors import UsageError
 from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
 from prirec_experiments.models import MODELS
+from prirec_experiments.on_cluster import connected
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell
 from prirec_experiments.show import Section, Table, write_markdown, write_page
@@ -82,7 +82,7 @@ def reproduce_all(request: Request) -> None:
         _show_forecast(chosen, request)
     if request.forecast:
         return
-    with reached(request.engine, request.address):
+    with connected(request.engine, request.address):
         for one in chosen:
             _work(one, workspace, request)
     _show(request)

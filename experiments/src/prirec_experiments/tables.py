@@ -255,7 +255,7 @@ def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: 
         return attacks.by_records(samples, asked)
     if model == "DMF" and isinstance(own, DmfSettings):
         return attacks.by_gradients_of_neighbours(samples, asked, own)
-    trained = train(samples, settings, threads=threads, tell=lambda passed: tell(passed.iteration, passed.loss))
+    trained = train(samples, settings, threads=threads, progress=lambda passed: tell(passed.iteration, passed.loss))
     scene = Scene(setup, trained.state, asked)
     if settings.schedule == "rounds":
         return attacks.by_sums(scene)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prirec.cli import advice
 from prirec.cli.output import console, figure, show_table
+from prirec.cli.recommend import show_suggestions
 from prirec.rehearsal.city import Answered, Outcome, Status, SumRow, rounds_opened
 from prirec.rehearsal.plan import Plan
-from prirec.simulate.recommend import SuggestedPlace
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +43,7 @@ def show_outcome(outcome: Outcome, *, personal: bool) -> None:
     for line in summary(outcome):
         typer.echo(line)
     for one in outcome.asked if personal else ():
-        advice.show_advice(_lines(one), origin="home", title=_title(one, outcome))
+        show_suggestions(one.places, title=_title(one, outcome))
     if outcome.asked and not personal:
         places = sum(len(one.places) for one in outcome.asked)
         typer.echo(f"{len(outcome.asked)} devices were asked offline and named {places} places; --show prints them")
@@ -123,16 +122,6 @@ def _picture(status: Status, plan: Plan) -> "Table":
     return table
 
 
-def _lines(asked: Answered) -> tuple[SuggestedPlace, ...]:
-    return tuple(
-        SuggestedPlace(
-            place=one.place, about=one.words, distance_km=one.distance_km, probability=one.probability,
-            reasons=one.reasons,
-        )
-        for one in asked.places
-    )  # fmt: skip
-
-
 def _title(asked: Answered, outcome: Outcome) -> str:
     who = "a made-up person" if outcome.made_up else "a person of the folder"
     return f"Places for {who}, by device {asked.device}, offline"
@@ -140,4 +129,4 @@ def _title(asked: Answered, outcome: Outcome) -> str:
 
 def _asked_dict(asked: Answered, *, personal: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"device": asked.device, "count": len(asked.places), "epsilon_per_user": asked.epsilon}
-    return told | ({"places": [line.as_dict() for line in _lines(asked)]} if personal else {})
+    return told | ({"places": [line.as_dict() for line in asked.places]} if personal else {})

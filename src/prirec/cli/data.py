@@ -1,16 +1,12 @@
-"""prirec data describe: Table 2 for a data folder."""
+"""prirec data describe, import, make and partition: data folders."""
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from prirec.cli.options import Assignments, DataFolder, Json, NewFolder, Seed, SettingsFile, Strict, Tables, examples
-
-if TYPE_CHECKING:
-    from prirec.config import Data, Features
-    from prirec.data.dataset import Dataset
 
 DATA_DESCRIBE_EPILOG = examples(
     "prirec data describe city",
@@ -38,51 +34,23 @@ def describe(
 ) -> None:
     """Count people, places, records and features (Table 2)."""
     from prirec.cli.options import choose
-    from prirec.cli.output import busy, notes, show_json, show_table
-    from prirec.data.describe import describe as count
-    from prirec.data.folder import read_folder
+    from prirec.cli.output import busy, notes, show, show_json
     from prirec.util.shown import printable
 
     flags = {"data.keep": {"none": "all"}.get(keep, keep) if keep else None}
     settings = choose(preset=None, file=file, assignments=assignments, flags=flags)
     with busy("counting"):
-        loaded = read_folder(data, strict=strict)
-        kept, left_out = _kept(loaded.dataset, settings.data)
-        description, features = count(kept), _features(loaded.dataset, kept, settings.features)
-    told, ids = (*loaded.notes, *left_out), kept.people.ids[:people]
+        from prirec.api import read_folder
+
+        found = read_folder(data, strict=strict).describe(settings)
+    ids = found.people[:people]
     if json:
-        listed = {"people_ids": ids} if people else {}
-        used = {"all": "none"}.get(settings.data.keep, settings.data.keep)
-        show_json({**description.as_dict(), "features": features, "filter": used, "notes": told, **listed})
+        show_json({**found.as_dict(), **({"people_ids": ids} if people else {})})
         return
-    rows = description.rows()
-    rows.insert(3, ("#feature", f"{features:,}"))
-    show_table((str(data), ""), rows)
-    notes(told)
+    show(found.panels())
+    notes(found.notes)
     listing = "people: " + ", ".join(printable(name) for name in ids)
     typer.echo(listing if people else "ids of people are private and not shown; --people 3 lists 3")
-
-
-def _kept(dataset: "Dataset", data: "Data") -> tuple["Dataset", list[str]]:
-    from prirec.data.prepare import filtered
-    from prirec.simulate.setup import recipe
-
-    kept, told = filtered(dataset, recipe(data, labelled=dataset.labelled))
-    return kept, told if len(kept.visits) else [*told, "nothing is left to describe; --filter none describes all"]
-
-
-def _features(dataset: "Dataset", kept: "Dataset", settings: "Features") -> int:
-    """D, with plain counts, if all that is kept were learnt from; columns as in training, before any filter."""
-    import numpy as np
-
-    from prirec.config import Settings
-    from prirec.data.prepare import Prepared
-    from prirec.features.encoding import plan
-    from prirec.simulate.popularity import release_popularity
-
-    nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
-    counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings))
-    return len(plan(dataset, counts, settings).names())
 
 
 # prirec data import: a published data set as a data folder.
@@ -173,24 +141,18 @@ def make(
     """Make up a city and write it as a data folder."""
     from prirec.cli.options import point_of
     from prirec.cli.output import busy, program, show_json
-    from prirec.data.synthetic import TOKYO, CityPlan, make_city
-    from prirec.data.write_folder import refuse_occupied, write_folder
-    from prirec.util.keyed_random import generator
+    from prirec.data.write_folder import refuse_occupied
 
     refuse_occupied(target)
-    plan = CityPlan(
-        people=people,
-        places=places,
-        records=records,
-        districts=districts,
-        categories=categories,
-        days=days,
-        span_km=span_km,
-        centre=TOKYO if middle is None else point_of(middle, flag="--centre"),
-        ignored_per_click=ignored_per_click,
-    )
+    centre = {} if middle is None else {"centre": point_of(middle, flag="--centre")}
     with busy("making the city"):
-        write_folder(make_city(plan, generator(seed, "city")), target, table_format=table_format)
+        from prirec.api import make_city
+
+        made = make_city(
+            people, places=places, records=records, districts=districts, categories=categories, days=days,
+            span_km=span_km, ignored_per_click=ignored_per_click, seed=seed, **centre,
+        )  # fmt: skip
+        made.save(target, format=table_format)
     if json:
         show_json({"people": people, "places": places, "records": records, "seed": seed, "target": str(target)})
         return

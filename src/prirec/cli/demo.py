@@ -1,14 +1,23 @@
 """prirec demo: a made-up city, five models, one table, ten places for one person, and a report."""
 
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prirec.cli.options import Json, Seed, examples
 
+if TYPE_CHECKING:
+    from prirec.config import Settings
+
 EPILOG = examples("prirec demo", "prirec demo --quick --out try", "prirec demo --quick --json > demo.json")
 USUAL, QUICK, FEWEST = 10_000, 500, 200
+CHOSEN = "PriRec, private"  # the one that recommends and is saved
+REPORT, RUN, DATA = "report.html", "run", "data"
 
 
 def demo(
@@ -22,15 +31,92 @@ def demo(
     json: Json = False,
 ) -> None:
     """Compare five models on a made-up city and recommend places."""
-    from prirec.cli.output import busy
+    from prirec.cli.output import busy, model_bars, program, show, show_json
+    from prirec.cli.recommend import show_suggestions
     from prirec.errors import UsageError
 
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.cli.demo_work import ForPeople, ForPrograms, hold, refuse_foreign, require_tools
+        from prirec.api import compare, make_city, require_report_tools
 
-    require_tools()
-    refuse_foreign(out)
-    words = ForPrograms() if json else ForPeople()
-    hold(out, people=people if people is not None else (QUICK if quick else USUAL), seed=seed, words=words)
+    require_report_tools()
+    _refuse_foreign(out)
+    with busy("making the city"):
+        city = make_city(people if people is not None else (QUICK if quick else USUAL), seed=seed)
+    counts = {"people": len(city.people), "places": len(city.places), "records": city.records}
+    if not json:
+        people_and_places = f"{counts['people']:,} people, {counts['places']:,} places"
+        typer.echo(f"a city of {people_and_places} and {counts['records']:,} records, all made up\n")
+    chosen = models(seed)
+    with model_bars({name: settings.iterations for name, settings in chosen.items()}) as progress:
+        comparison = compare(city, chosen, progress=progress)
+    if not json:
+        show(comparison.panels())
+        typer.echo("Only PriRec, private has noise in its sums; what noise costs falls with the number of people.\n")
+    with busy("recommending"):
+        fit = comparison[CHOSEN]
+        places = fit.recommend(fit.typical_person)
+    if not json:
+        show_suggestions(places, title=f"Places for {places.person}, who has the median number of training records")
+    with _replacing(out) as beside:
+        with busy("writing the city and the run"):
+            city.save(beside / DATA)
+            fit.save(beside / RUN, source=str(out / DATA))
+        with busy("drawing the report"):
+            comparison.report(beside / REPORT)
+    if json:
+        rows = [
+            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.as_dict()}
+            for one in comparison.entries
+        ]
+        files = {"report": str(out / REPORT), "run": str(out / RUN), "data": str(out / DATA)}
+        show_json({"city": counts, "models": rows, "recommended": {"by": CHOSEN, **places.to_dict()}, **files})
+        return
+    typer.echo(f"\nreport  {out / REPORT}\nrun     {out / RUN}  ({CHOSEN})\ndata    {out / DATA}")
+    words = ("recommend", str(out / RUN), str(out / DATA), "--person", places.person, "--at", "2024-05-04T19:30")
+    typer.echo(f"next: {shlex.join((*program(), *words))}")
+
+
+def models(seed: int) -> "dict[str, Settings]":
+    """Centralised FM, the paper's PriRec without and with popularity, and PriRec in rounds without and with noise."""
+    from prirec.api import settings
+
+    return {
+        "FM": settings("fm", seed=seed),
+        "PriRec-, paper": settings("paper", {"features.dynamic": False}, seed=seed),
+        "PriRec, paper": settings("paper", seed=seed),
+        "PriRec, rounds": settings("rounds", seed=seed),
+        CHOSEN: settings("private", seed=seed),
+    }
+
+
+def _refuse_foreign(out: Path) -> None:
+    """An earlier demo may be replaced, unless it holds the working directory; anything else is left alone."""
+    from prirec.errors import UsageError
+
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise UsageError(f"{out} is the folder you are in, or holds it; name a new folder with --out")
+    if not out.exists():
+        return
+    found = {entry.name for entry in out.iterdir()} if out.is_dir() else {""}
+    if found and (found != {REPORT, RUN, DATA} or not (out / RUN / "run.json").is_file()):
+        raise UsageError(f"{out} exists and is not an earlier demo; name another folder with --out")
+
+
+@contextmanager
+def _replacing(out: Path) -> Iterator[Path]:
+    """A folder beside the target that takes its place when all is written."""
+    from prirec.util.files import room_beside
+
+    out = out.resolve()
+    beside = room_beside(out)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        _refuse_foreign(out)
+        if out.exists():
+            shutil.rmtree(out)
+        beside.rename(out)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

@@ -392,7 +392,7 @@ def _say(words: str) -> None:
 
 
 if TYPE_CHECKING:
-    from prirec.simulate.recommend import SuggestedPlace
+    from prirec import Suggestion
 
 DEVICE_RECOMMEND_EPILOG = examples(
     "prirec device recommend phone.db",
@@ -417,23 +417,21 @@ def recommend(
     """Recommend places, with reasons. It is done offline: nobody learns of it.
 
     Places that the person has visited are left out."""
-    from prirec.cli.advice import moment_of, show_advice
     from prirec.cli.output import notes, show_json
-    from prirec.simulate.recommend import SuggestedPlace
+    from prirec.cli.recommend import moment_of, show_suggestions
 
-    moment = moment_of(near, at)
+    here, time = moment_of(near, at)
     with opened(file) as device:
-        found = device.recommend(near=moment.here, at=moment.time, k=k, radius_km=radius_km)
-    lines = [SuggestedPlace(one.place, one.words, one.distance_km, one.probability, one.reasons) for one in found]
-    told, origin = _remarks(lines, radius_km=radius_km), "home" if moment.here is None else "here"
+        lines = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
+    told, origin = _remarks(lines, radius_km=radius_km), "home" if here is None else "here"
     if json:
         show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})
         return
     notes(told)
-    show_advice(lines, origin=origin)
+    show_suggestions(lines, origin=origin)
 
 
-def _remarks(lines: "list[SuggestedPlace]", *, radius_km: float) -> list[str]:
+def _remarks(lines: "Sequence[Suggestion]", *, radius_km: float) -> list[str]:
     far = sum((line.distance_km or 0.0) > radius_km for line in lines)
     return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
 
@@ -492,15 +490,16 @@ def _belonging(of: "MembershipStatus") -> list[tuple[str, str]]:
 
 def privacy(file: DeviceFile, *, json: Json = False) -> None:
     """Say what was spent of the budget on what, and what is left."""
-    from prirec.cli.output import show_json
-    from prirec.cli.privacy_figures import account, show_ledger
+    from prirec.cli.output import notes, show, show_json
+    from prirec.privacy.ledger import account
 
     with opened(file) as device:
         found = account(device.ledger_store.ledger(), budget=device.budget, day=device.day)
     if json:
         show_json(found.as_dict())
-    else:
-        show_ledger(found)
+        return
+    show(found.panels())
+    notes(found.notes)
 
 
 def export(

@@ -1,10 +1,13 @@
 """prirec evaluate: how good a saved run is."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, examples
+
+if TYPE_CHECKING:
+    from prirec.api import Fit
 
 EPILOG = examples(
     "prirec evaluate runs/first city",
@@ -20,7 +23,9 @@ def evaluate(
     run: RunFolder,
     data: DataFolder,
     *,
-    ranking: Annotated[bool, typer.Option("--ranking", help="Also ask for the top k of a sample of people.")] = False,
+    ranking: Annotated[
+        bool, typer.Option("--ranking", help="Also rank places for a sample of people, and measure the top k.")
+    ] = False,
     k: ListLength = 10,
     radius_km: Radius = 5.0,
     candidates: Annotated[
@@ -34,41 +39,37 @@ def evaluate(
     """Measure a saved run on its test records.
 
     Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
-    from prirec.cli.evaluate_work import reopen, show_quality, show_ranking
-    from prirec.cli.output import SIMULATION, busy, notes, show_json
-    from prirec.evaluate.leaks import check, refuse
-    from prirec.simulate.recommend import Advisor, rank
-    from prirec.simulate.setup import quality, quality_notes
+    from prirec.cli.output import SIMULATION, busy, figure, notes, show, show_json
 
-    opened = reopen(run, data)
-    with busy("looking for leaks"):
-        findings = check(opened.setup)
-    refuse(findings)
+    with busy("reading the data"):
+        from prirec.api import load
+
+        fit = load(run, data)
     with busy("measuring"):
-        figures = quality(opened.setup.samples, opened.run.models)
-    with busy("ranking"):
-        advisor = Advisor.of(opened.setup, opened.run.models)
-        ranked = rank(advisor, candidates=candidates, k=k, radius_km=radius_km, people=people) if ranking else None
-    flagged = [f"{one.name}: {one.words}" for one in findings]
-    told = [*quality_notes(figures, opened.setup), *flagged, *([] if ranking else _idle(context))]
+        quality = fit.quality
+        ranked = fit.rank(k=k, radius_km=radius_km, candidates=candidates, people=people) if ranking else None
+        remarks = [*fit.quality_notes, *([] if ranking else _unused(context))]
     if json:
-        answer: dict[str, Any] = {"run": str(run), "source": opened.run.source, "quality": figures.as_dict()}
-        answer["notes"] = told
+        answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.as_dict()}
         if ranked is not None:
             answer["ranking"] = {**ranked.as_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
-        show_json(answer)
+        show_json({**answer, "notes": remarks})
         return
-    notes(told)
-    show_quality(figures)
+    notes((*fit.notes, *remarks))
+    typer.echo(f"AUC {figure(quality.auc)} on {quality.records:,} test records that this run never saw")
+    show(quality.panels())
     if ranked is not None:
-        located = opened.setup.prepared.dataset.places.location is not None
-        near = f"the places within {radius_km:g} km of home" if candidates == "matched" and located else "all places"
-        show_ranking(ranked, k=k, among=near)
+        show(ranked.panels(k=k, among=_candidates(fit, candidates, radius_km)))
     typer.echo(SIMULATION)
 
 
-def _idle(context: typer.Context) -> list[str]:
-    """What was asked for and makes no difference."""
+def _candidates(fit: "Fit", candidates: str, radius_km: float) -> str:
+    located = fit.city is not None and fit.city.dataset.places.location is not None
+    return f"the places within {radius_km:g} km of home" if candidates == "matched" and located else "all places"
+
+
+def _unused(context: typer.Context) -> list[str]:
+    """Flags that make no difference without --ranking."""
     given = [flag for name, flag in RANKING_ONLY.items() if _by_hand(context, name)]
     return [f"{', '.join(given)} made no difference: there is a list only with --ranking"] if given else []
 

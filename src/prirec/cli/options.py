@@ -115,11 +115,18 @@ def choose(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The preset, changed by the file, then by flags and --set; a flag that was not given is None."""
+    return config.load(file, changes=changes_from(preset=preset, assignments=assignments, flags=flags))
+
+
+def changes_from(
+    *, preset: str | None, assignments: Sequence[str] | None, flags: Mapping[str, Any] | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Settings that flags and --set name, with their values; UsageError where one is given twice."""
     given = [(key, value) for key, value in (flags or {}).items() if value is not None]
     given += [("preset", preset)] if preset is not None else []
     given += [assignment(text) for text in assignments or ()]
     _refuse_twice([key for key, _ in given])
-    return config.load(file, changes=dict(given))
+    return dict(given)
 
 
 def assignment(text: str) -> tuple[str, Any]:

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,8 @@ from prirec.util.shown import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from prirec.util.shown import Table as Panel
 
 SIMULATION = "simulation: all data on one machine; nothing here is private to anyone"
 
@@ -84,6 +86,20 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: 
     console().print(table)
 
 
+def say(text: str) -> None:
+    """A paragraph as wide as the terminal."""
+    console().print(printable(text))
+
+
+def show(panels: "Iterable[str | Panel]") -> None:
+    """The paragraphs and tables of a result, as `prirec.util.shown` describes them."""
+    for panel in panels:
+        if isinstance(panel, str):
+            say(panel)
+        else:
+            show_table(panel.columns, panel.rows, title=panel.title or None)
+
+
 def figure(value: float | None, *, digits: int = 4) -> str:
     """A number for a table; a dash where there is none."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
@@ -117,7 +133,7 @@ def needing(extra: Literal["recommender", "device"]) -> Iterator[None]:
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from prirec.engines.state import IterationReport
+    from prirec import IterationReport
 
 MEASURING = ", measuring"
 
@@ -190,6 +206,27 @@ def busy(what: str) -> Iterator[None]:
 def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
     """A new bar, whose clock stands until it begins."""
     return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))
+
+
+@contextmanager
+def model_bars(models: Mapping[str, int]) -> "Iterator[Callable[[str, IterationReport | None], None]]":
+    """A bar for each model of `prirec.compare`, by name and number of iterations; yields its `progress`."""
+    with bars() as shown:
+        rows = {name: bar(shown, name, iterations=iterations) for name, iterations in models.items()}
+        begun: list[Bar] = []
+
+        def report(name: str, passed: "IterationReport | None") -> None:
+            if passed is not None:
+                rows[name].tell(passed)
+                return
+            for row in begun[-1:]:
+                row.finish()
+            begun.append(rows[name])
+            rows[name].begin()
+
+        yield report
+        for row in begun[-1:]:
+            row.finish()
 
 
 def _duration(seconds: float) -> str:

@@ -122,13 +122,13 @@ def publish(
 
     Only pois and schema.toml are read. Private columns are those that schema.toml declares as users and visits: devices
     are asked for them, and keep them. Campaigns that begin from now on use it; one that is under way keeps its own."""
+    from prirec.cli.options import choose
     from prirec.cli.output import busy, notes, show_json
-    from prirec.cli.privacy import budget_settings
     from prirec.recommender.operator import publish_catalogue as put
     from prirec.recommender.release import from_folder
     from prirec.wire.campaign import deployable
 
-    settings = deployable(budget_settings(preset=None, file=file, assignments=assignments))
+    settings = deployable(choose(preset=None, file=file, assignments=assignments))
     with opened(store) as held:
         with busy("reading the places"):
             source = from_folder(data, settings.features)
@@ -184,11 +184,11 @@ def begin(
 
     Settings, people and places are fixed for it and go into the signed log; the service conducts it by itself. Each
     device works out what it would pay, and takes part as far as its own budget allows."""
-    from prirec.cli.privacy import budget_settings
+    from prirec.cli.options import choose
     from prirec.recommender.operator import begin_campaign as start
 
     flags = {"iterations": iterations, "model.dimension": dimension}
-    settings = budget_settings(preset=preset, file=file, assignments=assignments, flags=flags)
+    settings = choose(preset=preset, file=file, assignments=assignments, flags=flags)
     with opened(store) as held:
         charter = start(held, settings)
     _show_begun(charter, json=json)
@@ -198,11 +198,11 @@ def _show_begun(charter: "Charter", *, json: bool) -> None:
     """With the price for a person who takes part in everything."""
     from prirec.cli.output import show_json
     from prirec.config import loads
-    from prirec.privacy.plan import planned
-    from prirec.simulate.outlook import promise, terms
+    from prirec.privacy.plan import plan_for
+    from prirec.simulate.privacy_plan import promise, terms
 
     settings = loads(charter.settings)
-    plan = planned(settings, people=charter.many, pois=charter.places)
+    plan = plan_for(settings, people=charter.many, pois=charter.places)
     price = terms(plan, settings.privacy.period_days)
     if json:
         show_json({

@@ -1,17 +1,19 @@
 """prirec train: from a data folder to a saved run."""
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prirec.cli.options import Address, Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
 
 if TYPE_CHECKING:
-    from prirec.cli.train_work import Finished, Job
+    from prirec import IterationReport
+    from prirec.api import Fit
+
+STOPPED = 130  # the shell's code for Ctrl-C
 
 EPILOG = examples(
     "prirec train city --out runs/first",
@@ -28,22 +30,25 @@ def train(
     preset: Preset = None,
     file: SettingsFile = None,
     assignments: Assignments = None,
-    iterations: Annotated[int | None, typer.Option(metavar="T", help="Rounds, or passes T over the records.")] = None,
-    dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of V.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(metavar="T", help="Number of rounds, or of passes over the records.")
+    ] = None,
+    dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of the interaction model V.")] = None,
     neighbours: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Neighbours of a person; with rounds, the smallest cohort.")
+        int | None, typer.Option(min=2, metavar="N", help="Neighbours of a person; with rounds, people in a cohort.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; the same seed gives the same bits.")] = None,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same bits."),
+        typer.Option(
+            min=1, max=256, metavar="N", show_default="one a core", help="Threads; any number gives the same bits."
+        ),
     ] = None,
     engine: Annotated[
         Literal["local", "plain", "protocol", "cluster"],
         typer.Option(
-            help="local is fast; plain is the readable one it is tested against; protocol takes every sum of the "
-            "training by the real protocols between simulated devices, which is slow, and counts their bytes; cluster "
-            "runs rounds on Ray."
+            help="local: fast. plain: the readable reference that local is tested against. protocol: every secure sum "
+            "with all its messages between simulated devices; slow, counts bytes. cluster: rounds on Ray."
         ),
     ] = "local",
     address: Address = None,
@@ -58,81 +63,132 @@ def train(
         ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="RUN.checkpoint", help="Where unfinished work is kept.")
+        Path | None,
+        typer.Option(metavar="FILE", show_default="RUN.checkpoint", help="Where unfinished training is saved."),
     ] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, metavar="N", help="Iterations between checkpoints.")] = 5,
     resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on from a checkpoint of the same run, or start over.")
+        bool, typer.Option("--resume/--no-resume", help="Resume from a checkpoint of the same run, or start over.")
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in RUN.")] = False,
     strict: Strict = False,
     json: Json = False,
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
-    with _nothing_saved_yet():
-        from prirec.cli.options import choose
-        from prirec.cli.train_work import Job, refuse_idle, refuse_nameless, refuse_off_cluster, refuse_unready, work
-
-        refuse_nameless(out)
-        flags = {"iterations": iterations, "model.dimension": dimension, "seed": seed}
-        around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
-        settings = choose(preset=preset, file=file, assignments=assignments, flags={**flags, **around})
-        refuse_idle(settings, neighbours=neighbours, engine=engine)
-        refuse_off_cluster(engine, address=address, actors=actors, threads=threads)
-        if engine == "cluster":
-            refuse_unready(settings, address=address)
-        job = Job(
-            data=data,
-            out=out,
-            settings=settings,
-            engine=engine,
-            threads=threads,
-            address=address,
-            actors=actors,
-            checkpoint=checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint"),
-            every=checkpoint_every,
-            resume=resume,
-            overwrite=overwrite,
-            strict=strict,
-        )
-        from prirec.cli.train_work import is_apart, show_apart, work_apart
-    if is_apart(job):
-        show_apart(work_apart(job), json=json, following=_next(job))
-        return
-    _show(work(job), json=json)
-
-
-@contextmanager
-def _nothing_saved_yet() -> Iterator[None]:
-    """Loading the program takes a second or two, and Ctrl-C may come then too."""
     from prirec.cli.output import note
+    from prirec.errors import UsageError
 
+    if not out.name:  # '.', '/' and the empty path
+        raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
+    checkpoint = checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint")
+    done: list[IterationReport] = []
     try:
-        yield
-    except KeyboardInterrupt:
-        note("stopped before training began; nothing was saved yet")
-        raise
+        fit, before = _train(
+            data, done, preset=preset, file=file, assignments=assignments,
+            flags={"iterations": iterations, "model.dimension": dimension, "seed": seed}, neighbours=neighbours,
+            how={
+                "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
+                "every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite, "strict": strict,
+            },
+        )  # fmt: skip
+    except KeyboardInterrupt:  # also while the program loads, which takes a second or two
+        note(what_is_saved(checkpoint, done, every=checkpoint_every))
+        raise typer.Exit(STOPPED) from None
+    _show(fit, before, data=data, out=out, json=json)
 
 
-def _show(finished: "Finished", *, json: bool) -> None:
-    from prirec.cli.evaluate_work import show_quality
-    from prirec.cli.output import SIMULATION, notes, show_json
-    from prirec.cli.privacy_figures import show_price
+def _train(
+    data: Path, done: "list[IterationReport]", *, preset: str | None, file: Path | None, assignments: list[str] | None,
+    flags: dict[str, Any], neighbours: int | None, how: dict[str, Any],
+) -> "tuple[Fit, tuple[str, ...]]":  # fmt: skip
+    """The fit, and the notes that were printed before training."""
+    from prirec.cli.options import changes_from
+    from prirec.cli.output import bar, bars, busy, note, notes
+    from prirec.errors import UsageError
+
+    around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
+    changes = changes_from(preset=preset, assignments=assignments, flags={**flags, **around})
+    with busy("reading the data"):
+        from prirec.api import Training
+        from prirec.api import settings as choose
+
+        settings = choose(changes=changes, file=file)
+        if neighbours is not None and settings.schedule == "centralised":
+            raise UsageError("--neighbours has no meaning here: the centralised model has no neighbours")
+        training = Training(data, settings, **how)
+    with training, bars() as shown:
+        if training.resumed_at:
+            rounds = training.settings.iterations
+            note(f"resuming after iteration {training.resumed_at} of {rounds}, from {how['checkpoint']}")
+        notes(training.notes)
+        progress = bar(shown, "training", iterations=training.settings.iterations)
+        progress.begin()
+
+        def report(passed: "IterationReport") -> None:
+            done.append(passed)
+            progress.tell(passed)
+
+        fit = training.run(report)
+        progress.finish()
+    return fit, training.notes
+
+
+def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int) -> str:
+    """After Ctrl-C: what was saved, and how to go on."""
+    from prirec.api import has_checkpoint
+
+    if not has_checkpoint(checkpoint):
+        return "stopped before the first checkpoint; nothing was saved yet"
+    last = max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
+    work = f"the work up to iteration {last}" if last else "what was done before"
+    return f"stopped; {work} is saved in {checkpoint}; run the same command again to go on"
+
+
+def _show(fit: "Fit", before: Sequence[str], *, data: Path, out: Path, json: bool) -> None:
+    from prirec.cli.output import SIMULATION, figure, notes, program, say, show, show_json
 
     if json:
-        show_json(finished.as_dict())
+        show_json(_as_dict(fit, data=data, out=out))
         return
-    job, trained = finished.job, finished.outcome.trained
-    notes(finished.notes)
-    show_quality(finished.outcome.quality)
-    if finished.price is not None:
-        show_price(finished.price)
-    typer.echo(f"{len(trained.history)} iterations; saved to {job.out}")
-    typer.echo(f"next: {_next(job)}")
+    notes(words for words in fit.notes if words not in before)
+    quality, plan = fit.quality, fit.plan
+    records = f"{quality.records:,} test records"
+    typer.echo(f"AUC {figure(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
+    show(quality.panels())
+    if fit.operator_quality is not None:
+        show(fit.operator_quality.panels())
+    if plan.cohorts is not None:
+        say(f"With devices, all this would cost each person {plan.price}; prirec privacy plan shows the parts.")
+        say(plan.cohorts.in_words)
+    typer.echo(f"next: {shlex.join((*program(), 'recommend', str(out), str(data), '--person', 'ID'))}")
     typer.echo(SIMULATION)
 
 
-def _next(job: "Job") -> str:
-    from prirec.cli.output import program
+def _as_dict(fit: "Fit", *, data: Path, out: Path) -> dict[str, Any]:
+    from dataclasses import asdict
 
-    return shlex.join((*program(), "recommend", str(job.out), str(job.data), "--person", "ID"))
+    import msgspec
+
+    privacy, figures = None, fit.operator_quality
+    if fit.plan.plan is not None and fit.plan.cohorts is not None:
+        first = fit.plan.terms[0]
+        privacy = {
+            "epsilon": first.epsilon,
+            "epsilon_replace_one": first.epsilon_replace_one,
+            "delta": fit.plan.plan.delta,
+            "period_days": first.days,
+            "terms": [asdict(term) for term in fit.plan.terms],
+            "cohorts": asdict(fit.plan.cohorts),
+            "figures": None if figures is None else figures.as_dict(),
+        }
+    return {
+        "run": str(out),
+        "source": str(data),
+        "quality": fit.quality.as_dict(),
+        "iterations": len(fit.history),
+        "resumed_at": fit.resumed_at,
+        "loss": [passed.loss for passed in fit.history],
+        "settings": msgspec.to_builtins(fit.settings),
+        "privacy": privacy,
+        "notes": fit.notes,
+    }

@@ -24,13 +24,13 @@ from prirec.data.schema import FILE as SCHEMA
 from prirec.engines.checkpoint import Checkpoint, identity
 from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
 from prirec.engines.state import IterationReport, State
-from prirec.engines.train import Keeping, Trained, iterate, refuse_past, start
+from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.metrics import Quality
 from prirec.model.adam import no_moments
-from prirec.privacy.plan import sized
+from prirec.privacy.plan import with_cohort_size
 from prirec.rounds.definition import RoundRules, first_interaction, first_linear
 from prirec.simulate.partitioned import (
     Call,
@@ -79,7 +79,7 @@ class ClusterRun:
     split: bool  # whether any cohort is in more than one shard
     checkpoints: CheckpointFolder | None = None
     every: int = 5
-    tell: Callable[[IterationReport], None] = lambda passed: None
+    progress: Callable[[IterationReport], None] = lambda passed: None
 
     def finished(self) -> Checkpoint:
         """Train to the last iteration: V and the history. Linear models stay in the shards.
@@ -87,16 +87,16 @@ class ClusterRun:
         After a loss all shards go back to the last checkpoint, and what they have moved since is thrown away."""
         furthest = lost = 0
 
-        def tell(report: IterationReport) -> None:
+        def progress(report: IterationReport) -> None:
             nonlocal furthest, lost
             if report.iteration > furthest:  # an iteration that is only done again is no progress, and was reported
                 furthest, lost = report.iteration, 0
-                self.tell(report)
+                self.progress(report)
 
         while True:
             checkpoint = self._recovered()
             try:
-                iterate(checkpoint, self, self.settings, save=self._save, tell=tell)
+                iterate(checkpoint, self, self.settings, save=self._save, progress=progress)
             except ActorLostError:
                 lost += 1
                 if lost > LOST_IN_A_ROW:
@@ -109,7 +109,7 @@ class ClusterRun:
         the last checkpoint, and the task begins again."""
         for lost in range(LOST_IN_A_ROW):
             if lost:
-                replace(self, tell=lambda passed: None).finished()
+                replace(self, progress=lambda passed: None).finished()
             with suppress(ActorLostError):
                 return task()
         raise StateError(AGAIN)
@@ -165,21 +165,23 @@ def train(
     settings: Settings,
     *,
     actors: int,
-    keeping: Keeping | None = None,
-    tell: Callable[[IterationReport], None] = lambda passed: None,
+    checkpointing: Checkpointing | None = None,
+    progress: Callable[[IterationReport], None] = lambda passed: None,
 ) -> Trained:
     """Rounds on the cluster that Ray is connected to, with the bits of engines/local. The checkpoint is a folder."""
     refuse_unfit(settings)
-    settings = sized(settings, people=len(samples.ids), features=samples.features)
+    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
     checkpoints = (
-        None if keeping is None else CheckpointFolder(keeping.path, identity(samples, settings), len(cut.rows))
+        None
+        if checkpointing is None
+        else CheckpointFolder(checkpointing.path, identity(samples, settings), len(cut.rows))
     )
     last_checkpoint(checkpoints, settings)  # refuse a foreign checkpoint before actors take seconds to start
     pool = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
-        every = 1 if keeping is None else keeping.every
-        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, every, tell)
+        every = 1 if checkpointing is None else checkpointing.every
+        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, every, progress)
         checkpoint = run.finished()
         state = run.afterwards(partial(_whole, pool, cut, start(samples, settings), checkpoint.state))
     finally:
@@ -211,12 +213,16 @@ class PartitionedRun:
     identity: str
     run: ClusterRun = field(init=False, repr=False)
 
-    def train(self, *, keeping: Keeping | None, tell: Callable[[IterationReport], None]) -> Checkpoint:
+    def train(self, *, checkpointing: Checkpointing | None, progress: Callable[[IterationReport], None]) -> Checkpoint:
         """Rounds, with the bits of engines/local on the same folder."""
-        checkpoints = None if keeping is None else CheckpointFolder(keeping.path, self.identity, len(self.pool.actors))
-        every = 1 if keeping is None else keeping.every
+        checkpoints = (
+            None
+            if checkpointing is None
+            else CheckpointFolder(checkpointing.path, self.identity, len(self.pool.actors))
+        )
+        every = 1 if checkpointing is None else checkpointing.every
         city = self.city
-        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, every, tell)
+        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, every, progress)
         return self.run.finished()
 
     def quality(self, checkpoint: Checkpoint) -> Quality:

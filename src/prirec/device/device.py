@@ -33,9 +33,9 @@ from prirec.privacy.ledger import Budget, Statement
 
 if TYPE_CHECKING:
     from prirec.device.agent import Agent, RetryPolicy
-    from prirec.device.recommend import Suggestion
     from prirec.device.sync import View
     from prirec.features.encoding import Encoding
+    from prirec.protocols.prediction import Suggestion
     from prirec.wire.regions import Known
 
 DAY = 86_400

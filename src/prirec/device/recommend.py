@@ -9,7 +9,7 @@ from prirec.device.records import encode_records, home_of, membership_of, visite
 from prirec.device.rounds import learn_alone
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
-from prirec.protocols.prediction import Asker, Guide, Moment, Reason
+from prirec.protocols.prediction import Asker, Guide, Moment, Suggestion
 from prirec.rounds.newcomers import Starts
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
@@ -19,17 +19,6 @@ from prirec.wire.regions import Known, read_publication
 
 FAR_KM = 100.0  # a point farther than this from every downloaded place is outside the downloaded regions
 PASSES = 5  # over the own records, for somebody who took no part in the campaign
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Suggestion:
-    """One recommended place. Its repr shows nothing: where somebody is sent says where they are."""
-
-    place: str
-    words: str  # public words on the place
-    probability: float
-    distance_km: float | None  # from where the person is, or from home
-    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +54,9 @@ def recommend(
     return tuple(
         Suggestion(
             place=of.known.ids[found.place_row],
-            words=of.known.words[found.place_row],
-            probability=found.probability,
+            about=of.known.words[found.place_row],
             distance_km=_km(of.known, found.place_row, when, home_km=found.distance_km),
+            probability=found.probability,
             reasons=found.reasons,
         )
         for found in of.guide.recommend(asker(person, of), moment=when, k=k, radius_km=radius_km)

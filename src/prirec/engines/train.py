@@ -23,7 +23,7 @@ from prirec.model.equations import interaction_gradient_of, linear_step, loss, r
 from prirec.model.latent import Latent
 from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of
 from prirec.model.scoring import mean_loss, scores
-from prirec.privacy.plan import sized
+from prirec.privacy.plan import with_cohort_size
 from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import IndexArray, OffsetArray, RealArray
 from prirec.util.jit import kernel
@@ -43,7 +43,7 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Checkpointing:
     """Where a run's checkpoint is written, and after how many iterations."""
 
     path: Path
@@ -56,16 +56,16 @@ def train(
     *,
     engine: str = "local",
     threads: int = 2,
-    keeping: Keeping | None = None,
-    tell: Callable[[IterationReport], None] = lambda report: None,
+    checkpointing: Checkpointing | None = None,
+    progress: Callable[[IterationReport], None] = lambda report: None,
 ) -> Trained:
-    """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, to the same bits. `tell` is
-    called with the report of each iteration, those before the checkpoint first."""
-    settings = sized(settings, people=len(samples.ids), features=samples.features)
+    """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, to the same bits. `progress`
+    is called with the report of each iteration, those before the checkpoint first."""
+    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     seen, held_out = hold_out(samples, settings)
     whose = identity(seen, settings)
-    if keeping is not None and keeping.path.exists():
-        run = load(keeping.path, whose)
+    if checkpointing is not None and checkpointing.path.exists():
+        run = load(checkpointing.path, whose)
     else:
         run = Checkpoint(make_start(engine, seen, settings))
     if not fits(run.state.models, seen, settings):
@@ -76,10 +76,17 @@ def train(
         return None if held_out is None else mean_loss(held_out, scores(state.models, seen, held_out))
 
     def written(run: Checkpoint) -> None:
-        if keeping is not None and run.state.iteration % keeping.every == 0:
-            save(keeping.path, run, whose)
+        if checkpointing is not None and run.state.iteration % checkpointing.every == 0:
+            save(checkpointing.path, run, whose)
 
-    iterate(run, make_engine(engine, seen, settings, threads=threads), settings, watch=watched, save=written, tell=tell)
+    iterate(
+        run,
+        make_engine(engine, seen, settings, threads=threads),
+        settings,
+        watch=watched,
+        save=written,
+        progress=progress,
+    )
     return Trained(run.best if run.best is not None else run.state, tuple(run.history))
 
 
@@ -90,12 +97,12 @@ def iterate(
     *,
     watch: Callable[[State], float | None] = lambda state: None,
     save: Callable[[Checkpoint], None] = lambda run: None,
-    tell: Callable[[IterationReport], None] = lambda report: None,
+    progress: Callable[[IterationReport], None] = lambda report: None,
 ) -> None:
     """The training loop, on one machine and on a cluster: iterations until there are enough, or until early stopping
     has seen no better loss on held-out records (`watch`) for long enough. `save` is offered the run after each."""
     for report in run.history:
-        tell(report)
+        progress(report)
     while run.state.iteration < settings.iterations and not run.exhausted(settings.stopping.patience):
         began = monotonic()
         report = engine.advance(run.state)
@@ -106,7 +113,7 @@ def iterate(
             )
         run.note(msgspec.structs.replace(report, seconds=seconds, held_out_loss=watch(run.state)))
         save(run)
-        tell(run.history[-1])
+        progress(run.history[-1])
 
 
 def refuse_past(run: Checkpoint, settings: Settings) -> None:
@@ -121,7 +128,7 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
     """The engine with this name, for the schedule of these settings."""
     if threads < 1:
         raise UsageError("an engine needs at least one thread")
-    settings = sized(settings, people=len(samples.ids), features=samples.features)
+    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     if settings.schedule == "centralised":
         return Centralised(samples, settings)
     if name == "plain":

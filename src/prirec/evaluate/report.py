@@ -30,9 +30,9 @@ from prirec.evaluate.spread import (
     group_by_records,
 )
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.prediction import Reason
+from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.compare import Entry
-from prirec.simulate.recommend import Advisor, SuggestedPlace, advise
+from prirec.simulate.recommend import Advisor, advise
 from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
 from prirec.util.shown import text
@@ -43,7 +43,7 @@ class Advice:
     """Recommendations for one person, best first, and who that is in a few words."""
 
     person_note: str
-    lines: tuple[SuggestedPlace, ...]
+    lines: tuple[Suggestion, ...]
 
 
 def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
@@ -466,13 +466,13 @@ def advice_section(advice: Advice) -> str:
     return section("advice", "Recommendations for one person", paragraph(advice.person_note), paragraph(how), places)
 
 
-def _card(line: SuggestedPlace, longest: float) -> str:
+def _card(line: Suggestion, longest: float) -> str:
     about = f'<span class="about">{text(line.about)}</span>' if line.about else ""
     what = f'<b><bdi>{text(line.place)}</bdi></b>{about}<span class="odds">{_facts(line)}</span>'
     return f'<li><div class="what">{what}</div>\n<div class="why">{_reasons(line.reasons, longest)}</div></li>'
 
 
-def _facts(line: SuggestedPlace) -> str:
+def _facts(line: Suggestion) -> str:
     percent = f"{100 * line.probability:.0f} %"
     share = {"100 %": "over 99 %", "0 %": "under 1 %"}.get(percent, percent) + " likely"
     return share if line.distance_km is None else f"{share} · {line.distance_km:.1f} km from home"

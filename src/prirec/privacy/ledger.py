@@ -14,14 +14,17 @@
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import groupby
+from typing import Any
 
+from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import MOST_GRAINS, Spent, affordable, total
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
+from prirec.util.shown import Shown, Table
 
 _SIZES = tuple(Unit)  # from the smallest to the largest
 _MOST = 2**16  # releases that `how_many_more` looks ahead
@@ -40,6 +43,21 @@ class Budget:
         affordable(self.epsilon, self.delta)  # raises for an ε or δ that cannot be a budget
         if self.period_days is not None and self.period_days < 1:
             raise UsageError("a budget's period has at least one day")
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Budget":
+        """The budget that settings give each person. PolicyError where they promise nothing."""
+        p = settings.privacy
+        if p.epsilon_per_user is None:
+            raise PolicyError(
+                "these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'"
+            )
+        return cls(p.epsilon_per_user, p.delta, p.period_days)
+
+    @property
+    def words(self) -> str:
+        days = "for life" if self.period_days is None else f"in any {self.period_days} days"
+        return f"ε = {self.epsilon:g} and δ = {self.delta:g} per {self.unit}, {days}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +124,7 @@ def admit(ledger: Ledger, charge: Charge, *, budget: Budget, day: int) -> Verdic
         raise UsageError("a charge for a local answer is not accepted any more: only noisy sums are paid for")
     if not fits(ledger.counted(budget, day=day) + _in_unit(charge.cost, budget.unit), budget):
         raise PolicyError(
-            f"this person's privacy budget ({_words(budget)}) does not cover another release for {charge.what}; "
+            f"this person's privacy budget ({budget.words}) does not cover another release for {charge.what}; "
             "nothing is sent. Recommending and learning on the device go on"
         )
     return Verdict.CHARGE
@@ -177,6 +195,156 @@ def _in_unit(cost: Spent, unit: Unit) -> Spent:
     return Spent(cost.grains, tuple(replace(loss, unit=unit) for loss in cost.local), unit)
 
 
-def _words(budget: Budget) -> str:
-    days = "" if budget.period_days is None else f" in any {budget.period_days} days"
-    return f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} per {budget.unit}{days}"
+# --- The account of a person: a ledger against a budget ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What was spent on one purpose, had it been the only one."""
+
+    what: str
+    unit: Unit
+    releases: int
+    epsilon: float
+    # such releases that the budget still covers, at the last price, if nothing else is paid for; None: cannot be said,
+    # or the releases are local answers of an earlier version, of which no more are made
+    more: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Everything together, over a stretch of time."""
+
+    days: int | None  # None: for life
+    releases: int
+    epsilon: float
+    epsilon_replace_one: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Account(Shown):
+    """What a person has spent on what, and what is left of the budget. Prints with the verdict first."""
+
+    budget: Budget  # per user
+    counted_per: Unit  # the unit of the totals
+    items: tuple[Item, ...]
+    lifetime: Total
+    period: Total | None  # where the budget has a period
+    overspent: bool  # beyond what this budget allows: the device had another
+    covered_again_in_days: int | None  # where nothing is left now, and a period will end
+
+    @property
+    def nothing_left(self) -> bool:
+        more = [item.more for item in self.items if item.more is not None]
+        return bool(more) and not any(more)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.overspent:
+            return ()
+        return ("more was spent than these settings allow; the device had another budget: name its settings",)
+
+    @property
+    def verdict(self) -> str:
+        """One or two sentences: what was spent, and whether something is left."""
+        budget = f"Budget: {self.budget.words}."
+        if not self.items:
+            return (
+                "Nothing was spent: by this ledger, nothing computed from this person's records has left the device. "
+                + budget
+            )
+        spent = f"Spent: ε = {(self.period or self.lifetime).epsilon:.3f}"
+        if self.counted_per is not Unit.USER:
+            return (
+                f"{spent} per {self.counted_per}. Some of it was counted per {self.counted_per} only, which does not "
+                "bound what is known about the person: a budget per user cannot cover it, and what is left cannot be "
+                "said."
+            )
+        if not self.nothing_left:
+            return f"{spent}. {budget} Something is left."
+        again = self.covered_again_in_days
+        days = "1 day" if again == 1 else f"{again} days"
+        when = f" A release is covered again in {days}." if again else ""
+        return (
+            f"{spent}. {budget} Nothing is left for any of these.{when} The device still downloads, trains locally and "
+            "recommends; it sends nothing more for a sum."
+        )
+
+    def panels(self) -> Iterator[str | Table]:
+        yield self.verdict
+        if not self.items:
+            return
+        yield Table(("spent on", "counted per", ">releases", ">ε alone", ">more covered"), [
+            (item.what, item.unit, f"{item.releases:,}", f"{item.epsilon:.3f}", _more(item)) for item in self.items
+        ])  # fmt: skip
+        totals = [("in all, ever", self.lifetime)]
+        if self.period is not None:
+            totals.append((f"in the last {self.period.days} days", self.period))
+        rows = [(name, f"{of.releases:,}", f"{of.epsilon:.3f}", f"{of.epsilon_replace_one:.3f}") for name, of in totals]
+        if self.counted_per is Unit.USER:
+            rows.append(("budget", "", f"{self.budget.epsilon:.3f}", ""))
+        title = f"Together, per {self.counted_per}, δ = {self.budget.delta:g}"
+        yield Table(("", ">releases", ">ε", ">replace-one ε"), rows, title)
+        yield f"{_ADJACENCY[self.counted_per is Unit.USER]} Together is less than the sum of each alone."
+        yield "More covered: releases at the last price that the budget still covers, if nothing else is paid for."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        adjacency = {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE}
+        return {**asdict(self), "nothing_left": self.nothing_left, "adjacency": adjacency}
+
+
+_ADJACENCY = {
+    True: "ε: how well anyone can tell whether this person took part with these records or with none (each "
+    "contribution replaced by zero, the roster public); replace-one: with these or with any others.",
+    False: "ε: how well anyone can tell whether one such record is in it or not; replace-one: that one or any other.",
+}
+
+
+def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
+    """A ledger against a budget. A loss per event bounds nothing about a person, so where one was charged all is
+    counted per event."""
+    unit = min((one.charge.cost.unit for one in ledger.entries), key=_SIZES.index, default=Unit.USER)
+    counting = replace(budget, unit=unit)
+    prices = {  # of each purpose, the last one
+        (one.charge.what, one.charge.cost.unit): one.charge.cost for one in ledger.entries if not one.charge.cost.local
+    }
+    whole = unit is Unit.USER
+    more = {key: how_many_more(ledger, cost, budget=budget, day=day) for key, cost in prices.items()} if whole else {}
+
+    def over(days: int | None) -> Total:
+        since = None if days is None else day - days + 1
+        spent = ledger.spent(counting, since=since)
+        one, other = (spent.loss(budget.delta, adjacency).epsilon for adjacency in Adjacency)
+        return Total(days, sum(since is None or paid.day >= since for paid in ledger.entries), one, other)
+
+    return Account(
+        budget=budget,
+        counted_per=unit,
+        items=tuple(
+            Item(line.what, line.loss.unit, line.releases, line.loss.epsilon, more.get((line.what, line.loss.unit)))
+            for line in _lines(ledger.entries, budget.delta)
+        ),
+        lifetime=over(None),
+        period=None if budget.period_days is None else over(budget.period_days),
+        overspent=whole and not fits(ledger.counted(budget, day=day), budget),
+        covered_again_in_days=_covered_again(ledger, budget, prices.values(), day=day) if whole else None,
+    )
+
+
+def _covered_again(ledger: Ledger, budget: Budget, prices: Iterable[Spent], *, day: int) -> int | None:
+    """In how many days something that was paid for before is covered again; None if it is now, or never will be."""
+    if budget.period_days is None or not ledger.entries:
+        return None
+    costs = set(prices)
+    ends = sorted({paid.day + budget.period_days for paid in ledger.entries} | {day})
+    for end in (end for end in ends if end >= day):
+        if any(how_many_more(ledger, cost, budget=budget, day=end) for cost in costs):
+            return end - day or None
+    return None
+
+
+def _more(item: Item) -> str:
+    if item.more is None:
+        return "-"
+    return f"{item.more:,}" if item.more < _MOST else f"{_MOST:,} or more"

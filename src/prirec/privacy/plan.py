@@ -234,7 +234,7 @@ LONGEST_NOISE = 1 / 3  # in a cohort's mean, in units of the clipping norm
 _LARGEST = 2**31  # settings name no larger cohort
 
 
-def planned(settings: Settings, *, people: int, pois: int, features: int = 1) -> Plan:
+def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -> Plan:
     """The plan that settings lead to, from the public numbers of people, places and features."""
     epsilon = settings.privacy.epsilon_per_user
     if epsilon is None:
@@ -251,27 +251,29 @@ def planned(settings: Settings, *, people: int, pois: int, features: int = 1) ->
     sums = usual_sums(
         shape,
         everyone=crowd(settings, people),
-        cohort=crowd(settings, min(people, sized(settings, people=people, features=features).neighbours.size)),
+        cohort=crowd(
+            settings, min(people, with_cohort_size(settings, people=people, features=features).neighbours.size)
+        ),
         rounds=settings.iterations,
         split=Split(**{name: part / whole for name, part in parts.items()}),
     )
     return plan(sums, epsilon_per_user=epsilon, delta=settings.privacy.delta)
 
 
-def sized(settings: Settings, *, people: int, features: int) -> Settings:
+def with_cohort_size(settings: Settings, *, people: int, features: int) -> Settings:
     """The settings with the cohort size filled in: where neighbours.size is 0, the size that the plan asks for, or all
     people where there are fewer. It follows from public numbers."""
     if settings.neighbours.size:
         return settings
-    return _with_size(settings, min(people, size_asked(settings, features=features)))
+    return _with_size(settings, min(people, needed_cohort_size(settings, features=features)))
 
 
-def size_asked(settings: Settings, *, features: int) -> int:
+def needed_cohort_size(settings: Settings, *, features: int) -> int:
     """The smallest cohort, from twice the floor on, in whose mean the noise is at most LONGEST_NOISE, whatever size the
     settings name and however many people there are."""
     fewest = 2 * settings.floor
     # σ of mixing depends on budget, rounds and features alone, so any cohort size and number of places will do here
-    release = planned(_with_size(settings, fewest), people=fewest, pois=1, features=features).release(Kind.MIXING)
+    release = plan_for(_with_size(settings, fewest), people=fewest, pois=1, features=features).release(Kind.MIXING)
 
     def quiet(size: int) -> float:
         return -noise_in_mean(release, crowd(settings, size))  # monotone in the size, up to rounding

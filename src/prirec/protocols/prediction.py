@@ -8,7 +8,7 @@ simulation of it. Below it are the lines of the algorithm, and the reasons that 
 
 import math
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Reason:
 
     name: str
     pull: float
+
+    @property
+    def words(self) -> str:
+        """As the person is shown it: `popularity +0.82`."""
+        return f"{self.name} {self.pull:+.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,28 @@ class Recommendation:
     probability: float  # sigma(score)
     distance_km: float | None
     reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Suggestion:
+    """One recommended place, by its id and in words. Its repr shows nothing: where somebody is sent says where they
+    are."""
+
+    place: str
+    about: str  # public words on the place
+    distance_km: float | None  # from where the person is, or from home
+    probability: float
+    reasons: tuple[Reason, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "place": self.place,
+            "about": self.about,
+            "distance_km": self.distance_km,
+            "probability": self.probability,
+            "reasons": [{"name": reason.name, "pull": reason.pull} for reason in self.reasons],
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -303,11 +330,6 @@ def _refuse_non_finite(*arrays: np.ndarray) -> None:
 # w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
 # every place, which the comparison with the other matched places removes: it shows only through its pairs with
 # features of the place or the moment.
-
-
-def in_words(reason: Reason) -> str:
-    """As the person is shown it: `popularity +0.82`."""
-    return f"{reason.name} {reason.pull:+.2f}"
 
 
 def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:

@@ -13,7 +13,7 @@ import numpy as np
 from prirec.config import Settings, Sums
 from prirec.features.samples import Samples
 from prirec.model.block_steps import Encoder
-from prirec.privacy.plan import Kind, Release, crowd, planned
+from prirec.privacy.plan import Kind, Release, crowd, plan_for
 from prirec.protocols.messages import Terms
 from prirec.sharing.fixed_point import FixedPoint, outside, shorten
 from prirec.types import RealArray, RingArray
@@ -62,7 +62,7 @@ def codes_for(settings: Settings, *, people: int, places: int, features: int) ->
     ring = settings.ring
     bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
     if settings.privacy.epsilon_per_user is not None:
-        plan = planned(settings, people=people, pois=places, features=features)
+        plan = plan_for(settings, people=people, pois=places, features=features)
         linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
         return Codes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
     if settings.schedule == "rounds":

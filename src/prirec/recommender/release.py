@@ -24,7 +24,7 @@ from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan_declared, with_popularity
 from prirec.features.popularity import OwnCounts
 from prirec.graph.cohorts import NO_CELL, coarse_cells
-from prirec.privacy.plan import sized
+from prirec.privacy.plan import with_cohort_size
 from prirec.privacy.popularity_estimate import Gamma, Shrunk, nearby_means, shrunk
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.noise import share_for
@@ -228,7 +228,7 @@ def make_charter(
     _refuse_odd_encoding(encoding)
     many, listed = len(roster.lines), document_page(roster)
     features = len(encoding.names()) + popularity_columns(catalogue)
-    settled = sized(deployable(check(settings)), people=many, features=features)
+    settled = with_cohort_size(deployable(check(settings)), people=many, features=features)
     # Called for its refusals: UsageError if a sum could wrap in the ring.
     codes_for(settled, people=many, places=len(catalogue.known), features=features)
     document = Charter(

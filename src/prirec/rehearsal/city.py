@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prirec.device.device import Device
-from prirec.device.recommend import Suggestion
 from prirec.device.sync import catch_up
 from prirec.errors import StateError
 from prirec.metrics import Quality
+from prirec.protocols.prediction import Suggestion
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import begin_campaign

@@ -94,15 +94,17 @@ def compare(
     contenders: Sequence[Contender],
     *,
     threads: int = 2,
-    tell: Callable[[Contender, IterationReport], None] = lambda contender, passed: None,
+    progress: Callable[[Contender, IterationReport | None], None] = lambda contender, passed: None,
 ) -> tuple[Entry, ...]:
-    """Each contender in turn. Settings of the same seed and data split the city alike."""
+    """Each contender in turn. Settings of the same seed and data split the city alike. `progress` is called with None
+    when a contender's turn comes, then with the report of each iteration."""
 
     def one(contender: Contender) -> Entry:
         began = monotonic()
+        progress(contender, None)
         setup = set_up(dataset, contender.settings)
         outcome = (
-            run(setup, threads=threads, tell=lambda passed: tell(contender, passed))
+            run(setup, threads=threads, progress=lambda passed: progress(contender, passed))
             if contender.model is None
             else _measured(contender.name, contender.model, setup)
         )

@@ -4,9 +4,10 @@ The city is given, or made up with as many people, places and visits. AUC is of 
 training records, over test records that no count has seen; a model has more than popularity to go by.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TypeAlias
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from prirec.features.popularity import OwnCounts, Popularity
 from prirec.metrics import auc
 from prirec.privacy.accountant import affordable, noise_multiplier
 from prirec.privacy.exact_random import Stream
-from prirec.privacy.plan import Kind, Release, planned
+from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.units import Adjacency
@@ -34,8 +35,10 @@ from prirec.simulate.popularity import (
     visitors,
     with_a_record,
 )
+from prirec.simulate.privacy_plan import PrivacyPlan, promise
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
+from prirec.util.shown import Shown, Table
 
 PLANNED = "as planned"
 REPEATS = 3
@@ -156,7 +159,7 @@ def planned_release(collection: Collection, price: Price) -> Release:
             epsilon_per_user=price.epsilon_per_user, delta=price.delta, popularity=1.0, mixing=0.0, interaction=0.0
         ),
     )
-    return planned(alone, people=collection.people, pois=collection.places).release(Kind.POPULARITY)
+    return plan_for(alone, people=collection.people, pois=collection.places).release(Kind.POPULARITY)
 
 
 def _scaled(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
@@ -263,9 +266,17 @@ class Row:
     cost: float  # of AUC, against plain counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """All of them for one city."""
+class TrainedCost(NamedTuple):
+    """AUC of a model as planned and of one without a budget, on the same test records."""
+
+    auc: float
+    auc_without_a_budget: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Forecast(Shown):
+    """What popularity is worth in one city: as the settings plan it, and by every mechanism at every price."""
 
     made_up: bool
     people: int
@@ -280,9 +291,105 @@ class Forecast:
     as_planned: Row | None  # popularity with its part of a budget for everything; None: nothing is planned for it
     part_for_popularity: float | None  # of that budget
     rows: tuple[Row, ...]  # all of a budget spent on popularity
+    plan: PrivacyPlan | None = None  # None: the settings promise nothing
+    trained: TrainedCost | None = None  # where models were trained too
 
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
+    @property
+    def verdict(self) -> str:
+        """One sentence: the AUC that is left of popularity, and the cost."""
+        if self.trained is not None:
+            return (
+                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {_figure(self.trained.auc)} "
+                f"instead of {_figure(self.trained.auc_without_a_budget)} without a budget."
+            )
+        best = self.as_planned or self.rows[0]
+        how = "As planned" if self.as_planned else f"By {best.mechanism} at ε = {best.epsilon_per_user:g}"
+        return (
+            f"{how}, popularity alone has an AUC of {_figure(best.auc)}, {best.cost:.4f} below plain counts "
+            f"({_figure(self.plain_auc)}), which nothing protects."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        made_up = "this city is made up, and yours is another; " if self.made_up else ""
+        none = (
+            () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
+        )
+        models = (
+            "AUC is of popularity alone, not of a model; with a data folder, --train has both"
+            if self.trained is None
+            else "choosing settings by what records of real people show is in no ε; each model was trained once"
+        )
+        return (
+            f"a simulation that collects nothing and protects nobody; {made_up}the mean of three runs",
+            "ε is between a contribution and none; replace-one: the same promise between any two contributions",
+            "error: how far a place's count lies off, in visitors; above noise: places with more than twice as many",
+            f"secure sums have noise enough if {self.lost:.0%} of devices are lost and {self.corrupt:.0%} collude",
+            f"at 1 per bit, a bit for each of {self.places:,} places is an ε of {self.places:,} per user",
+            *none,
+            models,
+        )
+
+    def panels(self) -> Iterator[str | Table]:
+        yield self.verdict
+        yield (
+            f"{self.people:,} people, {self.places:,} places, {self.pairs:,} pairs of a person and a visited place; a "
+            f"place has {self.median_visitors:,.0f} visitors (median), {self.mean_visitors:,.1f} (mean)."
+        )
+        if self.plan is not None and self.plan.cohorts is not None:
+            yield f"The plan costs each person, for everything: {promise(self.plan.terms, self.delta)}."
+            yield self.plan.cohorts.in_words
+        if self.trained is not None:
+            yield Table(("model, trained on this folder", ">AUC", ">cost"), [
+                ("without a budget (rounds)", _figure(self.trained.auc_without_a_budget), ""),
+                (PLANNED, _figure(self.trained.auc), _figure(self.trained.cost)),
+            ], "the AUC cost of the plan")  # fmt: skip
+        columns = ("mechanism", ">error", ">above noise", ">AUC", ">cost")
+        if self.as_planned is not None and self.part_for_popularity is not None:
+            title = f"{PLANNED}: {100 * self.part_for_popularity:.3g} % of the budget for popularity"
+            yield Table((*columns, ">replace-one ε"), [_cells(self.as_planned)], title)
+        for epsilon in dict.fromkeys(row.epsilon_per_user for row in self.rows if row.user_level):
+            rows = [_cells(row) for row in self.rows if row.user_level and row.epsilon_per_user == epsilon]
+            title = f"ε = {epsilon:g}, δ = {self.delta:g} per user, all of it for popularity"
+            yield Table((*columns, ">replace-one ε"), rows, title)
+        rest = [(*_cells(row)[:-1], _promise_of(row)) for row in self.rows if not row.user_level]
+        yield Table((*columns, "promise"), rest, "for comparison: not that promise")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("plan", "trained")}
+        cohorts = None if self.plan is None else self.plan.cohorts
+        return {
+            **{name: _plain(value) for name, value in own.items()},
+            "verdict": self.verdict,
+            "terms": [] if self.plan is None else [asdict(term) for term in self.plan.terms],
+            "cohorts": None if cohorts is None else asdict(cohorts),
+            "trained": None if self.trained is None else self.trained._asdict(),
+            "notes": self.notes,
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return asdict(value) if isinstance(value, Row) else value
+
+
+def _figure(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    other = "-" if row.epsilon_replace_one is None else f"{row.epsilon_replace_one:.3f}"
+    return (
+        row.mechanism, f"{row.error:,.1f}", f"{row.places_above_noise:,}", _figure(row.auc), _figure(row.cost), other
+    )  # fmt: skip
+
+
+def _promise_of(row: Row) -> str:
+    if row.epsilon_per_user is None or row.epsilon_replace_one is None:
+        return row.promise
+    return f"ε = {row.epsilon_per_user:g} (replace-one {row.epsilon_replace_one:.3f}), {row.promise}"
 
 
 def forecast(
@@ -292,21 +399,23 @@ def forecast(
     delta: float = 1e-6,
     seed: int = 0,
     settings: Settings | None = None,
-    tell: Callable[[int, str], None] = lambda done, name: None,
+    progress: Callable[[int, int, str], None] = lambda done, of, name: None,
 ) -> Forecast:
     """Every mechanism at every price, and what the settings plan, if anything; each the mean of three simulations.
-    `tell` hears what is done and next."""
+
+    `progress` is called before each with how many are done, of how many, and the name of the next."""
     collection = gather(prepared, settings)
     counts, ceiling = collection.visitors(), popularity_auc(plain(collection), prepared)
-    chosen, rows = runs(epsilons_per_user), []
+    chosen, rows, planned = runs(epsilons_per_user), [], plans_popularity(collection.settings)
     for done, (variant, epsilon) in enumerate(chosen):
-        tell(done, variant.name)
+        progress(done, len(chosen) + planned, variant.name)
         price = Price(epsilon, delta)
         rows.append(_row(variant, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling))
     own = None
-    if plans_popularity(collection.settings):
-        tell(len(chosen), PLANNED)
+    if planned:
+        progress(len(chosen), len(chosen) + 1, PLANNED)
         own = _as_planned(prepared, collection=collection, seed=seed, ceiling=ceiling)
+    parts = budget_parts(collection.settings)
     return Forecast(
         made_up=prepared.dataset.made_up,
         people=collection.people,
@@ -319,7 +428,7 @@ def forecast(
         corrupt=collection.settings.sums.corrupt,
         plain_auc=ceiling,
         as_planned=own,
-        part_for_popularity=None if own is None else _part(collection.settings),
+        part_for_popularity=None if own is None else parts["popularity"] / sum(parts.values()),
         rows=tuple(rows),
     )
 
@@ -363,14 +472,9 @@ def with_and_without(settings: Settings) -> tuple[Contender, Contender]:
     )
 
 
-def _part(settings: Settings) -> float:
-    parts = budget_parts(settings)
-    return parts["popularity"] / sum(parts.values())
-
-
 def _as_planned(prepared: Prepared, *, collection: Collection, seed: int, ceiling: float) -> Row:
     settings = collection.settings
-    plan = planned(settings, people=collection.people, pois=collection.places)
+    plan = plan_for(settings, people=collection.people, pois=collection.places)
     variant = Variant(PLANNED, "(ε, δ) per user, for everything", _under(prepared, settings))
     price = Price(plan.epsilon_per_user, plan.delta)
     row = _row(variant, prepared, collection=collection, price=price, seed=seed, ceiling=ceiling)

@@ -65,7 +65,7 @@ from prirec.graph.neighbourhoods import cells_of
 from prirec.metrics import Quality, auc_within_people
 from prirec.model.scoring import Models, mean_loss, scores
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import sized
+from prirec.privacy.plan import with_cohort_size
 from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
@@ -140,7 +140,7 @@ class PartitionedSetup:
         columns = self._release_popularity(amounts.people)
         encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
         features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
-        settled = sized(self.settings, people=amounts.people, features=features)
+        settled = with_cohort_size(self.settings, people=amounts.people, features=features)
         known, numbers = self._form_cohorts(settled, amounts.people)
         split = split_cohorts(numbers)
         whole = RunSize(amounts.people, len(self.places), features, known.cohorts)

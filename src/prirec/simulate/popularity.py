@@ -33,7 +33,7 @@ from prirec.features.popularity import (
 )
 from prirec.privacy.norm import Norm
 from prirec.privacy.one_bit_mean import OneBitMean
-from prirec.privacy.plan import Kind, planned, popularity_entries
+from prirec.privacy.plan import Kind, plan_for, popularity_entries
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, average, average_of_answers, nearby_means, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters, estimate, reports_about, simulate_ones
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, split, stacked, weighted
@@ -252,7 +252,7 @@ class SecureSum(Mechanism):
 
     def noise(self, settings: Settings, *, people: int, places: int, survivors: int) -> SumNoise:
         """All survivors' shares together. PolicyError where too few survive for the sum to be opened."""
-        release = planned(settings, people=people, pois=places).release(Kind.POPULARITY)
+        release = plan_for(settings, people=people, pois=places).release(Kind.POPULARITY)
         if not opens(survivors, rostered=people, settings=settings):
             raise PolicyError(
                 f"popularity is not opened: {survivors} of {people} devices are left, fewer than sums.lost allows; "

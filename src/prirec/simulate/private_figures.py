@@ -5,18 +5,25 @@ It comes from the run's seed and protects nobody.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from prirec.config import Settings
 from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records, Samples
+from prirec.model.scoring import Models
+from prirec.model.scoring import scores as score_records
 from prirec.privacy.exact_random import Stream
-from prirec.privacy.plan import Kind, Release, planned
-from prirec.privacy.quality_figures import USUAL, QualityFigures, QualityTerms, contributions, read
+from prirec.privacy.plan import Kind, Release, plan_for
+from prirec.privacy.quality_figures import DROWNED, USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
+from prirec.rounds.participation import left_in_collection
+from prirec.simulate.privacy_plan import FIGURES
 from prirec.types import BoolArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator
+from prirec.util.shown import Shown, Table
 
 _BLOCK = 1 << 16  # people at a time
 
@@ -30,12 +37,48 @@ class TrueFigures:
     base_rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateFigures:
+@dataclass(frozen=True, slots=True, repr=False)
+class PrivateFigures(Shown):
     """What the recommender reads off the noisy sum, and the truth."""
 
     read: QualityFigures
     true: TrueFigures
+
+    def panels(self) -> Iterator[str | Table]:
+        found = [(words, getattr(self.read, name), getattr(self.true, name)) for name, words in FIGURES.items()]
+        yield Table(("quality, each person counting once", ">as the operator reads it", ">as it is"), [
+            (words, _estimated(read), "-" if math.isnan(true) else f"{true:.4f}") for words, read, true in found
+        ])  # fmt: skip
+        if any(read is None for _, read, _ in found):
+            yield f"drowned: {DROWNED}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        found = {name: getattr(self.read, name) for name in FIGURES}
+        return {
+            "read": {name: None if one is None else asdict(one) for name, one in found.items()},
+            "true": asdict(self.true),
+        }
+
+
+def _estimated(estimate: Estimate | None) -> str:
+    return "drowned" if estimate is None else f"{estimate.value:.4f} ± {2 * estimate.error:.3f}"
+
+
+def operator_figures(
+    samples: Samples, models: Models, settings: Settings
+) -> tuple[PrivateFigures | None, tuple[str, ...]]:  # fmt: skip
+    """The quality figures that a recommender would read of these models, or None and the reason in a sentence."""
+    if not settings.privacy.quality:
+        return None, ()
+    left = left_in_collection(samples.keys, settings, of="quality")
+    scores, release = score_records(models, samples, samples.test), quality_release(settings, samples)
+    try:
+        return private_figures(samples.test, scores, release=release, seed=settings.seed, left=left), ()
+    except UsageError:
+        return None, (f"no quality figure can be read: {DROWNED}",)
+    except PolicyError as closed:
+        return None, (str(closed),)
 
 
 def quality_release(settings: Settings, samples: Samples) -> Release:
@@ -46,7 +89,7 @@ def quality_release(settings: Settings, samples: Samples) -> Release:
             "taken from all the other parts"
         )
     people, pois = len(samples.ids), len(samples.places)
-    return planned(settings, people=people, pois=pois, features=samples.features).release(Kind.QUALITY)
+    return plan_for(settings, people=people, pois=pois, features=samples.features).release(Kind.QUALITY)
 
 
 def private_figures(

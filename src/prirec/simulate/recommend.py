@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from prirec.errors import UsageError
 from prirec.features.blocks import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_quality, some_tested_people
 from prirec.model.scoring import Models
-from prirec.protocols.prediction import Asker, Guide, Moment, Reason, Recommendation
+from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation, Suggestion
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km
@@ -20,27 +20,6 @@ from prirec.util.geography import haversine_km
 __all__ = ["Advisor", "Moment"]
 
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
-
-
-@dataclass(frozen=True, slots=True)
-class SuggestedPlace:
-    """A recommended place in words. Private to its person; only a simulation shows it to anybody else."""
-
-    place: str
-    about: str  # public words on the place
-    distance_km: float | None  # from where the person is, or from home
-    probability: float
-    reasons: tuple[Reason, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "place": self.place,
-            "about": self.about,
-            "distance_km": self.distance_km,
-            "probability": self.probability,
-            "reasons": [{"name": reason.name, "pull": reason.pull} for reason in self.reasons],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +121,12 @@ def notes_on_moment(advisor: Advisor, moment: Moment) -> list[str]:
 
 def advise(
     advisor: Advisor, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
-) -> tuple[SuggestedPlace, ...]:
+) -> tuple[Suggestion, ...]:
     """Algorithm 3 in words: what each place is, how far (from where the person is, or from home), and why."""
     places = advisor.setup.prepared.dataset.places
     lines = []
     for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
-        line = SuggestedPlace(
+        line = Suggestion(
             place=places.ids[found.place_row],
             about=describe_place(places, found.place_row),
             distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
@@ -159,7 +138,7 @@ def advise(
 
 
 def notes_on_distance(
-    advisor: Advisor, person: int, lines: Sequence[SuggestedPlace], *, moment: Moment, k: int, radius_km: float
+    advisor: Advisor, person: int, lines: Sequence[Suggestion], *, moment: Moment, k: int, radius_km: float
 ) -> list[str]:
     """That places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
     here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location

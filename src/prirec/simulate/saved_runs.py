@@ -103,9 +103,7 @@ class Run:
 
 def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
     """Write a run to a new folder. It is written beside and then moved into place: a crash leaves no half of a run."""
-    restore_interrupted(path)
-    if path.exists() and not (overwrite and (path / "run.json").is_file()):
-        raise UsageError(f"{path} exists; name another folder" + ("" if overwrite else ", or overwrite an earlier run"))
+    refuse_occupied(path, overwrite=overwrite)
     beside = room_beside(path)
     try:
         beside.mkdir(parents=True)
@@ -115,6 +113,17 @@ def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)  # there only if it was not moved into place
+
+
+def refuse_occupied(path: Path, *, overwrite: bool) -> None:
+    """UsageError unless a run may be written there. An earlier run that was being replaced by a process that was killed
+    is put back first: it must not be lost behind a new one, and StateError says where it is if it cannot be."""
+    put_back(path)
+    if hint := _earlier(path):
+        raise StateError(f"there is no run in {path}{hint}, or name another folder")
+    if path.exists() and not (overwrite and (path / "run.json").is_file()):
+        hint = "it holds no earlier run to overwrite" if overwrite else "--overwrite replaces an earlier run"
+        raise UsageError(f"{path} exists; name another folder ({hint})")
 
 
 def load_run(path: Path) -> Run:
@@ -311,14 +320,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def sealed(self) -> str:
         return hash_of(msgspec.json.encode(msgspec.structs.replace(self, seal="")))
-
-
-def restore_interrupted(path: Path) -> None:
-    """Before a run is written: one that was being replaced when a process was killed is put back. StateError where
-    that cannot be, so that it is not lost behind a new one."""
-    put_back(path)
-    if told := _earlier(path):
-        raise StateError(f"there is no run in {path}{told}, or name another folder")
 
 
 def read_card(path: Path) -> Card:

@@ -6,23 +6,26 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from prirec.config import DIVERGES, Data, Settings
 from prirec.data.dataset import Dataset
-from prirec.data.prepare import Prepared, Recipe, Stream, prepare, split
+from prirec.data.describe import Description, describe
+from prirec.data.prepare import Prepared, Recipe, Stream, filtered, prepare, split
 from prirec.engines.state import IterationReport
-from prirec.engines.train import Keeping, Trained, train
+from prirec.engines.train import Checkpointing, Trained, train
 from prirec.features.encoding import Encoding, plan
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
-from prirec.privacy.plan import sized
+from prirec.privacy.plan import with_cohort_size
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
+from prirec.util.shown import Shown, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def set_up_prepared(
         alike=settings.neighbours.alike,
     )  # fmt: skip
     usable = adapt_to_coordinates(settings, located=samples.home is not None)
-    settled = sized(usable, people=len(samples.ids), features=samples.features)
+    settled = with_cohort_size(usable, people=len(samples.ids), features=samples.features)
     return Setup(settled, prepared, counts, chosen, samples)
 
 
@@ -120,18 +123,61 @@ def features_of(dataset: Dataset, settings: Settings) -> int:
     return len(plan(dataset, release, settings.features).names())
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class CityDescription(Shown):
+    """The paper's Table 2 for one city, after a filter."""
+
+    description: Description
+    features: int  # D, with plain counts, if all that the filter kept were learnt from
+    filter: str
+    people: tuple[str, ...]  # ids of those whom the filter kept: private
+    notes: tuple[str, ...]
+
+    def panels(self) -> Iterator[str | Table]:
+        of = self.description
+        kept = "" if self.filter == "none" else ", after the filter"
+        yield f"{of.people:,} people, {of.places:,} places, {of.records:,} records, {self.features:,} features{kept}."
+        rows = self.description.rows()
+        rows.insert(3, ("#feature", f"{self.features:,}"))
+        yield Table((self.description.name, ""), rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON, without ids of people."""
+        return {
+            **self.description.as_dict(), "features": self.features, "filter": self.filter, "notes": self.notes
+        }  # fmt: skip
+
+
+def describe_city(dataset: Dataset, settings: Settings, *, notes: Sequence[str] = ()) -> CityDescription:
+    """Counts after the filter data.keep. Features are those of a training, whose columns follow from the data before
+    any filter."""
+    kept, left_out = filtered(dataset, recipe(settings.data, labelled=dataset.labelled))
+    if not len(kept.visits):
+        left_out = [*left_out, "nothing is left to describe; --filter none (data.keep 'all') describes all"]
+    nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
+    counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings.features))
+    keep = settings.data.keep
+    return CityDescription(
+        describe(kept),
+        len(plan(dataset, counts, settings.features).names()),
+        "none" if keep == "all" else keep,
+        kept.people.ids,
+        (*notes, *left_out),
+    )
+
+
 def run(
     setup: Setup,
     *,
     engine: str = "local",
     threads: int = 2,
-    keeping: Keeping | None = None,
-    tell: Callable[[IterationReport], None] = lambda passed: None,
-    by: Callable[..., Trained] | None = None,
+    checkpointing: Checkpointing | None = None,
+    progress: Callable[[IterationReport], None] = lambda passed: None,
+    trainer: Callable[..., Trained] | None = None,
 ) -> Outcome:
-    """Train, in this process or by the function `by` (on a cluster, say), then measure on the test records."""
-    trainer = by if by is not None else partial(train, engine=engine, threads=threads)
-    trained = trainer(setup.samples, setup.settings, keeping=keeping, tell=tell)
+    """Train with an engine, or by the function `trainer` (on a cluster, say), then measure on the test records."""
+    by = trainer if trainer is not None else partial(train, engine=engine, threads=threads)
+    trained = by(setup.samples, setup.settings, checkpointing=checkpointing, progress=progress)
     return Outcome(setup, trained, quality(setup.samples, trained.state.models))
 
 
@@ -152,10 +198,10 @@ def quality(samples: Samples, models: Models) -> Quality:
 KNOWING_NOTHING = math.log(2)  # the log loss of whoever answers one half to everything
 
 
-def settings_notes(settings: Settings, *, asked: Settings) -> Iterator[str]:
-    """Effects of settings that their reader would not expect; `asked` are the settings before the set-up."""
+def settings_notes(settings: Settings, *, before: Settings) -> Iterator[str]:
+    """Effects of settings that their reader would not expect; `before` are the settings before the set-up."""
     yield from reporting_notes(settings)
-    if settings.neighbours.kind != asked.neighbours.kind:
+    if settings.neighbours.kind != before.neighbours.kind:
         yield "this city has no coordinates: neighbours are drawn anew for each interaction, as in the paper's Tokyo"
     if settings.schedule == "samples" and settings.neighbours.weights == "ones-diverges":
         yield f"{DIVERGES}; no learning rate helps"
@@ -189,12 +235,12 @@ def quality_notes(quality: Quality, setup: Setup) -> list[str]:
     (decisions/0009)."""
     if not quality.log_loss > KNOWING_NOTHING:
         return []
-    told = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
+    notes = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
     dataset = setup.prepared.dataset
     if not dataset.labelled and setup.settings.data.split == "record":
         later = "; --set data.split=time tests on later visits instead" if dataset.visits.time is not None else ""
-        told.append(
+        notes.append(
             "for visits without labels the random split by record does that to features of people (decisions/0009)"
             + later
         )
-    return told
+    return notes

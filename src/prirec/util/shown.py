@@ -27,16 +27,20 @@ class Shown:
     __slots__ = ()
 
     def panels(self) -> Iterator[str | Table]:
-        """Paragraphs and tables, in the order in which they are read."""
+        """Paragraphs and tables, in the order in which they are read; `notes`, where there are any, come after them."""
         raise NotImplementedError
+
+    def _all_panels(self) -> Iterator[str | Table]:
+        yield from self.panels()
+        yield from (f"Note: {words}." for words in getattr(self, "notes", ()))
 
     def __repr__(self) -> str:
         return "\n".join(
-            "\n".join(_lines(panel)) if isinstance(panel, Table) else printable(panel) for panel in self.panels()
+            "\n".join(_lines(panel)) if isinstance(panel, Table) else printable(panel) for panel in self._all_panels()
         )
 
     def _repr_html_(self) -> str:
-        parts = (_html(panel) if isinstance(panel, Table) else f"<p>{text(panel)}</p>" for panel in self.panels())
+        parts = (_html(panel) if isinstance(panel, Table) else f"<p>{text(panel)}</p>" for panel in self._all_panels())
         return f"<div>{''.join(parts)}</div>"
 
 

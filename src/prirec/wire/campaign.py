@@ -18,7 +18,7 @@ from prirec.errors import PolicyError
 from prirec.features.encoding import Encoding, from_json
 from prirec.graph.neighbourhoods import cohorts_of
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, planned, popularity_entries
+from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries
 from prirec.protocols.codec import encode
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round
@@ -97,7 +97,7 @@ class Campaign:
     @property
     def visits(self) -> Release:
         """The planned release of the sum of visits."""
-        return planned(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
+        return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
 
     def popularity(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's vectors of visits."""
@@ -128,7 +128,7 @@ class Campaign:
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
         wide = len(self.encoding.names())
-        plan = planned(self.settings, people=self.charter.many, pois=self.charter.places, features=wide)
+        plan = plan_for(self.settings, people=self.charter.many, pois=self.charter.places, features=wide)
         return plan.release(Kind(kind)).norm
 
     def iteration(self, number: int) -> int:

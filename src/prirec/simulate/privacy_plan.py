@@ -1,0 +1,361 @@
+"""What a privacy budget promises each person, what it costs in noise, and whether that is usable: known beforehand.
+
+Computed from settings and from public counts of people, places and features alone, so that it may be printed before
+anything is collected. `make_plan` is the whole of it; `prirec.plan` and `prirec privacy plan` show its answer.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from prirec.config import Settings
+from prirec.errors import UsageError
+from prirec.privacy.accountant import Spent
+from prirec.privacy.plan import (
+    LONGEST_NOISE,
+    Kind,
+    Plan,
+    Release,
+    Row,
+    needed_cohort_size,
+    noise_in_mean,
+    plan_for,
+    with_cohort_size,
+)
+from prirec.privacy.quality_figures import foreseen
+from prirec.privacy.units import Adjacency, Unit
+from prirec.simulate.popularity import REVEALS, LocalAnswers, mechanism_of
+from prirec.util.shown import Shown, Table
+
+FEATURES = 50  # assumed where nobody has given the number of features
+LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number
+FIGURES = {"auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives"}
+SUMS = {
+    Kind.POPULARITY: "popularity of places",
+    Kind.MIXING: "linear models (cohort)",
+    Kind.INTERACTION: "gradient of V",
+    Kind.QUALITY: "quality figures",
+}
+_YEAR = 365
+_WELL_BELOW = 0.1  # of 1 / people
+WITHOUT_NOISE = {
+    "centralised": "One place holds everyone's records.",
+    "samples": "The paper's schedule opens a sum without noise at each interaction: what those reveal has no bound.",
+    "rounds": "The sums of linear models and of gradients carry no noise.",
+}
+_PROMISE = (
+    (
+        "ε",
+        "how well anyone can tell whether a person took part with their records or with none: one contribution "
+        "replaced by zero, the roster public",
+    ),
+    ("replace-one ε", "the same between their records and any others"),
+    ("δ", "probability with which the ε bound may fail, for each person"),
+)
+_COLUMNS = (
+    ("part", "of the budget: of the sum of 1 / noise², which is what adds up; ε does not"),
+    ("devices", "in one sum; for linear models, in the smallest cohort"),
+    ("fewest", "survivors; with fewer a sum stays closed"),
+    ("colluders", "so many devices may subtract their own noise, and the promise still holds"),
+    ("clip", "norm that a person's contribution is scaled or clipped to"),
+    ("noise", "sd of the noise of the honest among the fewest survivors, in units of the clip"),
+    ("sd", "of one entry of the opened sum, and of the mean, when everybody survives"),
+)
+_LIMITS = (
+    "No amplification by sampling is claimed: every release is charged in full, as soon as a device has masked its "
+    "vector for it. Nothing is refunded, and a round that is repeated is charged again.",
+    "Public anyway, and in no ε: the roster, so that a device takes part, in which rounds and when; for linear models, "
+    "in which cohort.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The public size of a city."""
+
+    people: int
+    places: int
+    features: int
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a person has spent at the end of a stretch of time in which the plan was carried out so many times."""
+
+    when: str
+    days: int | None  # None: for life
+    plans: int
+    epsilon: float
+    epsilon_replace_one: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PrivacyPlan(Shown):
+    """What settings promise each person of a city, what noise that takes in which sums, and whether it is usable.
+
+    Prints with the verdict first. Nothing in it is computed from anyone's records."""
+
+    settings: Settings
+    counts: Counts
+    plan: Plan | None  # None: nothing is promised
+    cohorts: "Cohorts | None"  # where there is a plan
+    terms: tuple[Term, ...]
+    answers: LocalAnswers | None  # the price of randomised response, where popularity is collected by it
+    notes: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether the noise in a cohort's mean is small enough to learn linear models from; False without a promise."""
+        return self.cohorts is not None and self.cohorts.usable
+
+    @property
+    def verdict(self) -> str:
+        """A few sentences: what is promised, and whether the noise leaves something to learn."""
+        if self.plan is None or self.cohorts is None:
+            counts = f" {mechanism_of(self.settings).without_a_promise}" if self.settings.features.dynamic else ""
+            return (
+                f"No privacy promise. {WITHOUT_NOISE[self.settings.schedule]}{counts} Such settings are for "
+                "simulation; the preset 'private' promises one budget for each person."
+            )
+        verdict = "Usable" if self.usable else "Noisy"
+        first = self.terms[0]
+        promised = f"ε = {first.epsilon:.4g} for each person {first.when} (δ = {self.plan.delta:g})"
+        return f"{verdict}: {promised}. {self.cohorts.in_words}"
+
+    @property
+    def price(self) -> str:
+        """What a person who takes part in everything has spent, in one line; empty without a promise."""
+        return "" if self.plan is None else promise(self.terms, self.plan.delta)
+
+    def panels(self) -> Iterator[str | Table]:
+        counts = self.counts
+        yield self.verdict
+        yield (
+            f"{counts.people:,} people, {counts.places:,} places, {counts.features:,} features, "
+            f"{self.settings.iterations:,} rounds."
+        )
+        if self.plan is None:
+            return
+        yield Table(("promised to each person, for all sums together", ">ε", ">replace-one ε", ">δ"), [
+            (term.when, f"{term.epsilon:.3f}", f"{term.epsilon_replace_one:.3f}", f"{self.plan.delta:g}")
+            for term in self.terms
+        ])  # fmt: skip
+        yield Table(("sum of", ">part", ">releases", ">devices", ">sd of sum", ">sd of mean"), [
+            (
+                SUMS[release.of.kind], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
+                f"{row.sd_of_sum:.3g}", f"{row.sd_of_mean:.3g}",
+            )
+            for row, release in rows(self.plan)
+        ])  # fmt: skip
+
+    def details(self) -> Iterator[str | Table]:
+        """What comes below the panels for whoever wants all of it: what each column means, and what is left out."""
+        if self.plan is not None:
+            if len(self.terms) > 1:
+                yield (
+                    f"Each {self.terms[0].days} days have a budget of their own. Over a longer time they add up: the "
+                    f"plan {self.terms[1].plans:,} times."
+                )
+            yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone"), [
+                (
+                    SUMS[release.of.kind], f"{row.survivors:,}", f"{row.colluders:,}", f"{release.of.sensitivity:.3g}",
+                    f"{row.noise_multiplier:.3g}", f"{row.loss.epsilon:.3f}",
+                )
+                for row, release in rows(self.plan)
+            ])  # fmt: skip
+            yield Table(("", "meaning"), (*_PROMISE, *_COLUMNS))
+            yield from _LIMITS
+        if (local := self.answers) is not None:
+            price, sd = local.epsilon_per_user_and_collection, local.sd_of_a_count
+            yield Table(("popularity by randomised response", ">"), [
+                ("ε per bit", f"{local.epsilon_per_bit:g}"),
+                ("probability that an answer is false", f"{100 * local.chance_of_a_false_answer:.3g} %"),
+                ("who answers about a place", local.reporters.replace("-", " ")),
+                ("ε per user, each collection", "no bound" if price is None else f"{price:,.6g}"),
+                ("sd of a place's count", "not known before" if sd is None else f"{sd:,.3g}"),
+            ])  # fmt: skip
+            yield (
+                REVEALS
+                if local.reveals_who_was_there
+                else (
+                    f"ε = {local.epsilon_per_bit:g} is for one bit. A person sends {local.bits:,} bits about "
+                    f"{self.counts.places:,} places, and pays for all of them in each collection."
+                )
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "preset": self.settings.preset,
+            **asdict(self.counts),
+            "verdict": self.verdict,
+            "usable": self.usable,
+            "promised": self._promised(),
+            "adjacency": {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE},
+            "roster_is_public": True,
+            "amplification_by_sampling": False,
+            "terms": [asdict(term) for term in self.terms],
+            "cohorts": None if self.cohorts is None else asdict(self.cohorts),
+            "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
+            "randomized_response": None if self.answers is None else asdict(self.answers),
+            "notes": self.notes,
+        }
+
+    def _promised(self) -> dict[str, Any] | None:
+        if self.plan is None:
+            return None
+        days, delta = self.settings.privacy.period_days, self.plan.delta
+        return {"unit": Unit.USER, "epsilon": self.plan.epsilon_per_user, "delta": delta, "period_days": days}
+
+
+def make_plan(settings: Settings, counts: Counts, *, years: float | None = None) -> PrivacyPlan:
+    """The promise and its price in noise; where settings promise nothing, a plan without a promise.
+
+    `years`, with privacy.period_days: for how many years the periods are added up."""
+    promised, period = settings.privacy.epsilon_per_user is not None, settings.privacy.period_days
+    if years is not None and not (promised and period):
+        raise UsageError("years has no meaning here: no budget has a period; give privacy.period_days")
+    dynamic, mechanism = settings.features.dynamic, mechanism_of(settings)
+    answers = mechanism.price(settings, people=counts.people, places=counts.places) if dynamic else None
+    if not promised:
+        return PrivacyPlan(settings, counts, None, None, (), answers, ())
+    many = {"people": counts.people, "features": counts.features}
+    settings = with_cohort_size(settings, **many)
+    found = plan_for(settings, **many, pois=counts.places)
+    mixing = found.release(Kind.MIXING)
+    cohorts = Cohorts(
+        people=counts.people,
+        size=settings.neighbours.size,
+        needed=needed_cohort_size(settings, features=counts.features),
+        noise_in_mean=noise_in_mean(mixing, mixing.of.crowd),
+    )
+    due = terms(found, period, years=1.0 if years is None else years)
+    return PrivacyPlan(settings, counts, found, cohorts, due, answers, (*_notes(settings, counts), *drowned(found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Cohorts:
+    """The smallest cohort of a run, and the size that its plan needs."""
+
+    people: int
+    size: int  # of the smallest, by the settings; with fewer people all are in one
+    needed: int  # for a noise of LONGEST_NOISE
+    noise_in_mean: float  # of the smallest cohort, when nobody is lost, in units of the clipping norm
+
+    @property
+    def usable(self) -> bool:
+        """Whether the noise in a mean is small enough to learn from."""
+        # a hair above the limit: where the plan chose the size itself, the noise stands at the limit
+        return self.noise_in_mean <= 1.005 * LONGEST_NOISE
+
+    @property
+    def in_words(self) -> str:
+        """How large cohorts are, who chose that, what the noise in a mean is, and what it would take to have less."""
+        noise = f"Noise in a cohort mean: {self.noise_in_mean:.2g} × the clipping norm."
+        if self.people <= self.size:
+            size = f"All {self.people:,} people are in one cohort."
+        elif self.size == self.needed:
+            size = f"Cohorts have at least {self.size:,} people, as the plan needs."
+        else:
+            size = (
+                f"Cohorts have at least {self.size:,} people, as neighbours.size says; the plan needs {self.needed:,}."
+            )
+        if self.usable:
+            return f"{noise} {size}"
+        return f"{noise} Usable below about {LONGEST_NOISE:.2f}; you need about {self._takes} for that. {size}"
+
+    @property
+    def _takes(self) -> str:
+        return f"{self.needed:,} people" if self.people <= self.size else f"cohorts of {self.needed:,} people"
+
+    def notes(self) -> Iterator[str]:
+        """A warning, before training, about means that are too noisy to learn from."""
+        if not self.usable:
+            yield (
+                f"noise in a cohort mean will be {self.noise_in_mean:.2g} × the clipping norm, and costs accuracy "
+                f"above about {LONGEST_NOISE:.2f}: you need about {self._takes} for that"
+            )
+
+
+# The rows of a plan, and the terms of its promise.
+
+
+def rows(plan: Plan) -> list[tuple[Row, Release]]:
+    """A plan's lines, each with its release."""
+    return list(zip(plan.rows(), plan.releases, strict=True))
+
+
+def as_dict(row: Row, release: Release) -> dict[str, Any]:
+    """One kind of sum, ready for JSON."""
+    found = asdict(row)
+    loss = found.pop("loss")
+    del found["fraction_bits"], found["share_variance"]
+    longest = {"longest_contribution": release.of.sensitivity, "entries": release.of.length}
+    return {**found, **longest, "epsilon_alone": loss["epsilon"]}
+
+
+def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:
+    """For life, or for a period and for so many years of such periods."""
+    if period is None:
+        return (_term(plan, "for life", days=None, plans=1),)
+    # so many stretches of `period` days cover the time, and none of them holds more than one budget
+    plans = math.ceil(years * _YEAR / period)
+    words = "if it goes on for a year" if years == 1 else f"if it goes on for {years:g} years"
+    return (
+        _term(plan, f"in any {period} days", days=period, plans=1),
+        _term(plan, words, days=math.ceil(years * _YEAR), plans=plans),
+    )
+
+
+def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
+    spent = Spent(plan.spent.grains * plans)
+    one, other = (spent.loss(plan.delta, adjacency).epsilon for adjacency in Adjacency)
+    return Term(when, days, plans, one, other)
+
+
+def drowned(plan: Plan) -> tuple[str, ...]:
+    """A warning, before anything is spent, about quality figures that could not be read afterwards."""
+    release = next((one for one in plan.releases if one.of.kind is Kind.QUALITY), None)
+    if release is None:
+        return ()
+    people, lost = release.of.crowd.size, list(FIGURES.values())
+    try:
+        found = foreseen(people, norm=release.norm, noise_variance=release.noise().total_variance(people))
+        lost = [name for key, name in FIGURES.items() if getattr(found, key) is None]
+    except UsageError:  # nothing at all could be read
+        pass
+    if not lost:
+        return ()
+    some = f"too much to read {' or '.join(lost)}"
+    every = "too much to read any of them, and their part of the budget would be spent for nothing"
+    return (
+        f"for {people:,} people the noise in quality figures is {some if len(lost) < len(FIGURES) else every}: "
+        "it takes more devices or a larger privacy.quality, or leave it at 0",
+    )
+
+
+def _notes(settings: Settings, counts: Counts) -> list[str]:
+    delta = settings.privacy.delta
+    if delta * counts.people <= _WELL_BELOW:
+        return []
+    return [
+        f"delta = {delta:g} is not well below 1 / people = {1 / counts.people:.2g}: such a promise could be kept "
+        f"and somebody's records come out whole; set privacy.delta to {_rounded_down(counts.people):g} or less"
+    ]
+
+
+def _rounded_down(people: int) -> float:
+    """The power of ten at or below a tenth of 1 / people."""
+    return float(f"1e{-len(str(10 * people - 1))}")
+
+
+def promise(terms: tuple[Term, ...], delta: float) -> str:
+    """In one line: for life, or in a period and what a year of such periods comes to."""
+    first, *later = terms
+    words = f"ε = {first.epsilon:.4g} {first.when} (δ = {delta:g}; {_between(first)})"
+    return words + "".join(f", and ε = {term.epsilon:.4g} {term.when} ({_between(term)})" for term in later)
+
+
+def _between(term: Term) -> str:
+    return f"{term.epsilon_replace_one:.4g} between any two contributions"
