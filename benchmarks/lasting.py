@@ -23,7 +23,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.client import Client, home_cell, https_connection, join, tls_context
 from prirec.device.device import Device
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.recommender import campaign as rules
@@ -98,7 +98,7 @@ def settle(store: Store) -> Sequence[str]:
     rng = np.random.default_rng(0)
     city = make_city(CityPlan(people=DEVICES, places=PLACES, records=DEVICES * VISITS, districts=2, categories=4), rng)
     found_deployment(store, title="a benchmark")
-    publish_catalogue(store, CatalogueSource(city.places, plan(city, Popularity(), settings().features)))
+    publish_catalogue(store, CatalogueSource(city.places, plan_encoding(city, Popularity(), settings().features)))
     return city.places.ids
 
 

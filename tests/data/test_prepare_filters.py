@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from prirec.data.dataset import Category, Dataset, Numbers, People, Places, Tags, Visits
 from prirec.data.prepare import (
-    Stream,
+    SequentialDraws,
     distinct_visitors,
     drop_unused,
     people_and_places_with_records,
@@ -115,7 +115,7 @@ def test_thinning_keeps_all_clicks_and_so_many_ignored_of_the_same_moment() -> N
     # moment (0, 10): one click, four ignored; (0, 20): nothing clicked; (1, 10): two clicks, three ignored
     label = [1, -1, -1, -1, -1, -1, -1, 1, 1, -1, -1, -1]
     dataset = town([(0, 0)] * 7 + [(1, 0)] * 5, label=label, time=[10] * 5 + [20] * 2 + [10] * 5)
-    keep = thin_ignored(dataset.visits, per_click=2, draws=Stream(np.random.default_rng(0)))
+    keep = thin_ignored(dataset.visits, per_click=2, draws=SequentialDraws(np.random.default_rng(0)))
     clicked = np.array(label) > 0
     assert keep[clicked].all()
     assert np.count_nonzero(keep[:5] & ~clicked[:5]) == 2
@@ -125,7 +125,7 @@ def test_thinning_keeps_all_clicks_and_so_many_ignored_of_the_same_moment() -> N
 
 def test_thinning_chooses_evenly_among_the_ignored() -> None:
     visits = town([(0, 0)] * 5, label=[-1, -1, 1, -1, -1], time=[0] * 5).visits
-    draws = Stream(np.random.default_rng(0))
+    draws = SequentialDraws(np.random.default_rng(0))
     kept = np.sum([thin_ignored(visits, per_click=1, draws=draws) for _ in range(4000)], axis=0)
     assert kept[2] == 4000
     assert np.all(np.abs(kept[[0, 1, 3, 4]] - 1000) < 165)  # six standard deviations
@@ -133,7 +133,7 @@ def test_thinning_chooses_evenly_among_the_ignored() -> None:
 
 def test_without_times_thinning_goes_by_person() -> None:
     visits = town([(0, 0), (1, 0), (0, 1), (1, 1)], label=[1, -1, -1, -1]).visits
-    assert thin_ignored(visits, per_click=3, draws=Stream(np.random.default_rng(0))).tolist() == [
+    assert thin_ignored(visits, per_click=3, draws=SequentialDraws(np.random.default_rng(0))).tolist() == [
         True,
         False,
         True,

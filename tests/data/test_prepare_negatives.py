@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.data.dataset import Places, Visits
-from prirec.data.prepare import NOWHERE, Stream, blind_anchor, draw_negatives, nearby, uniform
+from prirec.data.prepare import NOWHERE, SequentialDraws, blind_anchor, draw_negatives, nearby, uniform
 from prirec.errors import UsageError
 
 
@@ -31,7 +31,9 @@ def test_no_negative_is_known_to_be_visited(pairs: list[tuple[int, int]], seed: 
     known = visited(pairs)
     for draw in (uniform(row_of_places(8)), nearby(row_of_places(8), pool=3)):
         rng = np.random.default_rng(seed)
-        place = draw_negatives(known.person, known.place, known=known, places=8, candidates=draw, draws=Stream(rng))
+        place = draw_negatives(
+            known.person, known.place, known=known, places=8, candidates=draw, draws=SequentialDraws(rng)
+        )
         found = place != NOWHERE
         assert not set(zip(known.person[found], place[found], strict=True)) & set(pairs)
         assert np.all(place[found] < 8)
@@ -41,7 +43,7 @@ def test_someone_who_visited_everything_gets_none_and_others_are_not_held_up() -
     known = visited([(0, 0), (0, 1), (0, 2), (1, 0)])
     rng = np.random.default_rng(0)
     place = draw_negatives(
-        ints(0, 1), ints(0, 0), known=known, places=3, candidates=uniform(row_of_places(3)), draws=Stream(rng)
+        ints(0, 1), ints(0, 0), known=known, places=3, candidates=uniform(row_of_places(3)), draws=SequentialDraws(rng)
     )
     assert place[0] == NOWHERE
     assert place[1] in (1, 2)
@@ -50,7 +52,9 @@ def test_someone_who_visited_everything_gets_none_and_others_are_not_held_up() -
 def test_uniform_negatives_are_even_over_the_unvisited() -> None:
     person = np.zeros(30_000, dtype=np.int32)
     draw, rng = uniform(row_of_places(4)), np.random.default_rng(0)
-    place = draw_negatives(person, person, known=visited([(0, 2)]), places=4, candidates=draw, draws=Stream(rng))
+    place = draw_negatives(
+        person, person, known=visited([(0, 2)]), places=4, candidates=draw, draws=SequentialDraws(rng)
+    )
     count = np.bincount(place, minlength=4)
     assert count[2] == 0
     assert np.all(np.abs(count[[0, 1, 3]] - 10_000) < 500)  # six standard deviations
@@ -59,7 +63,9 @@ def test_uniform_negatives_are_even_over_the_unvisited() -> None:
 def test_nearby_negatives_are_even_over_the_nearest_and_never_farther() -> None:
     person, anchor = np.zeros(40_000, dtype=np.int32), np.full(40_000, 10, dtype=np.int32)
     draw, rng = nearby(row_of_places(50), pool=4), np.random.default_rng(0)
-    place = draw_negatives(person, anchor, known=visited([(0, 10)]), places=50, candidates=draw, draws=Stream(rng))
+    place = draw_negatives(
+        person, anchor, known=visited([(0, 10)]), places=50, candidates=draw, draws=SequentialDraws(rng)
+    )
     count = np.bincount(place, minlength=50)
     assert set(np.flatnonzero(count)) == {8, 9, 11, 12}
     assert np.all(np.abs(count[[8, 9, 11, 12]] - 10_000) < 530)
@@ -93,13 +99,13 @@ def test_a_blind_anchor_never_looks_at_an_unknown_positive() -> None:
     positives = visited([(0, 1), (0, 2), (0, 3), (1, 4), (2, 5)])
     known = np.array([True, True, False, False, True])
     of = np.repeat(np.arange(5), 200)
-    drawn = blind_anchor(positives, of, known=known, draws=Stream(np.random.default_rng(0)))
+    drawn = blind_anchor(positives, of, known=known, draws=SequentialDraws(np.random.default_rng(0)))
     anchor = drawn.reshape(5, 200)
     assert [set(row) for row in anchor] == [{0}, {1}, {0, 1}, {-1}, {4}]
 
 
 def test_whoever_has_no_anchor_gets_a_known_one_of_anyone() -> None:
-    known, draws = np.array([True, False, False, True]), Stream(np.random.default_rng(0))
+    known, draws = np.array([True, False, False, True]), SequentialDraws(np.random.default_rng(0))
     anchor = draws.anyone(np.repeat(np.array([0, -1, 3]), 200), known=known).reshape(3, 200)
     assert [set(row) for row in anchor] == [{0}, {0, 3}, {3}]
     assert set(draws.anyone(np.array([-1]), known=np.zeros(4, dtype=np.bool_))) == {-1}
@@ -110,7 +116,7 @@ def test_the_same_seed_gives_the_same_negatives() -> None:
     one, same = (
         draw_negatives(
             known.person, known.place, known=known, places=20, candidates=uniform(row_of_places(20)),
-            draws=Stream(np.random.default_rng(4)),
+            draws=SequentialDraws(np.random.default_rng(4)),
         )
         for _ in range(2)
     )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.data.prepare import Recipe, Stream, by_moment, prepare
+from prirec.data.prepare import Recipe, SequentialDraws, by_moment, prepare
 from prirec.errors import UsageError
 from support.cities import small_city
 
@@ -30,14 +30,15 @@ def test_a_split_by_record_cuts_lists() -> None:
 
 def test_the_share_is_of_lists() -> None:
     lists, visits = len(moments(CITY.visits)), CITY.visits
-    train = by_moment(visits, train_share=0.7, draws=Stream(np.random.default_rng(1)))
+    train = by_moment(visits, train_share=0.7, draws=SequentialDraws(np.random.default_rng(1)))
     assert len(moments(visits.take(train))) == round(0.7 * lists)
     assert train.shape == (len(visits),)
 
 
 def test_the_same_seed_gives_the_same_lists_and_another_gives_others() -> None:
     one, again, other = (
-        by_moment(CITY.visits, train_share=0.8, draws=Stream(np.random.default_rng(seed))) for seed in (0, 0, 1)
+        by_moment(CITY.visits, train_share=0.8, draws=SequentialDraws(np.random.default_rng(seed)))
+        for seed in (0, 0, 1)
     )
     assert (one == again).all()
     assert (one != other).any()

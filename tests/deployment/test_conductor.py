@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from prirec.config import Features
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
@@ -96,7 +96,7 @@ def test_a_step_has_its_time_from_when_the_letters_are_out(town):
 
 def test_an_operator_may_publish_at_any_moment_of_a_campaign(town, monkeypatch):
     chaos, advance, other = town(2), Store.advance, small_city(people=20, places=15, records=60)
-    source = CatalogueSource(other.places, plan(other, Popularity(), Features()))
+    source = CatalogueSource(other.places, plan_encoding(other, Popularity(), Features()))
 
     def overtaken(self, **parts):
         if parts.get("persists"):

@@ -89,7 +89,7 @@ def test_ties_count_half_in_every_resample():
 def test_identical_models_do_not_differ_at_all():
     y, one, _, person = clustered(np.random.default_rng(1))
     for found in compared(y, one, one.copy(), person, Resampling(60, resamples=100)).values():
-        assert (found.difference, found.low, found.high, found.apart) == (0.0, 0.0, 0.0, False)
+        assert (found.difference, found.low, found.high, found.excludes_zero) == (0.0, 0.0, 0.0, False)
 
 
 def test_models_that_rank_alike_have_the_same_auc_and_another_loss():
@@ -97,7 +97,7 @@ def test_models_that_rank_alike_have_the_same_auc_and_another_loss():
     found = compared(y, one, 4 * one, person, Resampling(60, resamples=100))
     assert (found["auc"].low, found["auc"].high, found["gauc"].low, found["gauc"].high) == (0.0, 0.0, 0.0, 0.0)
     assert found["log_loss"].high < 0
-    assert found["log_loss"].apart
+    assert found["log_loss"].excludes_zero
 
 
 def test_a_better_model_is_found_better_whichever_stands_first():
@@ -192,7 +192,7 @@ def test_without_a_class_at_all_there_is_no_interval():
     found = compared(y, s, -s, person, Resampling(2, resamples=64))
     assert found["auc"].resamples == 0
     assert all(math.isnan(end) for end in (found["auc"].difference, found["auc"].low, found["gauc"].high))
-    assert not found["auc"].apart
+    assert not found["auc"].excludes_zero
     assert found["log_loss"].resamples == 64
 
 

@@ -12,7 +12,7 @@ from prirec.metrics import positives
 from prirec.model.as_printed import interaction_gradient
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks
-from prirec_experiments.attacks import Questions, Scene, likeness, read, switches
+from prirec_experiments.attacks import Questions, Scene, likeness, recover_sample, switches
 from prirec_experiments.rivals.dmf import DmfSettings
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
@@ -70,7 +70,7 @@ def test_a_sample_comes_back_from_its_gradient(label: int, binary: int):
         x[rng.choice(8, size=binary, replace=False)] = 1.0
         x[8:11] = rng.normal(size=3)
         gradient = np.array(interaction_gradient(w, V, x, label, 1e-3))
-        found = read(gradient, V, lambda_v=1e-3, switched=switched)
+        found = recover_sample(gradient, V, lambda_v=1e-3, switched=switched)
         assert found.label == label
         np.testing.assert_allclose(found.x, x, atol=1e-6)
 
@@ -81,7 +81,7 @@ def test_without_switches_it_comes_back_up_to_a_factor():
     for _ in range(30):
         V, w, x = rng.normal(scale=0.3, size=(D, K)), rng.normal(size=D + 1), rng.uniform(0.3, 2.0, size=D)
         label = int(rng.choice([-1, 1]))
-        found = read(
+        found = recover_sample(
             np.array(interaction_gradient(w, V, x, label, 0.0)), V, lambda_v=0.0, switched=np.zeros(D, dtype=bool)
         )
         right += found.label == label and likeness(found.x, x[None])[0] > 0.999
@@ -90,7 +90,7 @@ def test_without_switches_it_comes_back_up_to_a_factor():
 
 def test_an_empty_sample_tells_nothing():
     V = np.ones((3, 2))
-    assert read(2 * 0.1 * V, V, lambda_v=0.1, switched=np.zeros(3, dtype=bool)) is None
+    assert recover_sample(2 * 0.1 * V, V, lambda_v=0.1, switched=np.zeros(3, dtype=bool)) is None
 
 
 def test_switches_are_what_is_0_or_1():

@@ -70,7 +70,7 @@ def test_a_search_finds_what_is_best_and_is_not_done_twice(tmp_path: Path, monke
 def test_a_model_that_does_best_as_it_is_stays_so(tmp_path: Path) -> None:
     poor = [tuning.with_changes("small", "MF", {"rival.alpha": alpha}) for alpha in (1e-4, 1e9)]
     best = tuning.search("small", "MF", Workspace(), ResultsStore(tmp_path, "t"), cells=poor)
-    assert tuning.found(best) == {}
+    assert tuning.searched_settings(best) == {}
     assert loads(tuning.merged(tmp_path / "found.toml", best)) == {"small": {"MF": {}}}
 
 
@@ -95,7 +95,7 @@ def test_optuna_searches_between_the_settings_of_the_grid(tmp_path: Path) -> Non
     )  # fmt: skip
     assert len(tried) == 1 + 6  # and the model as it is
     assert best.loss == min(one.loss for one in tried)
-    assert all(1e-4 <= value <= 1 for one in tried for value in tuning.found(one).values())
+    assert all(1e-4 <= value <= 1 for one in tried for value in tuning.searched_settings(one).values())
 
 
 def test_the_command_writes_what_it_found_beside_what_stood_there(tmp_path: Path) -> None:

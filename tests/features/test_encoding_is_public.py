@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from prirec.config import Features
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import plain_counts
 from support.cities import small_city, with_moods
 from support.hypothesis_settings import FEW
 
 CITY = with_moods(small_city(people=60, places=15, records=240), np.random.default_rng(0))
 COUNTS = plain_counts(CITY.visits, places=15, recent_days=30)
-PLANNED = plan(CITY, COUNTS, Features())
+PLANNED = plan_encoding(CITY, COUNTS, Features())
 
 
 def other_values(column: Column, rng: np.random.Generator) -> Column:
@@ -51,20 +51,20 @@ def with_other_visits(city: Dataset, rng: np.random.Generator) -> Dataset:
 @FEW
 @given(st.integers(0, 2**32))
 def test_private_columns_and_homes_leave_the_encoding_as_it_is(seed):
-    assert plan(with_other_people(CITY, np.random.default_rng(seed)), COUNTS, Features()) == PLANNED
+    assert plan_encoding(with_other_people(CITY, np.random.default_rng(seed)), COUNTS, Features()) == PLANNED
 
 
 @FEW
 @given(st.integers(0, 2**32))
 def test_visits_and_their_context_leave_the_encoding_as_it_is(seed):
-    assert plan(with_other_visits(CITY, np.random.default_rng(seed)), COUNTS, Features()) == PLANNED
+    assert plan_encoding(with_other_visits(CITY, np.random.default_rng(seed)), COUNTS, Features()) == PLANNED
 
 
 @FEW
 @given(st.integers(0, 2**32))
 def test_popularity_changes_the_blocks_of_popularity_alone(seed):
     other = with_other_visits(CITY, np.random.default_rng(seed))
-    planned = plan(other, plain_counts(other.visits, places=15, recent_days=30), Features())
+    planned = plan_encoding(other, plain_counts(other.visits, places=15, recent_days=30), Features())
     assert msgspec.structs.replace(planned, popularity=()) == msgspec.structs.replace(PLANNED, popularity=())
 
 
@@ -72,4 +72,4 @@ def test_the_property_would_notice_a_planner_that_looks():
     """Public columns do decide: the same change in the catalogue shows."""
     rng = np.random.default_rng(0)
     columns = {name: other_values(column, rng) for name, column in CITY.places.columns.items()}
-    assert plan(replace(CITY, places=replace(CITY.places, columns=columns)), COUNTS, Features()) != PLANNED
+    assert plan_encoding(replace(CITY, places=replace(CITY.places, columns=columns)), COUNTS, Features()) != PLANNED

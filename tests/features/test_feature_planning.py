@@ -10,7 +10,7 @@ from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Pl
 from prirec.data.schema import Schema
 from prirec.errors import DataError
 from prirec.features.blocks import MOST_WORDS, Clock, Distance, Hashed, Log, Nearest, Range, Words
-from prirec.features.encoding import PRIVATE_SCALE, from_json, plan, plan_declared
+from prirec.features.encoding import PRIVATE_SCALE, from_json, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from support.cities import small_city, some_visits
 
@@ -49,7 +49,7 @@ def toy(*, visits: Visits | None = None, location: bool = True) -> Dataset:
 
 
 def test_private_columns_follow_declarations_and_constants():
-    assert plan(toy(), Popularity(), Features(buckets=3)).person == (
+    assert plan_encoding(toy(), Popularity(), Features(buckets=3)).person == (
         Range(column="age", low=0.0, high=100.0),
         Log(column="steps", shift=0.0, scale=PRIVATE_SCALE),
         Words(column="gender", words=("m", "f", "x")),
@@ -63,21 +63,21 @@ def test_more_declared_words_than_a_saved_run_may_hold_are_refused_before_there_
         Schema(declared={f"{table}.job": Declared(words=tuple(map(str, range(many))))})
         for many in (MOST_WORDS, MOST_WORDS + 1)
     )
-    planned = plan_declared(toy().places, most, Features())
+    planned = plan_declared_encoding(toy().places, most, Features())
     assert from_json(planned.to_json()) == planned
     with pytest.raises(DataError, match="at most 65,536") as caught:
-        plan_declared(toy().places, over, Features())
+        plan_declared_encoding(toy().places, over, Features())
     assert (caught.value.file.name, caught.value.column) == ("schema.toml", "job")
 
 
 def test_a_city_with_more_declared_words_than_a_saved_run_may_hold_is_refused():
     declared = {"users.job": Declared(words=tuple(map(str, range(MOST_WORDS + 1))))}
     with pytest.raises(DataError, match="at most 65,536"):
-        plan(replace(toy(), declared=declared), Popularity(), Features())
+        plan_encoding(replace(toy(), declared=declared), Popularity(), Features())
 
 
 def test_public_columns_follow_the_catalogue():
-    price, kind, tags = plan(toy(), Popularity(), Features()).place
+    price, kind, tags = plan_encoding(toy(), Popularity(), Features()).place
     assert isinstance(price, Log)
     assert (price.column, price.shift, price.scale) == ("price", pytest.approx(0.5), pytest.approx(0.5))
     assert kind == Words(column="kind", words=("café", "bar", "park"))
@@ -87,42 +87,44 @@ def test_public_columns_follow_the_catalogue():
 def test_the_most_common_words_are_kept_and_ties_are_broken_by_the_alphabet():
     columns = {"kind": Category(codes(0, 1, 2, 2), ("zoo", "bar", "park"))}
     city = Dataset("t", People((), None), Places(tuple("abcd"), None, columns), some_visits([], [], []), labelled=True)
-    assert plan(city, Popularity(), Features(words=2)).place == (Words(column="kind", words=("park", "bar")),)
-    assert plan(city, Popularity(), Features(words=0)).place == ()
+    assert plan_encoding(city, Popularity(), Features(words=2)).place == (Words(column="kind", words=("park", "bar")),)
+    assert plan_encoding(city, Popularity(), Features(words=0)).place == ()
 
 
 def test_popularity_is_standardised_and_left_out_where_it_says_nothing():
     counts = {"visitors": np.array([0.0, np.e - 1]), "visits": np.array([4.0, 4.0])}
-    (block,) = plan(toy(), Popularity(counts), Features()).popularity
+    (block,) = plan_encoding(toy(), Popularity(counts), Features()).popularity
     assert (block.column, block.shift, block.scale) == ("visitors", pytest.approx(0.5), pytest.approx(0.5))
 
 
 def test_context_holds_what_the_city_knows_of_a_moment():
     visits = Visits(codes(0), codes(0), np.ones(1, dtype=np.int8), np.zeros(1, dtype=np.int64),
                     {"rain": Numbers(np.zeros(1)), "mood": Category(codes(0), ("good",))})  # fmt: skip
-    distance, clock, rain, mood = plan(toy(visits=visits), Popularity(), Features()).context
+    distance, clock, rain, mood = plan_encoding(toy(visits=visits), Popularity(), Features()).context
     assert isinstance(distance, Distance)
     assert isinstance(clock, Clock)
     assert rain == Range(column="rain", low=0.0, high=9.0)
     assert mood == Hashed(column="mood", buckets=8)
-    assert plan(toy(location=False), Popularity(), Features()).context == ()
-    assert plan(toy(visits=visits), Popularity(), Features(context=False)).context == ()
+    assert plan_encoding(toy(location=False), Popularity(), Features()).context == ()
+    assert plan_encoding(toy(visits=visits), Popularity(), Features(context=False)).context == ()
 
 
 def test_the_distance_from_own_visits_is_an_option_where_there_are_coordinates():
     own = Features(own_visits=True)
-    assert [type(block) for block in plan(toy(), Popularity(), own).context] == [Distance, Nearest]
-    assert plan(toy(location=False), Popularity(), own).context == ()
+    assert [type(block) for block in plan_encoding(toy(), Popularity(), own).context] == [Distance, Nearest]
+    assert plan_encoding(toy(location=False), Popularity(), own).context == ()
 
 
 def test_five_kilometres_are_the_middle_of_the_distance_feature():
-    (distance,) = plan(toy(), Popularity(), Features()).context
+    (distance,) = plan_encoding(toy(), Popularity(), Features()).context
     np.testing.assert_allclose(distance.encode_km(np.array([5.0, 6 * np.e**2 - 1])).ravel(), [0.0, 1.0], atol=1e-6)
 
 
 def test_standardised_features_have_mean_0_and_spread_1_over_the_catalogue():
     city = small_city()
-    block = next(block for block in plan(city, Popularity(), Features()).place if block.column == "opened_years")
+    block = next(
+        block for block in plan_encoding(city, Popularity(), Features()).place if block.column == "opened_years"
+    )
     encoded = block.encode(city.places.columns["opened_years"])
     assert encoded.mean() == pytest.approx(0.0, abs=1e-5)
     assert encoded.std() == pytest.approx(1.0, abs=1e-5)

@@ -22,7 +22,7 @@ from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
 from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
 from prirec.engines.train import start
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
@@ -127,7 +127,7 @@ def samples_after(prepared: Prepared, opened: np.ndarray, settings: Settings) ->
     rest = opened - visits_in(prepared)
     with with_noise(popularity, lambda wanted, count, **where: rest.view(np.uint64)):
         counts = popularity.release_popularity(prepared, settings)
-    encoding = plan(prepared.dataset, counts, settings.features)
+    encoding = plan_encoding(prepared.dataset, counts, settings.features)
     return assemble(prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from prirec.config import PRIVATE, Features
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.protocols.codec import encode
 from prirec.recommender import campaign as rules
@@ -29,7 +29,7 @@ from support.stores import name
 
 def source() -> CatalogueSource:
     town = small_city(people=20, places=15, records=60)
-    return CatalogueSource(town.places, plan(town, Popularity(), Features()))
+    return CatalogueSource(town.places, plan_encoding(town, Popularity(), Features()))
 
 
 def ready(store: Store, *, people: int) -> None:

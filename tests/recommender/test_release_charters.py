@@ -8,7 +8,7 @@ import pytest
 
 from prirec.config import PRIVATE, Settings, loads
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.features.encoding import Encoding, plan
+from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.plan import Kind, crowd
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
@@ -18,7 +18,7 @@ from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
 
 CITY = small_city(people=60, places=50, records=300)
-ENCODING = plan(CITY, Popularity(), SMALL_PRIVATE.features)
+ENCODING = plan_encoding(CITY, Popularity(), SMALL_PRIVATE.features)
 LINES = tuple(Line(bytes([n]) * 32, 0) for n in range(60))
 
 

@@ -12,7 +12,7 @@ from prirec.data.schema import Schema, read_schema
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
-from prirec.features.encoding import PRIVATE_SCALE, plan, plan_declared
+from prirec.features.encoding import PRIVATE_SCALE, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import from_folder, pack_regions
 from support.cities import same_bits, small_city
@@ -33,7 +33,7 @@ def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path)
     public, whole = from_folder(tmp_path / "city", Features()).places, read_folder(tmp_path / "city").dataset.places
     assert public.ids == whole.ids
     assert same_bits(public.location, whole.location)
-    encoding = plan(read_folder(tmp_path / "city").dataset, Popularity(), Features())
+    encoding = plan_encoding(read_folder(tmp_path / "city").dataset, Popularity(), Features())
     assert pack_regions(public, encoding).documents == pack_regions(whole, encoding).documents
 
 
@@ -41,7 +41,7 @@ def test_the_encoding_is_the_one_of_a_simulation_where_every_private_column_is_d
     """But for the order of people's columns, which a folder has from its tables and a deployment from its schema."""
     write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
     published = from_folder(tmp_path / "city", Features()).encoding
-    simulated = plan(read_folder(tmp_path / "city").dataset, Popularity(), Features())
+    simulated = plan_encoding(read_folder(tmp_path / "city").dataset, Popularity(), Features())
     assert (published.place, published.context) == (simulated.place, simulated.context)
     assert set(published.person) == set(simulated.person)
     assert len(published.person) == 5
@@ -117,10 +117,10 @@ def test_every_declared_column_is_planned_as_a_table_with_it_would_be():
     """Slow twin: the same declarations, and a table of people beside them."""
     city = small_city(people=20, places=15, records=60)
     schema = Schema(declared={f"users.{name}": city.declared[f"users.{name}"] for name in city.people.columns})
-    assert plan_declared(city.places, schema, Features()) == plan(city, Popularity(), Features())
+    assert plan_declared_encoding(city.places, schema, Features()) == plan_encoding(city, Popularity(), Features())
     bare = replace(city.places, location=None)
     untimed = city.with_visits(replace(city.visits, time=None))
-    assert plan_declared(bare, schema, Features(), timed=False) == plan(
+    assert plan_declared_encoding(bare, schema, Features(), timed=False) == plan_encoding(
         replace(untimed, places=bare), Popularity(), Features()
     )
 

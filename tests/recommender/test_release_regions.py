@@ -9,7 +9,7 @@ from h3.api import basic_int as h3
 from prirec.config import Features
 from prirec.data.dataset import Category, Dataset, Numbers
 from prirec.errors import DataError, PeerError, StateError, UsageError
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import Catalogue, document_page, pack_regions
 from prirec.wire.documents import LIMIT, Manifest, Places, address, read
@@ -22,7 +22,7 @@ BOTH = staged(CITY)
 
 
 def packed(city: Dataset, resolution: int = 5) -> Catalogue:
-    return pack_regions(city.places, plan(city, Popularity(), Features()), resolution=resolution)
+    return pack_regions(city.places, plan_encoding(city, Popularity(), Features()), resolution=resolution)
 
 
 def pages(catalogue: Catalogue) -> list[Places]:
@@ -148,7 +148,7 @@ PRICED = replace(CITY, places=replace(CITY.places, columns={"price": PRICES}))
     ],
 )
 def test_places_that_devices_would_refuse_are_not_published(change, problem):
-    encoding = plan(PRICED, Popularity(), Features())
+    encoding = plan_encoding(PRICED, Popularity(), Features())
     with pytest.raises(DataError, match=problem), np.errstate(over="ignore"):
         pack_regions(replace(PRICED.places, **change), encoding)
 

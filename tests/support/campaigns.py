@@ -8,7 +8,7 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.plan import Kind, plan_for
@@ -74,7 +74,7 @@ def lines_of(setup: Setup, settings: Settings) -> tuple[Line, ...]:
 
 
 def begun(city: Dataset, settings: Settings, lines: tuple[Line, ...], *, resolution: int = 5) -> Issued[Charter]:
-    encoding = plan(city, Popularity(), settings.features)
+    encoding = plan_encoding(city, Popularity(), settings.features)
     return make_charter(
         pack_regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,
         recommender=RECOMMENDER, settings=settings, encoding=encoding,

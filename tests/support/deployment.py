@@ -17,7 +17,7 @@ from prirec.device.person import Person
 from prirec.device.store import Membership
 from prirec.device.store import Store as DeviceStore
 from prirec.device.sync import save_extra_region
-from prirec.features.encoding import plan
+from prirec.features.encoding import plan_encoding
 from prirec.features.location import homes
 from prirec.features.popularity import Popularity
 from prirec.graph.cohorts import coarse_cells
@@ -99,7 +99,7 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
     store = Store.open(folder / "recommender")
     founding = found_deployment(store, title="a town")
     data = prepared.dataset
-    encoding = plan(data, Popularity(), settings.features)
+    encoding = plan_encoding(data, Popularity(), settings.features)
     publish_catalogue(store, CatalogueSource(data.places, encoding))
     home, people = homes(data, prepared.train), {}
     cells = cells_of(home, len(data.people), settings).tolist()

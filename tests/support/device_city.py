@@ -14,10 +14,10 @@ from prirec.data.dataset import Category, Column, Dataset, Numbers, Visits
 from prirec.data.prepare import Prepared, prepare
 from prirec.device.person import Person, Visit
 from prirec.device.store import Membership, Store
-from prirec.features.encoding import Encoding, Value, plan
+from prirec.features.encoding import Encoding, Value, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
-from prirec.privacy.popularity_estimate import POPULARITY, Gamma, Gaussian, Shrunk, own_part, shrunk
+from prirec.privacy.popularity_estimate import POPULARITY, Gamma, Gaussian, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.codec import encode
 from prirec.recommender.release import Catalogue, pack_regions
@@ -112,12 +112,12 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     city = named(city if city is not None else small_city(people=60, places=40, records=500))
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     release = noisy_sums(prepared, settings)
-    found = shrunk(
+    found = public_estimate(
         release, location=prepared.dataset.places.location, features=public_features(prepared, settings)
     )  # fmt: skip
     own = {POPULARITY: own_part(release, found.prior, found.columns[POPULARITY], found.weight)}
     counts = Popularity(found.columns, own if settings.features.own_left_out else {})
-    encoding = plan(prepared.dataset, counts, settings.features)
+    encoding = plan_encoding(prepared.dataset, counts, settings.features)
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts
     )  # fmt: skip
@@ -134,7 +134,7 @@ def named(city: Dataset) -> Dataset:
     return replace(city, people=replace(city.people, ids=ids))
 
 
-def _popular(release: NoisySums, found: Shrunk, encoding: Encoding) -> Popular:
+def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> Popular:
     names, prior = tuple(block.column for block in encoding.popularity), found.prior
     assert isinstance(prior, Gamma | Gaussian)
     return Popular(

@@ -86,7 +86,7 @@ _NOTHING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RecoveredSample:
     """A sample as it came back; where no two features of 0 and 1 are in it, up to a factor."""
 
     x: RealArray = field(repr=False)  # (D,)
@@ -99,7 +99,9 @@ def switches(encoding: Encoding) -> BoolArray:
     return np.repeat([isinstance(block, Words | Hashed) for block in blocks], [block.width for block in blocks])
 
 
-def read(gradient: RealArray, V: RealArray, *, lambda_v: float, switched: BoolArray) -> Read | None:
+def recover_sample(
+    gradient: RealArray, V: RealArray, *, lambda_v: float, switched: BoolArray
+) -> RecoveredSample | None:
     """From ∇V of one sample and V, both (D, K) and known to the recommender; None where the sample is empty."""
     told = gradient - 2 * lambda_v * V
     sizes = np.abs(told).max(axis=1)
@@ -109,12 +111,12 @@ def read(gradient: RealArray, V: RealArray, *, lambda_v: float, switched: BoolAr
     ones, x = active[switched[active]], np.zeros(len(V))
     if len(ones) < 2:
         x[active], r = _searched(told[active], V[active])
-        return Read(x, -1 if r > 0 else 1)
+        return RecoveredSample(x, -1 if r > 0 else 1)
     r, pull = _solved(told[ones], V[ones])
     x[ones] = 1.0
     for d in np.setdiff1d(active, ones):
         x[d] = _value(told[d], V[d], r, pull)
-    return Read(x, -1 if r > 0 else 1)
+    return RecoveredSample(x, -1 if r > 0 else 1)
 
 
 def _solved(g: RealArray, v: RealArray) -> tuple[float, RealArray]:
@@ -160,7 +162,7 @@ def likeness(part: RealArray, known: RealArray) -> RealArray:
 
 OPENED = 12  # samples of one person whose gradients are looked at
 
-Found: TypeAlias = dict[str, float]  # who attacks -> how often it is right
+SuccessRates: TypeAlias = dict[str, float]  # who attacks -> how often it is right
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class Scene:
         return self.setup.samples
 
 
-def by_records(samples: Samples, asked: Questions) -> Found:
+def by_records(samples: Samples, asked: Questions) -> SuccessRates:
     """Whoever holds the records looks them up; whoever hears who reports about a place does too."""
     been = positives(samples.train)
 
@@ -187,12 +189,12 @@ def by_records(samples: Samples, asked: Questions) -> Found:
     return {"recommender": asked.right(known(asked.visited), known(asked.decoy))}
 
 
-def by_popularity(visitors: RealArray, asked: Questions) -> Found:
+def by_popularity(visitors: RealArray, asked: Questions) -> SuccessRates:
     """What the questions themselves give away: whoever sees nothing but how popular places are."""
     return {"recommender": asked.right(visitors[asked.visited], visitors[asked.decoy])}
 
 
-def by_bits(asked: Questions, *, epsilon: float, seed: int) -> Found:
+def by_bits(asked: Questions, *, epsilon: float, seed: int) -> SuccessRates:
     """One answer about each place, true with probability e^ε / (1 + e^ε): Eq. (5)."""
     rng, truth = generator(seed, "bits of an attacked"), np.exp(epsilon) / (1 + np.exp(epsilon))
     yes = rng.random(len(asked)) < truth
@@ -200,7 +202,7 @@ def by_bits(asked: Questions, *, epsilon: float, seed: int) -> Found:
     return {"recommender": asked.right(yes.astype(np.float64), no.astype(np.float64))}
 
 
-def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf.DmfSettings) -> Found:
+def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf.DmfSettings) -> SuccessRates:
     """DMF: a neighbour is sent r u_i for each record, with the name of the place. Everybody's u begins around one
     direction, so the product with its own tells the sign of r, which is the label."""
     model, around = dmf.fit(samples, settings), dmf.user_graph(samples, settings)
@@ -220,7 +222,7 @@ def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf
     return {"neighbour": asked.right(all_heard(asked.visited), all_heard(asked.decoy))}
 
 
-def by_single_gradients(scene: Scene) -> Found:
+def by_single_gradients(scene: Scene) -> SuccessRates:
     """Algorithm 2 with a batch of one: the recommender opens ∇V of each sample, and reads the sample off it."""
     samples, settings = scene.samples, scene.setup.settings
     paper = Samplewise(samples, settings, InTheClear(samples, settings))
@@ -232,7 +234,7 @@ def by_single_gradients(scene: Scene) -> Found:
         best = np.zeros(2)
         for row in _rows(samples, i, visited):
             opened = _opened(paper, scene.state, row)
-            found = read(opened, scene.state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
+            found = recover_sample(opened, scene.state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
             if found is not None:
                 right_labels.append(found.label == samples.train.label[row])
                 if found.label > 0:
@@ -265,7 +267,7 @@ def _place_columns(samples: Samples) -> IndexArray:
     return np.arange(first, first + wide)
 
 
-def by_sums(scene: Scene) -> Found:
+def by_sums(scene: Scene) -> SuccessRates:
     """Rounds: the recommender opens one sum over everyone; with everybody else's contributions taken off, what is left
     is compared with what a visit to each of the two places would have added."""
     samples, settings, models = scene.samples, scene.setup.settings, scene.state.models
@@ -296,7 +298,7 @@ def by_sums(scene: Scene) -> Found:
     }
 
 
-def _by_factors(scene: Scene, left: RealArray) -> Found:
+def _by_factors(scene: Scene, left: RealArray) -> SuccessRates:
     """With a latent part, what is left of a sum has a row for each place, and only where the person has a record is
     there anything in it."""
     P = scene.state.models.factors

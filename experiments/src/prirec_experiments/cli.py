@@ -148,7 +148,7 @@ def tune(
     from prirec_experiments.experiment import Workspace
     from prirec_experiments.on_cluster import connected, refuse_address
     from prirec_experiments.results_store import ResultsStore, write_whole
-    from prirec_experiments.tuning import found, merged
+    from prirec_experiments.tuning import merged, searched_settings
 
     refuse_address(engine, address)
     if engine == "cluster" and by == "optuna":
@@ -161,7 +161,7 @@ def tune(
         for city, name in product(cities, chosen):
             best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())
-            settings = ", ".join(f"{key} = {value:g}" for key, value in found(best).items())
+            settings = ", ".join(f"{key} = {value:g}" for key, value in searched_settings(best).items())
             rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
     show_table(("city", "model", ">log loss", "settings"), rows)
     typer.echo(f"settings {file}")

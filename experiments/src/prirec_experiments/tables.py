@@ -11,7 +11,7 @@ from prirec.engines.train import train
 from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks, summaries
-from prirec_experiments.attacks import Found, Questions, Scene
+from prirec_experiments.attacks import Questions, Scene, SuccessRates
 from prirec_experiments.cities import CITIES, City
 from prirec_experiments.experiment import CountCells, Experiment, Workspace
 from prirec_experiments.models import MODELS
@@ -247,7 +247,7 @@ class TrainAndAttack(TrainAndTest):
         )
 
 
-def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: int, tell: Tell) -> Found:
+def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: int, tell: Tell) -> SuccessRates:
     samples, settings = setup.samples, setup.settings
     if model == "popularity alone":
         return attacks.by_popularity(setup.popularity.released["visitors"], asked)

@@ -143,7 +143,7 @@ def _validation_setup(city: str, settings: Settings, workspace: Workspace) -> Se
     return dataclasses.replace(setup, settings=usable)
 
 
-def found(tried: Candidate) -> dict[str, Scalar]:
+def searched_settings(tried: Candidate) -> dict[str, Scalar]:
     """What of a cell's settings was searched for."""
     names = {*space(MODELS[tried.cell.model]), "interaction.alpha"}
     return {name: value for name, value in tried.cell.changes if name in names}
@@ -153,7 +153,7 @@ def merged(file: Path, best: Candidate) -> str:
     """What was found, beside what stands in the file: settings/found.toml, by city and model. Nothing below a name
     says that the model as it is did best."""
     known = _known(file)
-    known.setdefault(best.cell.city, {})[best.cell.model] = found(best)
+    known.setdefault(best.cell.city, {})[best.cell.model] = searched_settings(best)
     lines = ["# By `prirec tune`: for each city and model what did best on validation records, never on test ones."]
     for city, tables in sorted(known.items()):
         for model, settings in sorted(tables.items()):

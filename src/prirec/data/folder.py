@@ -35,7 +35,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class PublicFolder:
     """The public part of a data folder: places, and what schema.toml declares about private columns."""
 
     places: Places
@@ -73,7 +73,7 @@ def read_folder(path: Path, *, strict: bool = False) -> Loaded:
     return loaded
 
 
-def read_public(path: Path) -> Public:
+def read_public(path: Path) -> PublicFolder:
     """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
     require_polars()
     file = find_table(_folder(path), "pois")
@@ -83,7 +83,7 @@ def read_public(path: Path) -> Public:
     check_names(table, schema)
     listed = _from_table(table, "poi", schema=schema)
     notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
-    return Public(_places(listed), schema, tuple(notes))
+    return PublicFolder(_places(listed), schema, tuple(notes))
 
 
 def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:

@@ -93,7 +93,7 @@ def prepare(dataset: Dataset, recipe: Recipe, source: Source) -> Prepared:
 def train_and_test(kept: Dataset, recipe: Recipe, source: Source) -> TrainTest:
     """Thin and split what is labelled; split what is not, and draw its negatives. Keyed, these may be some people of a
     larger data set, which another step has filtered as a whole."""
-    draws = Stream(source) if isinstance(source, np.random.Generator) else KeyedDraws(kept.people.ids, source)
+    draws = SequentialDraws(source) if isinstance(source, np.random.Generator) else KeyedDraws(kept.people.ids, source)
     _refuse_useless_thinning(kept, recipe)
     if not kept.labelled:
         return _with_negatives(kept, recipe, draws)
@@ -476,7 +476,7 @@ def _contains(keys: OffsetArray, wanted: OffsetArray) -> BoolArray:
 # Two sources of random numbers for the steps above.
 
 
-class Stream:
+class SequentialDraws:
     """One generator over all records, in file order: exact shares, and a record's draw depends on those before it."""
 
     def __init__(self, rng: np.random.Generator):
@@ -489,7 +489,7 @@ class Stream:
     def uniforms(self, purpose: str, person: np.ndarray, number: np.ndarray) -> RealArray:
         return self.rng.random(len(person))
 
-    def rows(self, purpose: str, person: np.ndarray, number: np.ndarray) -> "Stream":
+    def rows(self, purpose: str, person: np.ndarray, number: np.ndarray) -> "SequentialDraws":
         return self
 
     def one_of(self, rows: OffsetArray, counts: OffsetArray) -> OffsetArray:
@@ -548,8 +548,8 @@ class KeyedRows:
         return anchor
 
 
-Draws: TypeAlias = Stream | KeyedDraws
-RowDraws: TypeAlias = Stream | KeyedRows
+Draws: TypeAlias = SequentialDraws | KeyedDraws
+RowDraws: TypeAlias = SequentialDraws | KeyedRows
 
 
 class _KeyedIntegers:

@@ -68,8 +68,8 @@ class Interval:
     resamples: int  # those in which the figure had a meaning for both
 
     @property
-    def apart(self) -> bool:
-        """Whether the models differ by more than the luck of who was asked."""
+    def excludes_zero(self) -> bool:
+        """Whether the models differ by more than chance: both ends are on one side of 0."""
         return self.low > 0 or self.high < 0
 
 

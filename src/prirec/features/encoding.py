@@ -137,7 +137,7 @@ PRIVATE_SCALE = float(np.log1p(50.0))  # a private count of 50 becomes 1
 DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, about 43 km becomes 1
 
 
-def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
+def plan_encoding(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
     """The encoding of a city: public columns by their own statistics, private ones by declarations and constants."""
 
     def private(table: str, columns: Mapping[str, Column]) -> list[ColumnBlock]:
@@ -156,7 +156,7 @@ def plan(dataset: Dataset, popularity: Popularity, settings: Features) -> Encodi
     return with_popularity(bare, popularity.released)
 
 
-def plan_declared(places: Places, schema: Schema, settings: Features, *, timed: bool = True) -> Encoding:
+def plan_declared_encoding(places: Places, schema: Schema, settings: Features, *, timed: bool = True) -> Encoding:
     """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
     schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
     person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))

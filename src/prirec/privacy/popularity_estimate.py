@@ -128,7 +128,7 @@ _LEAST = 0.1  # times the mean: no place is predicted to have less
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class PublicEstimate:
     """The public part of an estimate: popularity columns, and what a device needs to leave its own part out."""
 
     columns: Mapping[str, RealArray] = field(repr=False)  # name -> (J,)
@@ -142,14 +142,14 @@ def popularity(
     """Popularity features from a release and public locations (J, 2) and features (J, p), with everyone's own part.
 
     For simulation; in a deployment the recommender computes `shrunk`, and each device its own part."""
-    found = shrunk(release, location=location, features=features, family=family)
+    found = public_estimate(release, location=location, features=features, family=family)
     posterior = found.columns[POPULARITY]
     return Popularity(found.columns, {POPULARITY: own_part(release, found.prior, posterior, found.weight)})
 
 
-def shrunk(
+def public_estimate(
     release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
-) -> Shrunk:  # fmt: skip
+) -> PublicEstimate:  # fmt: skip
     """The public part of the estimate, from public inputs alone. The recommender runs it."""
     _check(release, features)
     nearby = nearby_means(location, release.sums)
@@ -157,7 +157,7 @@ def shrunk(
     columns = {POPULARITY: prior.mean(release.sums, np.arange(len(release.sums)))}
     if nearby.shape[1]:
         columns[NEARBY] = nearby[:, -1]
-    return Shrunk(columns, prior, weight)
+    return PublicEstimate(columns, prior, weight)
 
 
 def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prior, RealArray]:

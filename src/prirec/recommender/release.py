@@ -21,11 +21,11 @@ from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.data.folder import read_public
 from prirec.errors import DataError, StateError, UsageError
-from prirec.features.encoding import Encoding, encode_columns, plan_declared, with_popularity
+from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, with_popularity
 from prirec.features.popularity import OwnCounts
 from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.privacy.plan import with_cohort_size
-from prirec.privacy.popularity_estimate import Gamma, Shrunk, nearby_means, shrunk
+from prirec.privacy.popularity_estimate import Gamma, PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.noise import share_for
 from prirec.protocols.prediction import PlacePart
@@ -259,7 +259,7 @@ def popularity_release(
 ) -> Issued[Edition]:  # fmt: skip
     """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
     release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
-    found = shrunk(release, location=catalogue.known.location, features=_public(catalogue))
+    found = public_estimate(release, location=catalogue.known.location, features=_public(catalogue))
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
     counted = catalogue.with_counts(popular)
@@ -294,7 +294,7 @@ def _public(catalogue: Catalogue) -> RealArray | None:
     return features if features.shape[1] else None
 
 
-def _popular(release: NoisySums, found: Shrunk, *, names: tuple[str, ...]) -> Popular:
+def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> Popular:
     """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
     nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
     predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
@@ -341,7 +341,7 @@ def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Catalo
     if not path.is_dir():
         raise DataError("there is no such folder; places are published from its pois.csv or pois.parquet", file=path)
     public = read_public(path)
-    encoding = plan_declared(public.places, public.schema, settings, timed=timed)
+    encoding = plan_declared_encoding(public.places, public.schema, settings, timed=timed)
     return CatalogueSource(public.places, encoding, public.notes)
 
 

@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from prirec.config import Settings
 from prirec.errors import StateError, UsageError
-from prirec.features.encoding import plan as encoding_of
+from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender import tls
 from prirec.recommender.conductor import Pace
@@ -62,7 +62,7 @@ class RecommenderProcess:
         authority = tls.new_authority(TITLE, now=now)
         tls.server_certificate(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
         self.authority = authority.certificate
-        encoding = encoding_of(population.dataset, Popularity(), settings.features)
+        encoding = plan_encoding(population.dataset, Popularity(), settings.features)
         publish_catalogue(self.store, CatalogueSource(population.dataset.places, encoding))
 
     @property

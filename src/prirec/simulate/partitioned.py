@@ -47,7 +47,7 @@ from prirec.data.schema import Schema
 from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.encoding import Encoding, encode_columns, plan, plan_declared
+from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
 from prirec.graph.cohorts import (
@@ -66,7 +66,7 @@ from prirec.metrics import Quality, auc_within_people
 from prirec.model.scoring import Models, mean_loss, scores
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import with_cohort_size
-from prirec.privacy.popularity_estimate import POPULARITY, Shrunk, own_part, shrunk
+from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
 from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, reporting
@@ -207,13 +207,15 @@ class PartitionedSetup:
         unit = 2.0**-drawn.norm.fraction_bits
         sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
         nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
-        public = shrunk(NoisySums(sums, sigma, nobody), location=self.places.location, features=self._place_features())
+        public = public_estimate(
+            NoisySums(sums, sigma, nobody), location=self.places.location, features=self._place_features()
+        )
         self._each("see_noisy_popularity", public, sums, sigma, unit)
         return dict(public.columns)
 
     def _place_features(self) -> RealArray | None:
         """(J, p): the encoded columns of the catalogue; None where it has no columns."""
-        blocks = plan_declared(self.places, Schema(), self.settings.features).place
+        blocks = plan_declared_encoding(self.places, Schema(), self.settings.features).place
         features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
         return features if features.shape[1] else None
 
@@ -370,7 +372,7 @@ class PartitionedShard:
         self.vectors: OwnCounts = written(SecureSum().contributions(devices), norm)
         return PlaceSums({POPULARITY: self.vectors.total()})
 
-    def see_noisy_popularity(self, shrunk: Shrunk, sums: RealArray, sigma: float, unit: float) -> None:
+    def see_noisy_popularity(self, shrunk: PublicEstimate, sums: RealArray, sigma: float, unit: float) -> None:
         """What the noisy sum came to; everyone leaves the own part out by the same public map."""
         own = OwnCounts(self.vectors.places, self.vectors.pairs, self.vectors.counts * unit)
         part = own_part(NoisySums(sums, sigma, own), shrunk.prior, shrunk.columns[POPULARITY], shrunk.weight)
@@ -383,7 +385,7 @@ class PartitionedShard:
 
     def plan(self) -> Encoding:
         """Of private tables only names and kinds of columns are looked at, so that every shard has the same plan."""
-        return plan(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
+        return plan_encoding(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
 
     def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
         """Samples; how many features they have."""

@@ -20,7 +20,7 @@ from prirec.config import Settings, mechanism_not_collected
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.errors import PolicyError, UsageError
-from prirec.features.encoding import encode_columns, plan
+from prirec.features.encoding import encode_columns, plan_encoding
 from prirec.features.popularity import (
     OwnCounts,
     Popularity,
@@ -140,7 +140,7 @@ def average_column(name: str) -> str:
 def public_features(prepared: Prepared, settings: Settings) -> RealArray | None:
     """(J, p): the encoded columns of the catalogue; None where it has no columns."""
     places = prepared.dataset.places
-    blocks = plan(prepared.dataset, Popularity(), settings.features).place
+    blocks = plan_encoding(prepared.dataset, Popularity(), settings.features).place
     features = encode_columns(blocks, places.columns, len(places)).astype(np.float64)
     return features if features.shape[1] else None
 

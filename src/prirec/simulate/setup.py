@@ -13,10 +13,10 @@ import numpy as np
 from prirec.config import DIVERGES, Data, Settings
 from prirec.data.dataset import Dataset
 from prirec.data.describe import Description, describe
-from prirec.data.prepare import Prepared, Recipe, Stream, filtered, prepare, split
+from prirec.data.prepare import Prepared, Recipe, SequentialDraws, filtered, prepare, split
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Checkpointing, Trained, train
-from prirec.features.encoding import Encoding, plan
+from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.graph.neighbourhoods import adapt_to_coordinates
@@ -88,7 +88,9 @@ def set_up_validation(dataset: Dataset, settings: Settings, *, share: float = 0.
     The test records stay unseen. The part is split off as the settings split, and popularity is counted without it: a
     model that knows places by name would read a held-out label off a count that includes it."""
     how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
-    known = split(prepared.train, replace(how, train_share=1 - share), Stream(generator(settings.seed, "validation")))
+    known = split(
+        prepared.train, replace(how, train_share=1 - share), SequentialDraws(generator(settings.seed, "validation"))
+    )
     aside = replace(prepared, train=prepared.train.take(known), test=prepared.train.take(~known))
     return set_up_prepared(aside, dataset, settings)
 
@@ -104,7 +106,9 @@ def set_up_prepared(
     """Release popularity and encode. `dataset` is the data set before any filter: its columns decide the features, so
     that a filter, which looks at records, does not."""
     counts = release_popularity(prepared, settings) if release is None else release(prepared.dataset)
-    chosen = encoding if encoding is not None else plan(dataset, counts, settings.features)  # before any filter
+    chosen = (
+        encoding if encoding is not None else plan_encoding(dataset, counts, settings.features)
+    )  # before any filter
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
         alike=settings.neighbours.alike,
@@ -120,7 +124,7 @@ def features_of(dataset: Dataset, settings: Settings) -> int:
     feature less."""
     some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
     release = Popularity(dict.fromkeys(columns(dataset, settings), some))
-    return len(plan(dataset, release, settings.features).names())
+    return len(plan_encoding(dataset, release, settings.features).names())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -159,7 +163,7 @@ def describe_city(dataset: Dataset, settings: Settings, *, notes: Sequence[str] 
     keep = settings.data.keep
     return CityDescription(
         describe(kept),
-        len(plan(dataset, counts, settings.features).names()),
+        len(plan_encoding(dataset, counts, settings.features).names()),
         "none" if keep == "all" else keep,
         kept.people.ids,
         (*notes, *left_out),

@@ -58,7 +58,7 @@ def refuse_infinite(*arrays: np.ndarray) -> None:
         raise UsageError("a model is no longer a number: give alpha or the penalties a smaller value")
 
 
-def drawn(settings: Descent, purpose: str, known: BoolArray) -> RealArray:
+def initial_factors(settings: Descent, purpose: str, known: BoolArray) -> RealArray:
     """Factors to start from, (rows, K); 0 for rows without a training record, which nothing would ever move: random
     factors would only add noise to what is known."""
     shape = (len(known), settings.dimension)
@@ -67,7 +67,7 @@ def drawn(settings: Descent, purpose: str, known: BoolArray) -> RealArray:
     return start
 
 
-def seen(rows: IndexArray, many: int) -> BoolArray:
+def rows_with_records(rows: IndexArray, many: int) -> BoolArray:
     """(many,): which rows stand in at least one record."""
     there: BoolArray = np.bincount(rows, minlength=many) > 0
     return there
@@ -75,4 +75,4 @@ def seen(rows: IndexArray, many: int) -> BoolArray:
 
 def people_and_places(train: Records, *, places: int) -> tuple[BoolArray, BoolArray]:
     """Who, and what, has a training record."""
-    return train.counts() > 0, seen(train.place, places)
+    return train.counts() > 0, rows_with_records(train.place, places)

@@ -18,7 +18,7 @@ from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import inlined, kernel
 from prirec.util.keyed_random import generator
-from prirec_experiments.rivals.descent import Descent, Tell, descend, drawn, quiet, refuse_infinite
+from prirec_experiments.rivals.descent import Descent, Tell, descend, initial_factors, quiet, refuse_infinite
 from prirec_experiments.scorer import PairScorer, Scorer
 
 
@@ -283,7 +283,7 @@ def user_graph(samples: Samples, settings: DmfSettings) -> Neighbours:
 def start(samples: Samples, settings: DmfSettings, *, pairs: int, held: int) -> Parts:
     """Parts of places at 0; people around one direction, and at 0 without a training record."""
     K, who = settings.dimension, samples.train.counts() > 0
-    people = drawn(settings, "dmf people", who)
+    people = initial_factors(settings, "dmf people", who)
     people[who] += settings.centre / max(K, 1) ** 0.5
     return Parts(people, np.zeros((held, K), dtype=np.float32), np.zeros((pairs, K), dtype=np.float32))
 

@@ -20,7 +20,15 @@ from prirec.protocols.prediction import combine
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import inlined, kernel
-from prirec_experiments.rivals.descent import Descent, Tell, descend, drawn, people_and_places, quiet, refuse_infinite
+from prirec_experiments.rivals.descent import (
+    Descent,
+    Tell,
+    descend,
+    initial_factors,
+    people_and_places,
+    quiet,
+    refuse_infinite,
+)
 from prirec_experiments.rivals.mf import dot
 from prirec_experiments.scorer import FactorisationScorer, Scorer
 
@@ -198,8 +206,8 @@ def start(samples: Samples, settings: FmIdsSettings) -> Machine:
     """Weights 0, vectors small and random."""
     who, where = people_and_places(samples.train, places=len(samples.places))
     D = samples.features
-    V = drawn(settings, "fm ids features", np.ones(D, dtype=bool))
-    people, places = drawn(settings, "fm ids people", who), drawn(settings, "fm ids places", where)
+    V = initial_factors(settings, "fm ids features", np.ones(D, dtype=bool))
+    people, places = initial_factors(settings, "fm ids people", who), initial_factors(settings, "fm ids places", where)
     T = np.ascontiguousarray(V.T)
     return Machine(np.zeros(D + 1), T, np.zeros(len(who)), np.zeros(len(where)), people, places)
 

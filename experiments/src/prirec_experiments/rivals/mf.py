@@ -17,7 +17,15 @@ from prirec.model.equations import loss, residual
 from prirec.simulate.setup import Setup
 from prirec.types import IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import inlined, kernel
-from prirec_experiments.rivals.descent import Descent, Tell, descend, drawn, people_and_places, quiet, refuse_infinite
+from prirec_experiments.rivals.descent import (
+    Descent,
+    Tell,
+    descend,
+    initial_factors,
+    people_and_places,
+    quiet,
+    refuse_infinite,
+)
 from prirec_experiments.scorer import PairScorer, Scorer
 
 
@@ -100,7 +108,7 @@ class Mf:
 def start(samples: Samples, settings: MfSettings) -> Factors:
     """Biases 0, factors small and random, so that their gradients are not 0."""
     who, where = people_and_places(samples.train, places=len(samples.places))
-    people, places = drawn(settings, "mf people", who), drawn(settings, "mf places", where)
+    people, places = initial_factors(settings, "mf people", who), initial_factors(settings, "mf places", where)
     return Factors(np.zeros(1), np.zeros(len(who)), np.zeros(len(where)), people, places)
 
 
