@@ -326,119 +326,103 @@ def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
 
     UsageError where no engine could run such settings; PolicyError where they would break a promise to people.
     """
+    return [
+        *((holds, UsageError, words) for holds, words in _usable(s)),
+        *((holds, PolicyError, words) for holds, words in _promised(s)),
+    ]
+
+
+def _usable(s: Settings) -> list[tuple[bool, str]]:
+    """What every engine needs."""
     rounds, cohorts = s.schedule == "rounds", s.neighbours.kind == "cohorts"
-    promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
-    policy = POLICIES.get(mechanism, MechanismPolicy())
     parts = (s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality)
-    needed = (s.privacy.popularity or not s.features.dynamic, s.privacy.mixing, s.privacy.interaction)
     return [
         (
             all(0 <= part <= 1e6 for part in parts) and sum(parts) > 0,
-            UsageError,
             "the parts of the privacy budget must be between 0 and 1000000, and one of them above 0",
         ),
         (
             rounds == cohorts or s.schedule == "centralised",
-            UsageError,
             "rounds mix within cohorts and samples with neighbours: set schedule and neighbours.kind to match",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",
-            UsageError,
             "neighbours.kind 'random' draws anew for each interaction and has uniform weights only",
         ),
         (
             (s.neighbours.kind == "alike") == (s.neighbours.alike is not None),
-            UsageError,
             "neighbours.kind 'alike' and neighbours.alike, a column of places, need each other",
         ),
         (
             s.neighbours.among is None or s.neighbours.among >= s.neighbours.count,
-            UsageError,
             "neighbours.among must be at least neighbours.count",
         ),
         (
             s.schedule != "samples" or s.linear.mixing == "fixed",
-            UsageError,
             "the paper's schedule has one linear.gamma for all: set linear.mixing to 'fixed'",
         ),
         (
             s.popularity.cap is None or not s.features.averages,
-            UsageError,
             "popularity.cap counts places alone: leave it out, or features.averages",
         ),
-        (
-            len(set(s.features.averages)) == len(s.features.averages),
-            UsageError,
-            "features.averages names a column twice",
-        ),
-        (
-            s.sums.corrupt + 2 * s.sums.lost < 1,
-            UsageError,
-            "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe",
-        ),
+        (len(set(s.features.averages)) == len(s.features.averages), "features.averages names a column twice"),
+        (s.sums.corrupt + 2 * s.sums.lost < 1, "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe"),
         (
             rounds or s.participation.dropout == 0,
-            UsageError,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",
         ),
         (
             rounds or s.latent.dimension == 0,
-            UsageError,
             "latent vectors are learnt in rounds only: set schedule to 'rounds', or latent.dimension to 0",
         ),
-        # What a promised epsilon needs, and what needs one.
+    ]
+
+
+def _promised(s: Settings) -> list[tuple[bool, str]]:
+    """What a promised epsilon needs, what needs one, and how many people an opened sum holds."""
+    rounds, dynamic = s.schedule == "rounds", s.features.dynamic
+    promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
+    policy = POLICIES.get(mechanism, MechanismPolicy())
+    needed = (s.privacy.popularity or not dynamic, s.privacy.mixing, s.privacy.interaction)
+    return [
         (
             promised or s.preset != "private",
-            PolicyError,
             "the preset 'private' promises one budget for each person: give privacy.epsilon_per_user",
         ),
         (
             promised or not policy.budgeted,
-            PolicyError,
             f"popularity.mechanism '{mechanism}' needs a budget: give privacy.epsilon_per_user, or use 'private'",
         ),
         (
             not promised or rounds,
-            PolicyError,
             "privacy.epsilon_per_user is for rounds: what the paper's schedule tells of a person has no bound",
         ),
         (
-            not promised or policy.budgeted or not s.features.dynamic,
-            PolicyError,
+            not promised or policy.budgeted or not dynamic,
             f"with privacy.epsilon_per_user popularity comes by {_mechanisms(budgeted=True)}: '{mechanism}' is not "
             "within that budget",
         ),
         (
             not promised or s.stopping.patience == 0,
-            PolicyError,
             "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
         ),
         (
             not promised or s.latent.dimension == 0,
-            PolicyError,
             "learnt factors of places drown in a budget's noise and do harm (decisions/0016): set latent.dimension to "
             "0, or leave privacy.epsilon_per_user out, in simulation",
         ),
-        (
-            not promised or all(needed),
-            PolicyError,
-            "popularity, mixing and interaction each need a part of the privacy budget",
-        ),
+        (not promised or all(needed), "popularity, mixing and interaction each need a part of the privacy budget"),
         (
             promised or s.neighbours.size > 0,
-            PolicyError,
             "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size",
         ),
         # An opened sum over few people says something about each of them.
         (
             not rounds or s.floor >= HARD_FLOOR,
-            PolicyError,
             f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart",
         ),
         (
             not rounds or s.neighbours.size == 0 or s.neighbours.size >= s.floor,
-            PolicyError,
             f"neighbours.size is below the floor of {s.floor} people for an opened sum; use larger cohorts",
         ),
     ]
@@ -463,7 +447,7 @@ REMOVED: dict[str, tuple[Any, str]] = {
         0.0,
         "devices give no local answers any more; remove the setting, and noisy sums have all of "
         "privacy.epsilon_per_user",
-    ),
+    )
 }
 
 
@@ -574,17 +558,18 @@ def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse_unknown(table: Mapping[str, Any], section: Section, prefix: str) -> None:
     known = section.__struct_fields__
     for key, value in table.items():
+        name = prefix + key
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean '{prefix}{near[0]}'?" if near else f"known here: {', '.join(known)}"
-            raise UsageError(f"unknown setting '{prefix}{key}'; {hint}")
+            raise UsageError(f"unknown setting '{name}'; {hint}")
         inner = getattr(section, key)
-        if isinstance(value, Mapping) and not isinstance(inner, Section):
-            raise UsageError(f"'{prefix}{key}' is a single setting, not a section")
         if isinstance(inner, Section):
             if not isinstance(value, Mapping):
-                raise UsageError(f"'{prefix}{key}' is a section: write [{prefix}{key}] and its settings below")
-            _refuse_unknown(value, inner, f"{prefix}{key}.")
+                raise UsageError(f"'{name}' is a section: write [{name}] and its settings below")
+            _refuse_unknown(value, inner, f"{name}.")
+        elif isinstance(value, Mapping):
+            raise UsageError(f"'{name}' is a single setting, not a section")
 
 
 def _refuse_huge(table: Mapping[str, Any]) -> None:

@@ -115,13 +115,9 @@ def auc_within_people(labels: LabelArray, scores: RealArray, *, person: IndexArr
 
 
 def auc_of_few(
-    labels: LabelArray,
-    scores: RealArray,
-    *,
-    person: IndexArray,
-    training_records: IndexArray | OffsetArray,
-    share: float = 0.25,
-) -> float:
+    labels: LabelArray, scores: RealArray, *,
+    person: IndexArray, training_records: IndexArray | OffsetArray, share: float = 0.25,
+) -> float:  # fmt: skip
     """The AUC over the test records of the share of people who have the fewest training records, (I,)."""
     _check(labels, scores, person)
     few = with_fewest_records(person, training_records=training_records, share=share)
@@ -214,9 +210,8 @@ class PlaceLists:
 
 def positives(*parts: Records) -> PlaceLists:
     """Where each person was, in these records."""
-    there = [part.label > 0 for part in parts]
-    person = np.concatenate([part.person[was] for part, was in zip(parts, there, strict=True)])
-    place = np.concatenate([part.place[was] for part, was in zip(parts, there, strict=True)])
+    person = np.concatenate([part.person[part.label > 0] for part in parts])
+    place = np.concatenate([part.place[part.label > 0] for part in parts])
     return PlaceLists.of(person=person, place=place, people=len(parts[0].offsets) - 1)
 
 
@@ -258,33 +253,19 @@ class RankFigures:
     ndcg: RealArray = field(repr=False)  # (n,)
     recall: RealArray = field(repr=False)  # (n,)
 
-
-def rank_quality(
-    score_candidates: Callable[[int, IndexArray], RealArray],
-    *,
-    tests: PlaceLists,
-    candidates: Callable[[int], IndexArray],
-    exclude: PlaceLists,
-    k: int = 10,
-    people: IndexArray | None = None,
-) -> RankQuality:
-    """The means of `rank_figures` over people."""
-    of = rank_figures(score_candidates, tests=tests, candidates=candidates, exclude=exclude, k=k, people=people)
-    if not len(of.person):
-        return RankQuality(hit_rate=math.nan, ndcg=math.nan, recall=math.nan, people=0)
-    hit_rate, ndcg, recall = np.mean(np.stack([of.hit, of.ndcg, of.recall], axis=1), axis=0).tolist()
-    return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(of.person))
+    def mean(self) -> RankQuality:
+        """Over people, each of whom counts the same."""
+        if not len(self.person):
+            return RankQuality(hit_rate=math.nan, ndcg=math.nan, recall=math.nan, people=0)
+        hit_rate, ndcg, recall = np.mean(np.stack([self.hit, self.ndcg, self.recall], axis=1), axis=0).tolist()
+        return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(self.person))
 
 
 def rank_figures(
-    score_candidates: Callable[[int, IndexArray], RealArray],
-    *,
-    tests: PlaceLists,
-    candidates: Callable[[int], IndexArray],
-    exclude: PlaceLists,
-    k: int = 10,
-    people: IndexArray | None = None,
-) -> RankFigures:
+    score_candidates: Callable[[int, IndexArray], RealArray], *,
+    tests: PlaceLists, candidates: Callable[[int], IndexArray], exclude: PlaceLists,
+    k: int = 10, people: IndexArray | None = None,
+) -> RankFigures:  # fmt: skip
     """Hit, NDCG and recall at k of each person by the scores that `score_candidates(person, places)` gives.
 
     `candidates(person)` names each candidate once: the whole catalogue, or the matched places of Algorithm 3. `tests`

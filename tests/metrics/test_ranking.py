@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from prirec.errors import UsageError
-from prirec.metrics import PlaceLists, RankQuality, hits, rank_figures, rank_quality
+from prirec.metrics import PlaceLists, RankQuality, hits, rank_figures
 
 CATALOGUE = np.arange(6, dtype=np.int32)
 
@@ -29,13 +29,13 @@ def whole(person: int) -> np.ndarray:
 
 def ask(tests: PlaceLists, exclude: PlaceLists | None = None, **changes) -> RankQuality:
     exclude = exclude or lists(*[[] for _ in range(len(tests))])
-    return rank_quality(
+    return rank_figures(
         changes.pop("scores", by_row),
         tests=tests,
         exclude=exclude,
         candidates=changes.pop("candidates", whole),
         **changes,
-    )
+    ).mean()
 
 
 def test_the_best_place_first_is_perfect():

@@ -19,7 +19,7 @@ from prirec.config import Settings, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
-from prirec.metrics import RankQuality, measure, positives, rank_quality, some_tested_people
+from prirec.metrics import RankQuality, measure, positives, rank_figures, some_tested_people
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run, set_up
@@ -101,10 +101,10 @@ def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
     def candidates(person: int) -> IndexArray:
         return matching.matched(person, Moment(), k=TOP, radius_km=RADIUS_KM)
 
-    return rank_quality(
+    return rank_figures(
         scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
         people=some_tested_people(samples.test, ASKED, seed=setup.settings.seed),
-    )  # fmt: skip
+    ).mean()  # fmt: skip
 
 
 # About how long a cell takes, before it is begun: records times passes times what one of them costs.

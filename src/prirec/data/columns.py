@@ -39,7 +39,11 @@ def check_names(table: Table, schema: Schema) -> None:
 
 def _read_checked(table: Table, name: str, schema: Schema) -> Column:
     key = f"{table.name}.{name}"
-    kind = "number" if schema.is_number(key) else schema.kinds.get(key) or _guess(table, name, text=schema.is_text(key))
+    kind = schema.kinds.get(key)
+    if schema.is_number(key):
+        kind = "number"
+    elif kind is None:
+        kind = guess_kind(table.frame.lazy(), name, text=schema.is_text(key), typed=table.typed)
     column = read_column(table, name, kind=kind)
     if key in schema.declared:
         _check_declared(table, name, column=column, declared=schema.declared[key])
@@ -54,19 +58,35 @@ def read_column(table: Table, name: str, *, kind: Kind) -> Column:
     return _category(text) if kind == "category" else _tags(text)
 
 
-def _guess(table: Table, name: str, *, text: bool) -> Kind:
-    """All numbers or all true/false: a number, unless known to be text. A | anywhere: tags. Otherwise a category."""
+def guess_kind(frame: "pl.LazyFrame", name: str, *, text: bool, typed: bool) -> Kind:
+    """All numbers or all true/false: a number, unless known to be text. A | anywhere: tags. Otherwise a category.
+
+    Over a stream, so that a folder which does not fit into memory gets the same kinds when it is partitioned.
+    """
     import polars as pl
 
-    cells = table.frame[name]
-    if not text and (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
+    dtype = frame.collect_schema()[name]
+    if not text and (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
         return "number"
-    if isinstance(cells.dtype, pl.List):
+    if isinstance(dtype, pl.List):
         return "tags"
-    words = _text(table, name)
-    if words.str.contains(SEPARATOR, literal=True).any():
+    if not holds_words(dtype):
+        return "category"  # whoever reads it says what is wrong, with the line
+    cells = pl.col(name).cast(pl.String)
+    bare = cells.str.strip_chars()
+    tags, numbers, truths, filled = (
+        frame.select(
+            tags=cells.str.contains(SEPARATOR, literal=True).any(),
+            numbers=bare.cast(pl.Float64, strict=False).is_not_null().sum(),
+            truths=bare.str.to_lowercase().is_in(["true", "false"]).sum(),
+            filled=cells.is_not_null().sum(),
+        )
+        .collect(engine="streaming")
+        .row(0)
+    )
+    if tags:
         return "tags"
-    return "category" if text or table.typed or not all_numbers(words) else "number"
+    return "category" if text or typed or (numbers or truths) < filled else "number"
 
 
 def _text(table: Table, name: str) -> "pl.Series":

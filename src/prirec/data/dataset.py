@@ -5,11 +5,12 @@ People and places are rows; a visit names its person and its place by row. Nothi
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from itertools import compress
+from typing import Self, TypeAlias
 
 import numpy as np
 
-from prirec.types import IndexArray, LabelArray, OffsetArray, RealArray, TimeArray
+from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray, TimeArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +42,34 @@ Columns: TypeAlias = Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class Rows:
+    """People or places, one a row. Two classes, so that a type checker keeps what is private from what is public."""
+
+    ids: tuple[str, ...] = field(repr=False)
+    location: RealArray | None = field(repr=False)  # (n, 2) latitude, longitude in degrees; NaN where unknown
+    columns: Columns = field(repr=False, default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, keep: BoolArray) -> Self:
+        """The rows of the mask, in their order."""
+        where = np.flatnonzero(keep)
+        location = None if self.location is None else self.location[where]
+        columns = {name: take(column, where) for name, column in self.columns.items()}
+        return type(self)(tuple(compress(self.ids, keep)), location, columns)
+
+
+class People(Rows):
     """Private: in a deployment each row is on a device of its own."""
 
-    ids: tuple[str, ...] = field(repr=False)
-    location: RealArray | None = field(repr=False)  # (I, 2) latitude, longitude in degrees; NaN where unknown
-    columns: Columns = field(repr=False, default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.ids)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Rows):
     """Public: the recommender's catalogue."""
 
-    ids: tuple[str, ...] = field(repr=False)
-    location: RealArray | None = field(repr=False)  # (J, 2) latitude, longitude in degrees; NaN where unknown
-    columns: Columns = field(repr=False, default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.ids)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Errors name file, line and column, and never show a cell: visits and people are 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,16 +43,6 @@ class PublicFolder:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """People or places: ids, where they are and their columns; `table` is None where only visits name them."""
-
-    ids: "pl.Series" = field(repr=False)
-    table: Table | None
-    location: RealArray | None = field(repr=False)
-    columns: Columns = field(repr=False)
-
-
 def read_folder(path: Path, *, strict: bool = False) -> Loaded:
     """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
 
@@ -81,37 +71,28 @@ def read_public(path: Path) -> PublicFolder:
         raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
     table, schema = read_table("pois", file), read_schema(path)
     check_names(table, schema)
-    listed = _from_table(table, "poi", schema=schema)
-    notes = _unlocated_notes(listed) + mixed_notes(table, listed.columns, schema)
-    return PublicFolder(_places(listed), schema, tuple(notes))
+    places = Places(*_rows(table, listed_ids(table, "poi"), schema))
+    notes = _unlocated_notes(table, places) + mixed_notes(table, places.columns, schema)
+    return PublicFolder(places, schema, tuple(notes))
 
 
 def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
     """The data set that these tables describe: ids to rows, cells to columns, repeated visits left out."""
     _check_schema(tables, schema)
-    visits_table = tables["visits"]
-    who, where = read_ids(visits_table, "user"), read_ids(visits_table, "poi")
-    people = _listed(tables.get("users"), who, schema=schema)
-    places = _listed(tables.get("pois"), where, schema=schema)
-    visits, notes = read_visits(
-        visits_table,
-        schema,
-        person=rows_of(who, people.ids, table=visits_table, other=people.table),
-        place=rows_of(where, places.ids, table=visits_table, other=places.table),
-        strict=strict,
+    table, users, pois = tables["visits"], tables.get("users"), tables.get("pois")
+    who, where = read_ids(table, "user"), read_ids(table, "poi")
+    # without a table of their own, people and places are those that visits name
+    known_people, known_places = (
+        seen_ids(ids) if other is None else listed_ids(other, ids.name) for ids, other in ((who, users), (where, pois))
     )
-    notes += _unlocated_notes(places)
-    for listed in (places, people):
-        notes += mixed_notes(listed.table, listed.columns, schema) if listed.table is not None else []
-    dataset = Dataset(
-        name=name,
-        people=People(ids=tuple(people.ids.to_list()), location=people.location, columns=people.columns),
-        places=_places(places),
-        visits=visits,
-        labelled="label" in visits_table.frame.columns,
-        declared=dict(schema.declared),
-    )
-    return Loaded(dataset, tuple(notes))
+    people, places = People(*_rows(users, known_people, schema)), Places(*_rows(pois, known_places, schema))
+    person = rows_of(who, known_people, table=table, other=users)
+    place = rows_of(where, known_places, table=table, other=pois)
+    visits, notes = read_visits(table, schema, person=person, place=place, strict=strict)
+    notes += [] if pois is None else _unlocated_notes(pois, places) + mixed_notes(pois, places.columns, schema)
+    notes += [] if users is None else mixed_notes(users, people.columns, schema)
+    labelled, declared = "label" in table.frame.columns, dict(schema.declared)
+    return Loaded(Dataset(name, people, places, visits, labelled, declared), tuple(notes))
 
 
 def _folder(path: Path) -> Path:
@@ -129,23 +110,15 @@ def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
         check_names(table, schema)
 
 
-def _listed(table: Table | None, seen: "pl.Series", *, schema: Schema) -> _Listed:
+def _rows(table: Table | None, ids: "pl.Series", schema: Schema) -> tuple[tuple[str, ...], RealArray | None, Columns]:
+    """Ids, location and columns of people or places; nothing but ids without a table."""
     if table is None:
-        return _Listed(ids=seen_ids(seen), table=None, location=None, columns={})
-    return _from_table(table, seen.name, schema=schema)
+        return tuple(ids.to_list()), None, {}
+    return tuple(ids.to_list()), read_location(table), read_columns(table, schema)
 
 
-def _from_table(table: Table, column: str, *, schema: Schema) -> _Listed:
-    ids = listed_ids(table, column)
-    return _Listed(ids=ids, table=table, location=read_location(table), columns=read_columns(table, schema))
-
-
-def _places(listed: _Listed) -> Places:
-    return Places(ids=tuple(listed.ids.to_list()), location=listed.location, columns=listed.columns)
-
-
-def _unlocated_notes(places: _Listed) -> list[str]:
-    if places.table is None or places.location is None:
+def _unlocated_notes(table: Table, places: Places) -> list[str]:
+    if places.location is None:
         return []
     missing = np.isnan(places.location[:, 0])
     count = int(missing.sum())
@@ -153,7 +126,7 @@ def _unlocated_notes(places: _Listed) -> list[str]:
         problem = (
             f"{count:,} of {len(missing):,} POIs have no coordinates, more than 1 %; fill them in or leave them out"
         )
-        raise places.table.error(problem, row=first(missing), column="lat")
+        raise table.error(problem, row=first(missing), column="lat")
     note = f"{count:,} POI{'' if count == 1 else 's'} without coordinates kept, with no place on the map"
     return [note] if count else []
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from prirec.data.columns import NO_WORDS, SEPARATOR, read_numbers
+from prirec.data.columns import NO_WORDS, guess_kind, read_numbers
 from prirec.data.folder import refuse_far_homes, seen_ids
 from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition
 from prirec.data.schema import FILE, RESERVED, Kind, Schema, read_schema, schema_text
@@ -225,33 +225,12 @@ def kinds_of(table: Scanned, schema: Schema) -> dict[str, Kind]:
     """The kind of every column that nobody declared a range for, as a reader of the whole table would guess it."""
     names = [name for name in table.columns if name not in (*RESERVED[table.name], ROW)]
     keys = {f"{table.name}.{name}": name for name in names}
+    for key, name in keys.items():
+        guessed = not (schema.is_number(key) or key in schema.kinds)
+        if guessed and not holds_words(table.frame.collect_schema()[name]):
+            raise DataError(NO_WORDS, file=table.file, column=name)
     return {
-        key: schema.kinds.get(key) or _guessed(table, name, text=schema.is_text(key))
+        key: schema.kinds.get(key) or guess_kind(table.frame, name, text=schema.is_text(key), typed=table.typed)
         for key, name in keys.items()
         if not schema.is_number(key)
     }
-
-
-def _guessed(table: Scanned, name: str, *, text: bool) -> Kind:
-    """The rules of _guess in data/columns.py, over a stream: the kind must not depend on the part that is read."""
-    import polars as pl
-
-    kind = table.frame.collect_schema()[name]
-    if not text and (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
-        return "number"
-    if not holds_words(kind):
-        raise DataError(NO_WORDS, file=table.file, column=name)
-    if isinstance(kind, pl.List):
-        return "tags"
-    cells = pl.col(name).cast(pl.String)
-    numbers = cells.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().sum()
-    truths = cells.str.strip_chars().str.to_lowercase().is_in(["true", "false"]).sum()
-    lists = cells.str.contains(SEPARATOR, literal=True).any()
-    row = (
-        table.frame.select(a=lists, b=numbers, c=truths, d=cells.is_not_null().sum()).collect(engine="streaming").row(0)
-    )
-    tagged, numeric, logical, filled = row
-    if tagged:
-        return "tags"
-    every = numeric == filled if numeric else logical == filled
-    return "category" if text or table.typed or not every else "number"

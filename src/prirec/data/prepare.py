@@ -8,12 +8,11 @@ wherever the others are.
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from itertools import compress
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from prirec.data.dataset import Columns, Dataset, People, Places, Visits, take
+from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, IndexArray, KeyArray, OffsetArray, RealArray
 from prirec.util.geography import unit_vectors
@@ -184,18 +183,13 @@ def drop_unused_people(dataset: Dataset) -> tuple[Dataset, OffsetArray]:
     visits = dataset.visits
     people = np.bincount(visits.person, minlength=len(dataset.people)) > 0
     renumbered = replace(visits, person=_renumber(visits.person, people))
-    kept = replace(dataset, people=People(*_kept_rows(dataset.people, people)), visits=renumbered)
-    return kept, np.flatnonzero(people)
+    return replace(dataset, people=dataset.people.take(people), visits=renumbered), np.flatnonzero(people)
 
 
 def with_places(dataset: Dataset, places: BoolArray) -> Dataset:
     """With these places only; every record must be at one of them."""
     renumbered = replace(dataset.visits, place=_renumber(dataset.visits.place, places))
-    return replace(dataset, places=only_places(dataset.places, places), visits=renumbered)
-
-
-def only_places(places: Places, keep: BoolArray) -> Places:
-    return Places(*_kept_rows(places, keep))
+    return replace(dataset, places=dataset.places.take(places), visits=renumbered)
 
 
 def distinct_visitors(dataset: Dataset) -> OffsetArray:
@@ -210,13 +204,6 @@ def distinct_pairs(visits: Visits, *, places: int) -> OffsetArray:
     first = np.ones(len(keys), dtype=np.bool_)
     first[1:] = keys[1:] != keys[:-1]
     return np.asarray(keys[first])
-
-
-def _kept_rows(rows: People | Places, keep: BoolArray) -> tuple[tuple[str, ...], RealArray | None, Columns]:
-    where = np.flatnonzero(keep)
-    location = None if rows.location is None else rows.location[where]
-    columns = {name: take(column, where) for name, column in rows.columns.items()}
-    return tuple(compress(rows.ids, keep)), location, columns
 
 
 def _renumber(rows: IndexArray, keep: BoolArray) -> IndexArray:
@@ -424,7 +411,7 @@ def nearby(places: Places, *, pool: int = POOL) -> Candidates:
     if not len(located):
         raise UsageError("nearby negatives need places with coordinates; choose uniform negatives instead")
     everywhere = uniform(places)
-    near = _nearest(location, located, pool=pool)  # (located, pool + 1)
+    near = nearest_places(location, located, pool=pool)  # (located, pool + 1)
     row = np.full(len(places) + 1, NOWHERE)  # the last entry answers for an anchor of -1
     row[located] = np.arange(len(located), dtype=np.int32)
 
@@ -435,7 +422,7 @@ def nearby(places: Places, *, pool: int = POOL) -> Candidates:
     return draw
 
 
-def _nearest(location: RealArray, located: np.ndarray, *, pool: int) -> IndexArray:
+def nearest_places(location: RealArray, located: np.ndarray, *, pool: int) -> IndexArray:
     """The nearest places to each located place and, as it is no use as a candidate, itself: one more than the pool."""
     from scipy.spatial import cKDTree  # here: devices import this file, and never need the half second
 

@@ -224,6 +224,7 @@ def _within(name: str, values: np.ndarray) -> Numbers:
 
 
 def _names(letter: str, count: int) -> tuple[str, ...]:
+    """u0001, u0002, ...: as many digits as the last needs, so that ids sort as their rows do."""
     width = len(str(count))
     return tuple(f"{letter}{n:0{width}d}" for n in range(1, count + 1))
 
@@ -262,8 +263,7 @@ def open_venues(plan: CityPlan, *, centres: RealArray, rng: np.random.Generator)
         "district": Category(nearest_centre(spot, centres), district_words(plan.districts)),
         "opened_years": Numbers(np.round(years, 1).astype(np.float64)),
     }
-    width = len(str(J))
-    places = Places(tuple(f"p{n:0{width}d}" for n in range(1, J + 1)), degrees(spot, plan.centre), columns)
+    places = Places(_names("p", J), degrees(spot, plan.centre), columns)
     older, gender, evening, weekend, *taste = _leans(plan.categories, tags, weights, rng)
     lures = np.column_stack([older, gender, evening, price, *taste]).astype(np.float32)
     hours = np.column_stack([evening, weekend]).astype(np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
-from prirec.data.prepare import Prepared, distinct_pairs
+from prirec.data.prepare import Prepared, distinct_pairs, nearest_places
 from prirec.errors import PrirecError, UsageError
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
 from prirec.evaluate.spread import share_below
@@ -26,7 +26,7 @@ from prirec.privacy.popularity_estimate import NEARBY
 from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, recipe
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray
-from prirec.util.geography import located, unit_vectors
+from prirec.util.geography import located
 from prirec.util.jit import kernel
 
 __all__ = ["Finding", "Findings", "check", "refuse"]
@@ -59,8 +59,8 @@ def refuse(findings: Findings) -> None:
     """UsageError with all reasons to refuse this evaluation; what is only flagged passes."""
     refused = [one for one in findings if one.severity == "refused"]
     if refused:
-        told = "; ".join(f"{one.name}: {one.words}" for one in refused)
-        raise UsageError(f"this evaluation would learn from what it is tested on. {told}")
+        reasons = "; ".join(f"{one.name}: {one.words}" for one in refused)
+        raise UsageError(f"this evaluation would learn from what it is tested on. {reasons}")
 
 
 def _refused(name: str, words: str, figure: float) -> Findings:
@@ -166,7 +166,7 @@ _WHOLE = 'set data.split = "moment", which keeps what was shown together on one 
 def rates_that_say_the_opposite(prepared: Prepared) -> Findings:
     """The AUC on the test of minus each person's share of positives in training, where that is clearly above 0.5."""
     within = 'read GAUC, which compares within people alone, or set data.split = "time"'
-    return _found(
+    return _says_the_opposite(
         prepared,
         [side.person.astype(np.int64)[:, None] for side in (prepared.train, prepared.test)],
         "labels anti-correlated by the split",
@@ -179,7 +179,7 @@ def moments_cut_in_two(prepared: Prepared) -> Findings:
     """The AUC on the test of minus the share of positives in training records of the same person and second."""
     if prepared.train.time is None or prepared.test.time is None:
         return ()
-    return _found(
+    return _says_the_opposite(
         prepared,
         [np.column_stack([side.person, np.asarray(side.time)]) for side in (prepared.train, prepared.test)],
         "moments cut in two by the split",
@@ -189,16 +189,16 @@ def moments_cut_in_two(prepared: Prepared) -> Findings:
     )
 
 
-def _found(prepared: Prepared, groups: list[OffsetArray], name: str, what: str, instead: str) -> Findings:
+def _says_the_opposite(prepared: Prepared, groups: list[OffsetArray], name: str, what: str, instead: str) -> Findings:
+    """Flagged where a group's share of positives in training ranks its test records clearly the wrong way round."""
     learnt, tested = numbered(*groups)
     scores = -training_rates(prepared.train, learnt, groups=1 + int(max(learnt.max(), tested.max())))[tested]
     auc, error = auc_by_people(prepared.test, scores)
     if not auc > 0.5 + max(_FAR * error, _LEAST):  # also where there is none
         return ()
-    told = (
-        f"ranking by minus their share of positives has an AUC of {auc:.3f} (chance: 0.5, standard error {error:.3f})"
-    )
-    return (Finding(name, "flagged", f"{what}: {told}, {instead}", auc),)
+    measured = f"an AUC of {auc:.3f} (chance: 0.5, standard error {error:.3f})"
+    words = f"{what}: ranking by minus their share of positives has {measured}, {instead}"
+    return (Finding(name, "flagged", words, auc),)
 
 
 def training_rates(train: Visits, group: OffsetArray, *, groups: int) -> RealArray:
@@ -239,14 +239,12 @@ def auc_by_people(test: Visits, scores: RealArray) -> tuple[float, float]:
 # training negatives, times the test visits a person has, over the places. Tokyo and Yelp have μ of some hundreds.
 
 
-_CHUNK = 10_000  # places whose pools are looked up at a time
-
-
 def negatives_that_knew_the_test(prepared: Prepared, settings: Settings) -> Findings:
     """Training negatives that hit test visits far less, or far more, often than blind ones; labelled data draw none."""
     if prepared.dataset.labelled:
         return ()
     hits, expected = hits_and_chance(prepared, settings)
+    # a bound on both sides: negatives placed on test visits give them away as surely as negatives that avoid them
     if at_most(hits, expected) >= ODDS:
         return ()
     how = "avoid the test visits" if hits < expected else "are drawn where the test visits are"
@@ -269,7 +267,7 @@ def hits_and_chance(prepared: Prepared, settings: Settings) -> tuple[int, float]
     """How many training negatives are test visits of the same person, and how many are expected."""
     places = len(prepared.dataset.places)
     negative = prepared.train.take(prepared.train.label < 0)
-    known, hidden = _pairs(prepared, places=places)
+    known, hidden = _pairs(prepared)
     hits = int(np.isin(negative.person * np.int64(places) + negative.place, hidden).sum())
     drawn = np.bincount(negative.person, minlength=len(prepared.dataset.people))
     chance = _uniform(known, hidden, people=len(drawn), places=places)
@@ -279,11 +277,10 @@ def hits_and_chance(prepared: Prepared, settings: Settings) -> tuple[int, float]
     return hits, float((drawn * chance).sum())
 
 
-def _pairs(prepared: Prepared, *, places: int) -> tuple[OffsetArray, OffsetArray]:
+def _pairs(prepared: Prepared) -> tuple[OffsetArray, OffsetArray]:
     """person · J + place, sorted, of the training visits, and of what was visited in the test alone."""
-    known, tested = (
-        distinct_pairs(side.take(side.label > 0), places=places) for side in (prepared.train, prepared.test)
-    )
+    places, sides = len(prepared.dataset.places), (prepared.train, prepared.test)
+    known, tested = (distinct_pairs(side.take(side.label > 0), places=places) for side in sides)
     return known, np.setdiff1d(tested, known, assume_unique=True)
 
 
@@ -299,9 +296,9 @@ def _nearby(
     """(I,): the mean over the training visits around which negatives are drawn; whoever has none is sent anywhere."""
     positive = prepared.train.take(prepared.train.label > 0)
     near, row = _pools(prepared.dataset.places, pool)
-    rows = _by_person(positive)
-    free, hit = _in_pools(_starts(known, prepared), _starts(hidden, prepared), rows, near, row)
-    person = np.sort(positive.person)
+    order = np.argsort(positive.person, kind="stable")  # person by person, as the kernel needs them
+    person, place = positive.person[order], positive.place[order]
+    free, hit = _in_pools(_starts(known, prepared), _starts(hidden, prepared), person, place, near, row)
     chance = np.where(free < 0, elsewhere[person], hit / np.maximum(free, 1))
     weight = (free != 0).astype(np.float64)  # a pool without a free place gives no negative
     many = np.bincount(person, weight, len(elsewhere))
@@ -314,45 +311,32 @@ def _starts(pairs: OffsetArray, prepared: Prepared) -> tuple[OffsetArray, Offset
     return pairs % places, np.searchsorted(pairs, np.arange(people + 1, dtype=np.int64) * places)
 
 
-def _by_person(positive: Visits) -> IndexArray:
-    """(R, 2): person and place of each training visit, person by person."""
-    order = np.argsort(positive.person, kind="stable")
-    return np.column_stack([positive.person[order], positive.place[order]])
-
-
 def _pools(places: Places, pool: int) -> tuple[IndexArray, IndexArray]:
     """The places among which a nearby negative is drawn, as data/prepare.py has them, and the row of each place."""
-    from scipy.spatial import cKDTree
-
-    known = np.flatnonzero(located(np.asarray(places.location)))
-    points, row = unit_vectors(np.asarray(places.location)[known]), np.full(len(places), -1, dtype=np.int32)
+    location = np.asarray(places.location)
+    known, row = np.flatnonzero(located(location)), np.full(len(places), -1, dtype=np.int32)
     row[known] = np.arange(len(known), dtype=np.int32)
-    tree, nearest = cKDTree(points), list(range(1, min(pool + 1, len(known)) + 1))
-    some = [points[start : start + _CHUNK] for start in range(0, len(points), _CHUNK)]
-    return np.concatenate([known[tree.query(part, k=nearest)[1]].astype(np.int32) for part in some]), row
+    return nearest_places(location, known, pool=pool), row
 
 
 @kernel
 def _in_pools(
-    known: tuple[OffsetArray, OffsetArray],
-    hidden: tuple[OffsetArray, OffsetArray],
-    visits: IndexArray,
-    near: IndexArray,
-    row: IndexArray,
-) -> tuple[OffsetArray, OffsetArray]:
+    known: tuple[OffsetArray, OffsetArray], hidden: tuple[OffsetArray, OffsetArray],
+    person: IndexArray, place: IndexArray, near: IndexArray, row: IndexArray,
+) -> tuple[OffsetArray, OffsetArray]:  # fmt: skip
     """For each training visit how many places of its pool were not visited in training, and in the test alone.
 
     -1 for a visit whose place has no coordinates."""
-    free, hit = np.full(len(visits), -1, np.int64), np.zeros(len(visits), np.int64)
+    free, hit = np.full(len(person), -1, np.int64), np.zeros(len(person), np.int64)
     mark = np.zeros(len(row), np.int64)  # 2 i + 1: visited by person i in training, 2 i + 2: in the test alone
-    for r in range(len(visits)):
-        i, place = visits[r, 0], visits[r, 1]
-        if r == 0 or i != visits[r - 1, 0]:
+    for r in range(len(person)):
+        i, near_row = person[r], row[place[r]]
+        if r == 0 or i != person[r - 1]:
             mark[known[0][known[1][i] : known[1][i + 1]]] = 2 * i + 1
             mark[hidden[0][hidden[1][i] : hidden[1][i + 1]]] = 2 * i + 2
-        if row[place] >= 0:
+        if near_row >= 0:
             free[r] = 0
-            for j in near[row[place]]:
+            for j in near[near_row]:
                 free[r] += mark[j] != 2 * i + 1
                 hit[r] += mark[j] == 2 * i + 2
     return free, hit
@@ -390,9 +374,7 @@ def counts_that_saw_the_test(setup: Setup, recounted: Popularity, *, elsewhere: 
 def own_parts_that_saw_the_test(setup: Setup, recounted: Popularity) -> Findings:
     """What devices leave out of the counts: nothing can be theirs that they only added in the test, and of columns that
     are recomputed it must be what is recomputed."""
-    places, train, test = len(setup.prepared.dataset.places), setup.prepared.train, setup.prepared.test
-    known, tested = (distinct_pairs(side.take(side.label > 0), places=places) for side in (train, test))
-    hidden = np.setdiff1d(tested, known, assume_unique=True)
+    _, hidden = _pairs(setup.prepared)
     own, released = setup.popularity.own, setup.popularity.released
     sure = [name for name in own if name in recounted.own and _same(recounted.released, name, released[name])]
     others = max((_differing(own[name], recounted.own[name]) for name in sure), default=0)
@@ -471,13 +453,9 @@ def features_of_the_test(setup: Setup) -> Findings:
     if homes_that_saw_the_test(setup):
         return ()  # reported already; distances and the order of people follow from homes
     again = assemble(
-        prepared.dataset,
-        train=prepared.train,
-        test=prepared.test,
-        encoding=setup.encoding,
-        popularity=setup.popularity,
-        alike=setup.settings.neighbours.alike,
-    )
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=setup.encoding,
+        popularity=setup.popularity, alike=setup.settings.neighbours.alike,
+    )  # fmt: skip
     other = [name for name, same in _compared(samples, again).items() if not same]
     words = (
         f"{len(other)} kinds of features ({', '.join(other)}) are not what the tables, the training visits and the "
@@ -555,9 +533,9 @@ def _located_by_the_test(prepared: Prepared) -> bool:
 
 
 def _mostly_there(location: RealArray, learnt: RealArray, seen: RealArray) -> bool:
-    told = _differ(learnt, seen) & ~np.isnan(location).any(axis=1)
-    there = told & ~_differ(location, seen)
-    return bool(there.sum() >= _FEWEST and 2 * there.sum() > told.sum())
+    judged = _differ(learnt, seen) & ~np.isnan(location).any(axis=1)  # where the two middles coincide, nobody can tell
+    there = judged & ~_differ(location, seen)
+    return bool(there.sum() >= _FEWEST and 2 * there.sum() > judged.sum())
 
 
 def _middles(visits: Visits, dataset: Dataset) -> list[RealArray]:

@@ -10,13 +10,11 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prirec.engines.state import IterationReport
 from prirec.errors import UsageError
 from prirec.evaluate.html import number, packaged
 from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
@@ -145,41 +143,40 @@ class Dot:
     value: float
     error: float
 
+    @property
+    def whisker(self) -> float:
+        """Half a 95 % interval; nothing is drawn where the error is unknown."""
+        return Z_95 * self.error if math.isfinite(self.error) else 0.0
+
 
 def dots(rows: Sequence[Dot], *, label: str, limits: tuple[float, float]) -> str:
     """One line a model, the figure beside its dot, the whisker a 95 % interval."""
-    return draw(partial(_paint_dots, rows=rows, limits=limits), label=label, width=WIDE, height=70 + 38 * len(rows))
 
+    def paint(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        for at, row in enumerate(rows):
+            if math.isfinite(row.value):
+                axes.errorbar(row.value, at, xerr=row.whisker, fmt=marker(at), color=series(at), ms=7, elinewidth=1.6)
+            axes.annotate(
+                number(row.value), (1.0, at), xycoords=("axes fraction", "data"), xytext=(6, 0),
+                textcoords="offset points", va="center",
+            )  # fmt: skip
+        if limits[0] < 0.5 < limits[1]:
+            axes.axvline(0.5, color=INK, linewidth=0.8, linestyle=":")
+        axes.set(xlim=limits, ylim=(len(rows) - 0.5, -0.5), xlabel="AUC (0.5 is guessing)")
+        axes.set_yticks(range(len(rows)), [fill(row.name, 16, max_lines=2, placeholder="…") for row in rows])
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
 
-def _paint_dots(figure: "Figure", *, rows: Sequence[Dot], limits: tuple[float, float]) -> None:
-    axes = figure.add_subplot()
-    for at, row in enumerate(rows):
-        if math.isfinite(row.value):
-            whisker = Z_95 * row.error if math.isfinite(row.error) else 0.0
-            axes.errorbar(row.value, at, xerr=whisker, fmt=marker(at), color=series(at), ms=7, elinewidth=1.6)
-        axes.annotate(
-            number(row.value), (1.0, at), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center",
-        )  # fmt: skip
-    if limits[0] < 0.5 < limits[1]:
-        axes.axvline(0.5, color=INK, linewidth=0.8, linestyle=":")
-    axes.set(xlim=limits, ylim=(len(rows) - 0.5, -0.5), xlabel="AUC (0.5 is guessing)")
-    axes.set_yticks(range(len(rows)), [_wrapped(row.name) for row in rows])
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(left=False)
-    axes.spines["left"].set_visible(False)
-
-
-def _wrapped(name: str) -> str:
-    """At most two lines of a label."""
-    return fill(name, 16, max_lines=2, placeholder="…")
+    return draw(paint, label=label, width=WIDE, height=70 + 38 * len(rows))
 
 
 def limits_of(rows: Sequence[Dot]) -> tuple[float, float]:
     """From below the lowest whisker to above the highest."""
-    errors = [Z_95 * row.error if math.isfinite(row.error) else 0.0 for row in rows]
-    known = [(r.value - e, r.value + e) for r, e in zip(rows, errors, strict=True) if math.isfinite(r.value)]
-    low, high = min((k[0] for k in known), default=0.5), max((k[1] for k in known), default=1.0)
+    known = [row for row in rows if math.isfinite(row.value)]
+    low = min((row.value - row.whisker for row in known), default=0.5)
+    high = max((row.value + row.whisker for row in known), default=1.0)
     margin = max(0.08 * (high - low), 0.002)
     return low - margin, high + margin
 
@@ -187,28 +184,22 @@ def limits_of(rows: Sequence[Dot]) -> tuple[float, float]:
 def curve(entry: Entry, *, at: int, limits: tuple[float, float]) -> str:
     """Training loss against the iteration: rounds, or passes over all records."""
     history, unit = entry.history, unit_of(entry)
-    name = f"{entry.contender.name}: training loss by {unit}"
-    return draw(
-        partial(_paint_curve, history=history, at=at, limits=limits, unit=unit), label=name, width=NARROW, height=210
-    )
 
+    def paint(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        when = [passed.iteration for passed in history]
+        loss = _finite([passed.loss for passed in history])
+        axes.plot(when, loss, color=series(at), marker=marker(at) if len(when) <= 15 else None)
+        held_out = _finite([math.nan if p.held_out_loss is None else p.held_out_loss for p in history])
+        axes.plot(when, held_out, color=series(at), linestyle="--", linewidth=1.2)
+        axes.axhline(START, color=INK, linewidth=0.8, linestyle=":")
+        highest = np.nanmax(loss, initial=0.0)
+        if highest > limits[1]:
+            axes.set_title(f"goes up to {highest:.3g}", loc="right")
+        axes.set(ylim=limits, xlabel=unit, ylabel="loss")
+        _whole_ticks(axes)
 
-def _paint_curve(
-    figure: "Figure", *, history: Sequence[IterationReport], at: int, limits: tuple[float, float], unit: str
-) -> None:
-    axes = figure.add_subplot()
-    when = [passed.iteration for passed in history]
-    loss = _finite([passed.loss for passed in history])
-    few = marker(at) if len(when) <= 15 else None
-    axes.plot(when, loss, color=series(at), marker=few)
-    held = _finite([math.nan if p.held_out_loss is None else p.held_out_loss for p in history])
-    axes.plot(when, held, color=series(at), linestyle="--", linewidth=1.2)
-    axes.axhline(START, color=INK, linewidth=0.8, linestyle=":")
-    highest = np.nanmax(loss, initial=0.0)
-    if highest > limits[1]:
-        axes.set_title(f"goes up to {highest:.3g}", loc="right")
-    axes.set(ylim=limits, xlabel=unit, ylabel="loss")
-    _whole_ticks(axes)
+    return draw(paint, label=f"{entry.contender.name}: training loss by {unit}", width=NARROW, height=210)
 
 
 def loss_limits(entries: Sequence[Entry]) -> tuple[float, float]:
@@ -226,37 +217,34 @@ def unit_of(entry: Entry) -> str:
 
 def by_records(groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> str:
     """AUC of the people with so many training records, one line a model."""
-    label = "AUC by the number of training records a person has"
-    return draw(partial(_paint_by_records, groups=groups, lines=lines), label=label, width=WIDE, height=300)
 
+    def paint(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        for at, line in enumerate(lines):
+            if line is not None:
+                axes.plot(range(len(groups)), line.auc, color=series(at), marker=marker(at))
+        _groups(axes, groups, "AUC")
 
-def _paint_by_records(figure: "Figure", *, groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> None:
-    axes = figure.add_subplot()
-    for at, line in enumerate(lines):
-        if line is not None:
-            axes.plot(range(len(groups)), line.auc, color=series(at), marker=marker(at))
-    _groups(axes, groups, "AUC")
+    return draw(paint, label="AUC by the number of training records a person has", width=WIDE, height=300)
 
 
 def gains(groups: RecordGroups, lines: Sequence[GroupAucs | None], *, reference: str) -> str:
     """By how much each model's AUC differs from the reference, with 95 % intervals."""
-    label = f"difference of AUC from {reference} by the number of training records"
-    return draw(partial(_paint_gains, groups=groups, lines=lines), label=label, width=WIDE, height=300)
+    shown = [(at, line) for at, line in enumerate(lines) if line is not None]
 
-
-def _paint_gains(figure: "Figure", *, groups: RecordGroups, lines: Sequence[GroupAucs | None]) -> None:
-    axes = figure.add_subplot()
-    shown = [at for at, line in enumerate(lines) if line is not None]
-    for place, at in enumerate(shown):
-        line = lines[at]
-        if line is not None:
+    def paint(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        for place, (at, line) in enumerate(shown):  # side by side, so that whiskers do not cover each other
             shift = min(0.11, 0.8 / len(shown)) * (place - (len(shown) - 1) / 2)
             axes.errorbar(
                 np.arange(len(groups)) + shift, line.auc, yerr=Z_95 * np.nan_to_num(line.error), fmt=marker(at),
                 color=series(at), elinewidth=1.2,
             )  # fmt: skip
-    axes.axhline(0.0, color=INK, linewidth=0.9)
-    _groups(axes, groups, "difference of AUC")
+        axes.axhline(0.0, color=INK, linewidth=0.9)
+        _groups(axes, groups, "difference of AUC")
+
+    label = f"difference of AUC from {reference} by the number of training records"
+    return draw(paint, label=label, width=WIDE, height=300)
 
 
 def _groups(axes: "Axes", groups: RecordGroups, measured: str) -> None:
@@ -371,18 +359,19 @@ def _centres(homes: RealArray, cohort: IndexArray, count: int) -> RealArray:
 
 
 def _places(city: City, frame: Frame) -> str:
-    spots, visitors = _some(city.places), city.visitors[_every(len(city.places))]
-    pixels = frame.pixels(spots)
+    some = _every(len(city.places))
+    pixels, visitors = frame.pixels(city.places[some]), city.visitors[some]
     steps = np.quantile(visitors, [0.25, 0.5, 0.75]) if len(visitors) else np.zeros(3)
     size = np.searchsorted(steps, visitors)
     return "".join(_dots(pixels[size == at], f'stroke-width="{width:g}"') for at, width in enumerate(_SIZES))
 
 
 def _people(city: City, frame: Frame) -> str:
-    pixels = frame.pixels(_some(city.homes))
+    some = _every(len(city.homes))
+    pixels = frame.pixels(city.homes[some])
     if city.cohort is None:
         return _dots(pixels, 'stroke="var(--series-0)"')
-    colour = colours_of(city.homes, city.cohort)[city.cohort[_every(len(city.homes))]]
+    colour = colours_of(city.homes, city.cohort)[city.cohort[some]]
     return "".join(_dots(pixels[colour == at], f'stroke="var(--series-{at})"') for at in range(MAP_COLOURS))
 
 
@@ -395,10 +384,6 @@ def _dots(pixels: RealArray, look: str) -> str:
 def _every(rows: int) -> slice:
     """Evenly spaced rows, at most MOST of them. People stand along a curve through the city, so none of it is lost."""
     return slice(None, None, max(1, -(-rows // MOST)))
-
-
-def _some(location: RealArray) -> RealArray:
-    return location[_every(len(location))]
 
 
 def _scale_bar(frame: Frame) -> str:

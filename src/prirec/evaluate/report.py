@@ -5,7 +5,7 @@ It holds statistics of records, and where people live: for simulations only.
 
 import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -50,7 +50,12 @@ def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advic
     """Write the report, whole or not at all."""
     if not entries:
         raise UsageError("a report needs at least one trained model")
-    _write(path, report(city, entries, advice))
+    html = report(city, entries, advice)
+    try:
+        with replacing(path) as file:
+            file.write(html.encode())
+    except OSError as error:
+        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
 def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
@@ -67,14 +72,6 @@ def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> 
         small_print(entries),
     ]
     return page(title_of(city), [part for part in parts if part])
-
-
-def _write(path: Path, html: str) -> None:
-    try:
-        with replacing(path) as file:
-            file.write(html.encode())
-    except OSError as error:
-        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
 # Opening, who holds what, and the small print
@@ -142,16 +139,9 @@ def small_print(entries: Sequence[Entry]) -> str:
     tools = f"PriRec {__version__}, Python {platform.python_version()}, " + ", ".join(
         f"{name} {version(name)}" for name in ("numpy", "numba", "matplotlib")
     )
-    return "\n".join(
-        [
-            section("settings", "Settings and versions", settings, paragraph(f"Made with {tools}.", kind="quiet")),
-            section("not-protected", "What is not protected", items(_unprotected(entries)), _pointer()),
-        ]
-    )
-
-
-def _pointer() -> str:
-    return "<p>The whole list, with reasons, is in <code>docs/limitations.md</code>.</p>"
+    pointer = "<p>The whole list, with reasons, is in <code>docs/limitations.md</code>.</p>"
+    made = section("settings", "Settings and versions", settings, paragraph(f"Made with {tools}.", kind="quiet"))
+    return f"{made}\n{section('not-protected', 'What is not protected', items(_unprotected(entries)), pointer)}"
 
 
 def _unprotected(entries: Sequence[Entry]) -> list[str]:
@@ -176,9 +166,11 @@ def _unprotected(entries: Sequence[Entry]) -> list[str]:
 
 def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     """The table, and the same figures as dots with their uncertainty."""
-    pairs = list(zip(entries, scored, strict=True))
-    everyone = [_dot(entry, entry.outcome.quality.auc, auc_with_error(one)[1]) for entry, one in pairs]
-    few = [_dot(entry, entry.outcome.quality.auc_few, _error_of_few(entry, one)) for entry, one in pairs]
+    everyone, few = [], []
+    for entry, one in zip(entries, scored, strict=True):
+        name, quality = entry.contender.name, entry.outcome.quality
+        everyone.append(plots.Dot(name, quality.auc, auc_with_error(one)[1]))
+        few.append(plots.Dot(name, quality.auc_few, _error_of_few(entry, one)))
     limits = plots.limits_of([*everyone, *few])
     tested = max(entry.outcome.quality.records for entry in entries)
     return section(
@@ -195,11 +187,8 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
         ),
         grid(
             [
-                figure(plots.dots(everyone, label="AUC of each model, everyone", limits=limits), "AUC, everyone"),
-                figure(
-                    plots.dots(few, label="AUC of each model, people with the fewest records", limits=limits),
-                    "AUC, people with the fewest records",
-                ),
+                figure(plots.dots(rows, label=f"AUC of each model, {who}", limits=limits), f"AUC, {who}")
+                for rows, who in ((everyone, "everyone"), (few, "people with the fewest records"))
             ],
             kind="two",
         ),
@@ -218,24 +207,24 @@ def in_short(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     # what a model of somebody's own collects is not known from settings
     ours_or_fm = [at for at in known if entries[at].contender.model is None]
     central = [at for at in ours_or_fm if entries[at].contender.settings.schedule == "centralised"]
-    apart = [at for at in ours_or_fm if entries[at].contender.settings.schedule != "centralised"]
-    if not central or not apart:
+    decentralised = [at for at in ours_or_fm if at not in central]
+    if not central or not decentralised:
         return ""
-    theirs, ours = (max(group, key=quality.__getitem__) for group in (central, apart))
+    theirs, ours = (max(group, key=quality.__getitem__) for group in (central, decentralised))
     chance = "" if clearly_different(scored[ours], scored[theirs]) else " The difference may be chance."
     return paragraph(
         f"AUC {number(quality[ours])} without collecting profiles and records ({entries[ours].contender.name}); "
         f"{number(quality[theirs])} with all of them collected ({entries[theirs].contender.name}).{chance}"
-        + "".join(_within_budget(entries[at], quality[at]) for at in apart if at != ours),
+        + "".join(_within_budget(entries[at], quality[at]) for at in decentralised if at != ours),
         kind="short",
     )
 
 
 def _within_budget(entry: Entry, auc: float) -> str:
     epsilon = entry.contender.settings.privacy.epsilon_per_user
-    return (
-        "" if epsilon is None else f" Within ε = {epsilon:g} for each person: {number(auc)} ({entry.contender.name})."
-    )
+    if epsilon is None:
+        return ""
+    return f" Within ε = {epsilon:g} for each person: {number(auc)} ({entry.contender.name})."
 
 
 def learning(entries: Sequence[Entry]) -> str:
@@ -260,10 +249,6 @@ def learning(entries: Sequence[Entry]) -> str:
     )
 
 
-def _dot(entry: Entry, value: float, error: float) -> plots.Dot:
-    return plots.Dot(entry.contender.name, value, error)
-
-
 def _error_of_few(entry: Entry, scored: Scored) -> float:
     """The first of four groups is the quarter that auc_few is about."""
     groups = group_by_records(entry.outcome.setup.samples, groups=4)
@@ -278,7 +263,7 @@ def _error_of_few(entry: Entry, scored: Scored) -> float:
 class _Column:
     title: str
     value: Callable[[Entry], float]
-    better: Callable[[float, float], float]  # max or min
+    best: Callable[[Iterable[float]], float]  # max or min
     digits: int = 4
 
 
@@ -315,12 +300,7 @@ def _cell(shown: str, best: str) -> str:
 def _best(column: _Column, entries: Sequence[Entry]) -> str:
     """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
     known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
-    if len(known) < 2:
-        return ""
-    best = known[0]
-    for value in known[1:]:
-        best = column.better(best, value)
-    return number(best, column.digits)
+    return number(column.best(known), column.digits) if len(known) > 1 else ""
 
 
 # Who gains: people with few records, or people with many
@@ -388,13 +368,12 @@ def _legend(entries: Sequence[Entry]) -> str:
 def map_of(entries: Sequence[Entry]) -> str:
     """Places, and people coloured by the cohort they learn in; nothing where the city has no coordinates."""
     entry = next((e for e in entries if e.contender.settings.schedule == "rounds"), entries[0])
-    setup = entry.outcome.setup
+    setup, settings = entry.outcome.setup, entry.contender.settings
     located, homes = setup.prepared.dataset.places.location, setup.samples.home
     if homes is None:
         return ""
     train, count = setup.prepared.train, len(setup.samples.places)
-    grouped = entry.contender.settings.schedule == "rounds"
-    cohort = cohort_numbers(setup.samples, entry.contender.settings) if grouped else None
+    cohort = cohort_numbers(setup.samples, settings) if settings.schedule == "rounds" else None
     city = City(
         places=np.full((count, 2), np.nan) if located is None else located,
         visitors=np.bincount(train.place[train.label > 0], minlength=count),
@@ -425,11 +404,8 @@ def _about_map(city: City) -> list[str]:
 
 def _about_cohorts(sizes: np.ndarray) -> str:
     sizes = sizes[sizes > 0]
-    several = (
-        " With so many, colours repeat; a crowded cell is parted at random, and its colours mix."
-        if len(sizes) > MAP_COLOURS
-        else ""
-    )
+    repeat = " With so many, colours repeat; a crowded cell is parted at random, and its colours mix."
+    several = repeat if len(sizes) > MAP_COLOURS else ""
     return (
         "A colour is a cohort: people whose linear models are summed up together in each round. The number of cohorts "
         f"is {len(sizes):,}, with {sizes.min():,} to {sizes.max():,} people each.{several}"

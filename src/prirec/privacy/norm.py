@@ -94,9 +94,8 @@ def _direction(values: RealArray) -> tuple[RealArray, float]:
     if largest == 0:
         return np.zeros(values.shape), 0.0
     shrunk = values / largest
-    length = float(
-        np.sqrt(np.add.reduceat(shrunk.ravel() ** 2, [0])[0])
-    )  # the summation of weighted_popularity.written, for the same bits
+    # reduceat sums as weighted_popularity.written does for all people at once: the bits must be the same
+    length = float(np.sqrt(np.add.reduceat(shrunk.ravel() ** 2, [0])[0]))
     return shrunk / length, length * largest
 
 

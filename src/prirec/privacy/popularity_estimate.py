@@ -13,7 +13,7 @@ prediction, and τ² unchanged. To subtract x_ij from the posterior mean would b
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Gaussian:
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
-    """s ~ Gamma with mean m > 0 and shape k = E(m²) / τ²: positive, and the wider the more is predicted.
+    """s ~ Gamma with mean m > 0 and shape k: positive, and the wider the more is predicted.
 
     The density of u = ln s is e^(ku - ks/m - (y - s)²/2σ²) up to a factor. It has one mode, at
     s = (b + √(b² + 4kσ²)) / 2 with b = y - kσ²/m, and curvature s √(b² + 4kσ²) / σ² there; the mean is a sum over steps
@@ -64,26 +64,15 @@ class Gamma:
     without noise the sum itself.
     """
 
-    predicted: RealArray = field(repr=False)  # (J,), above 0
-    sigma: float
-    excess: float
-
-    @property
-    def shape(self) -> float:
-        """k; ∞ where nothing but the prediction is known."""
-        return max(float((self.predicted**2).mean()) / self.excess, _SHAPE) if self.excess > 0 else inf
-
-    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
-        return Shaped(self.predicted, self.sigma, self.shape).mean(sums, places, less)
-
-
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """A Gamma prior of a given shape. The shape is a mean over all places, and a device knows only some of them."""
-
     predicted: RealArray = field(repr=False)  # (n,), above 0
     sigma: float
-    shape: float  # above 0; ∞ without excess
+    shape: float  # k, above 0; ∞ where nothing but the prediction is known
+
+    @classmethod
+    def fitted(cls, predicted: RealArray, sigma: float, excess: float) -> Self:
+        """k = E(m²) / τ², a mean over all places. It is published: a device knows only some of them."""
+        shape = max(float((predicted**2).mean()) / excess, _SHAPE) if excess > 0 else inf
+        return cls(predicted, sigma, shape)
 
     def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
         if self.sigma == 0:
@@ -100,7 +89,7 @@ class Shaped:
 
 def prior_of(predicted: RealArray, *, sigma: float, shape: float) -> Prior:
     """The prior from its published parameters; a shape of 0 says that nothing rose out of the noise."""
-    return Shaped(predicted, sigma, shape) if shape > 0 else Gaussian(np.zeros(len(predicted)), sigma, 0.0)
+    return Gamma(predicted, sigma, shape) if shape > 0 else Gaussian(np.zeros(len(predicted)), sigma, 0.0)
 
 
 def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:
@@ -108,9 +97,8 @@ def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> Re
     k = shape
     b = y - k * sigma**2 / m
     root = np.sqrt(b**2 + 4 * k * sigma**2)
-    mode = np.where(
-        b > 0, (b + root) / 2, 2 * k * sigma**2 / (root - b)
-    )  # equal numbers; each form without cancellation on its side
+    # equal numbers; each form without cancellation on its side
+    mode = np.where(b > 0, (b + root) / 2, 2 * k * sigma**2 / (root - b))
     width = sigma / np.sqrt(mode * root)
     s = mode * np.exp(_FROM_MODE * width)  # (r, steps)
     logs = k * _FROM_MODE * width - (s - mode) * (k / m + (s + mode - 2 * y) / (2 * sigma**2))
@@ -121,7 +109,7 @@ def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> Re
 
 # --- Popularity from noisy sums ---------------------------------------------------------------------------------------
 
-Family: TypeAlias = Callable[[RealArray, float, float], Prior]  # m, σ and τ² to a prior: Gamma or Gaussian
+Family: TypeAlias = Callable[[RealArray, float, float], Prior]  # m, σ and τ² to a prior: Gamma.fitted or Gaussian
 
 POPULARITY, NEARBY = "weighted popularity", "weighted popularity nearby"
 _LEAST = 0.1  # times the mean: no place is predicted to have less
@@ -137,7 +125,7 @@ class PublicEstimate:
 
 
 def popularity(
-    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
+    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma.fitted
 ) -> Popularity:  # fmt: skip
     """Popularity features from a release and public locations (J, 2) and features (J, p), with everyone's own part.
 
@@ -148,7 +136,7 @@ def popularity(
 
 
 def public_estimate(
-    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma
+    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma.fitted
 ) -> PublicEstimate:  # fmt: skip
     """The public part of the estimate, from public inputs alone. The recommender runs it."""
     _check(release, features)
@@ -196,37 +184,19 @@ def average(visitors: RealArray, values: NoisySums, scale: Scale, *, name: str) 
 
     A device leaves its own part of B out."""
     variance = np.asarray(values.sigma**2)
-    return _average(
+    return average_of_answers(
         visitors, values.sums, noise=lambda r: variance, own=values.own, own_weight=0.0, scale=scale, name=name
     )
 
 
 def average_of_answers(
-    visitors: RealArray,
-    sums: RealArray,
-    *,
-    noise: Callable[[float], RealArray],
-    own: OwnCounts,
-    scale: Scale,
-    name: str,
-) -> Popularity:
+    visitors: RealArray, sums: RealArray, *, noise: Callable[[float], RealArray], own: OwnCounts,
+    own_weight: float = 1.0, scale: Scale, name: str,
+) -> Popularity:  # fmt: skip
     """From local answers: unbiased estimates of A and B (J,), to which everyone in `own` adds 1 and a value per place.
 
     `noise` is the variance of B − rA (J,) for an r. A device leaves its own part of both sums out."""
-    return _average(visitors, sums, noise=noise, own=own, own_weight=1.0, scale=scale, name=name)
-
-
-def _average(
-    visitors: RealArray,
-    B: RealArray,
-    *,
-    noise: Callable[[float], RealArray],
-    own: OwnCounts,
-    own_weight: float,
-    scale: Scale,
-    name: str,
-) -> Popularity:
-    A = np.maximum(visitors, 0.0)
+    A, B = np.maximum(visitors, 0.0), sums
     total = float(visitors.sum())  # negative sums included, or noise alone would look like visitors
     r = float(np.clip(B.sum() / total, -1.0, 1.0)) if total > 0 else 0.0
     variance = noise(r)
@@ -329,9 +299,7 @@ def nearby_means(
         return means
     tree, own = cKDTree(unit_vectors(location[known])), values[known]
     for start in range(0, len(known), _LOOKUPS):
-        rows = tree.indices[
-            start : start + _LOOKUPS
-        ]  # in the tree's order, so that consecutive lookups share cache lines
+        rows = tree.indices[start : start + _LOOKUPS]  # in the tree's order: consecutive lookups share cache lines
         sums = np.cumsum(own[_others(tree, rows, sizes[-1])], axis=1)
         means[known[rows]] = sums[:, [k - 1 for k in sizes]] / sizes
     return means

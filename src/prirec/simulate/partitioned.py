@@ -37,7 +37,6 @@ from prirec.data.prepare import (
     drop_unused_people,
     filter_note,
     left_out_note,
-    only_places,
     refuse_empty,
     refuse_nothing_left,
     train_and_test,
@@ -171,7 +170,7 @@ class PartitionedSetup:
         else:
             kept = self._places_with_enough_records()
         self._each("keep_places", kept)
-        many, self.places = len(self.places), only_places(self.places, kept)
+        many, self.places = len(self.places), self.places.take(kept)
         after: Sizes = self.pool.summed("sizes")
         refuse_nothing_left(before.records, after.records, self.recipe)
         counts = (before.people, many, before.records), (after.people, len(self.places), after.records)

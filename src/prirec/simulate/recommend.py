@@ -10,7 +10,7 @@ from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.errors import UsageError
 from prirec.features.blocks import Clock
-from prirec.metrics import PlaceLists, RankQuality, positives, rank_quality, some_tested_people
+from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation, Suggestion
 from prirec.simulate.setup import Setup
@@ -181,11 +181,11 @@ def rank(
         context, _ = advisor.context(person, places, Moment())
         return advisor.scores(person, places, context)
 
-    return rank_quality(
+    return rank_figures(
         scores,
         tests=positives(samples.test),
         candidates=among,
         exclude=positives(samples.train),
         k=k,
         people=some_tested_people(samples.test, people, seed=advisor.setup.settings.seed),
-    )
+    ).mean()

@@ -17,60 +17,42 @@ __all__ = ["FORMATS", "Format", "import_published"]
 
 _ALL = (
     Format(
-        name="tist2015-tokyo",
-        description="Foursquare Tokyo with profiles (TIST 2015 and UbiComp 2016), the paper's first data set",
-        files=foursquare.TIST2015_FILES,
-        read=foursquare.read_tist2015,
+        "tist2015-tokyo", foursquare.read_tist2015, foursquare.TIST2015_FILES,
+        "Foursquare Tokyo with profiles (TIST 2015 and UbiComp 2016), the paper's first data set",
     ),
     Format(
-        name="tsmc2014",
-        description="Foursquare Tokyo or New York (TSMC 2014), with times, coordinates and categories",
-        files=(" or ".join(foursquare.TSMC2014_FILES),),
-        read=foursquare.read_tsmc2014,
+        "tsmc2014", foursquare.read_tsmc2014, (" or ".join(foursquare.TSMC2014_FILES),),
+        "Foursquare Tokyo or New York (TSMC 2014), with times, coordinates and categories",
     ),
     Format(
-        name="gowalla",
-        description="Gowalla from SNAP, with times, coordinates and numbers of friends",
-        files=others.snap_files("gowalla"),
-        read=partial(others.read_snap, network="gowalla"),
+        "gowalla", partial(others.read_snap, network="gowalla"), others.snap_files("gowalla"),
+        "Gowalla from SNAP, with times, coordinates and numbers of friends",
     ),
     Format(
-        name="brightkite",
-        description="Brightkite from SNAP, with times, coordinates and numbers of friends",
-        files=others.snap_files("brightkite"),
-        read=partial(others.read_snap, network="brightkite"),
+        "brightkite", partial(others.read_snap, network="brightkite"), others.snap_files("brightkite"),
+        "Brightkite from SNAP, with times, coordinates and numbers of friends",
     ),
     Format(
-        name="koubei2016",
-        description="Koubei payments of the IJCAI-16 contest, a POI being a merchant at a location",
-        files=others.KOUBEI_FILES,
-        read=others.read_koubei,
+        "koubei2016", others.read_koubei, others.KOUBEI_FILES,
+        "Koubei payments of the IJCAI-16 contest, a POI being a merchant at a location",
     ),
     Format(
-        name="foursquare-tokyo",
-        description="Foursquare Tokyo as prepared from LBSN2Vec, with numbers of friends",
-        files=foursquare.TOKYO_FILES,
-        read=foursquare.read_tokyo,
+        "foursquare-tokyo", foursquare.read_tokyo, foursquare.TOKYO_FILES,
+        "Foursquare Tokyo as prepared from LBSN2Vec, with numbers of friends",
     ),
     Format(
-        name="foursquare-tokyo-profiles",
-        description="a small part of Foursquare Tokyo with gender, friends and followers",
-        files=foursquare.PROFILES_FILES,
-        read=foursquare.read_tokyo_profiles,
+        "foursquare-tokyo-profiles", foursquare.read_tokyo_profiles, foursquare.PROFILES_FILES,
+        "a small part of Foursquare Tokyo with gender, friends and followers",
     ),
     Format(
-        name="yelp",
-        description="Yelp as prepared by CAPRI, with coordinates, categories and numbers of friends",
-        files=others.YELP_FILES,
-        read=others.read_yelp,
+        "yelp", others.read_yelp, others.YELP_FILES,
+        "Yelp as prepared by CAPRI, with coordinates, categories and numbers of friends",
     ),
     Format(
-        name="trivago",
-        description="hotels shown and clicked or ignored (RecSys Challenge 2019 sample), with labels",
-        files=others.TRIVAGO_FILES,
-        read=others.read_trivago,
+        "trivago", others.read_trivago, others.TRIVAGO_FILES,
+        "hotels shown and clicked or ignored (RecSys Challenge 2019 sample), with labels",
     ),
-)
+)  # fmt: skip
 FORMATS: Mapping[str, Format] = {known.name: known for known in _ALL}
 
 

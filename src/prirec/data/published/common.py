@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,9 @@ class Format:
     """A published format: what it is, which files it needs, and its reader."""
 
     name: str
-    description: str
-    files: tuple[str, ...]
     read: Callable[[Path], Loaded] = field(repr=False)
+    files: tuple[str, ...]
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +78,31 @@ def read_rows(file: Path, columns: Sequence[str], *, separator: str = "\t") -> "
     import polars as pl
 
     try:
-        return _parse(file, columns, separator=separator)
+        return pl.read_csv(file, **_as_text(columns, separator))
     except (pl.exceptions.PolarsError, OSError):
         pass
     try:
-        return _parse(file.read_bytes().decode("latin-1").encode("utf-8"), columns, separator=separator)
+        content = file.read_bytes().decode("latin-1").encode("utf-8")
+        return pl.read_csv(content, **_as_text(columns, separator))
     except (pl.exceptions.PolarsError, OSError):
         raise unlike(file, columns) from None
-
-
-def _parse(content: Path | bytes, columns: Sequence[str], *, separator: str) -> "pl.DataFrame":
-    import polars as pl
-
-    schema = dict.fromkeys(columns, pl.String)
-    return pl.read_csv(
-        content, has_header=False, schema=schema, separator=separator, quote_char=None, row_index_name=LINE
-    )
 
 
 def scan_rows(file: Path, columns: Sequence[str]) -> "pl.LazyFrame":
     """`read_rows` for a tab-separated file too large to hold: filter it, then call `collect`."""
     import polars as pl
 
+    return pl.scan_csv(file, **_as_text(columns, "\t"))
+
+
+def _as_text(columns: Sequence[str], separator: str) -> dict[str, Any]:
+    """Options for polars: every cell as text, without header or quotes, and the number of its line."""
+    import polars as pl
+
     schema = dict.fromkeys(columns, pl.String)
-    return pl.scan_csv(file, has_header=False, schema=schema, separator="\t", quote_char=None, row_index_name=LINE)
+    return {
+        "has_header": False, "schema": schema, "separator": separator, "quote_char": None, "row_index_name": LINE
+    }  # fmt: skip
 
 
 def collect(rows: "pl.LazyFrame", *, file: Path, columns: Sequence[str]) -> "pl.DataFrame":
