@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from prirec.cli.main import app
 from prirec_experiments import cli
-from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
+from prirec_experiments.reproduce import EXPERIMENTS
 from support.terminal import PROGRAM
 
 

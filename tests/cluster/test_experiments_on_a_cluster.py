@@ -5,9 +5,9 @@ import json
 import pytest
 
 from prirec_experiments import tuning
-from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.experiment import Workspace, measure_cells, remaining
 from prirec_experiments.on_cluster import measure_on_cluster, validate_ahead
+from prirec_experiments.reproduce import EXPERIMENTS
 from prirec_experiments.results_store import ResultsStore
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]
@@ -25,7 +25,7 @@ def test_cells_measured_elsewhere_are_what_they_are_here(tmp_path):
     here, there = (ResultsStore(tmp_path / name, "table4") for name in ("here", "there"))
     measure_cells(table, remaining(table, some, workspace, here), workspace, here)
     told = []
-    measure_on_cluster("table4", remaining(table, some, workspace, there), workspace, there, done=told.append)
+    measure_on_cluster(table, remaining(table, some, workspace, there), workspace, there, done=told.append)
     assert len(told) == len(some) == 4
     assert without_times(there) == without_times(here)
     assert all(there.scores(cell).to_bytes() == here.scores(cell).to_bytes() for cell in some)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.experiment import Workspace
+from prirec_experiments.reproduce import EXPERIMENTS
 from prirec_experiments.results_store import Cell, ResultsStore
 from support.shell import call, flat
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Workspace, measure_cells, remaining
 from prirec_experiments.models import MODELS as ENTRANTS
+from prirec_experiments.reproduce import EXPERIMENTS
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.tables import TABLE_4
 from support.pages import EXPERIMENTS as PAGE

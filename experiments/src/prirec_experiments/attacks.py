@@ -4,7 +4,7 @@ An attacker is asked which of two places somebody has visited. As many people we
 knowing nothing, or popularity alone, is right half of the time.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
@@ -31,7 +31,7 @@ TRIES = 512  # places that a decoy is chosen from
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """One a row. Only whoever asks knows which is which."""
+    """One question a row: which of two places has the person visited? The attacker does not know which is which."""
 
     person: IndexArray = field(repr=False)  # (Q,)
     visited: IndexArray = field(repr=False)  # (Q,)
@@ -57,6 +57,18 @@ class Questions:
         """How often the visited place has the higher score; a tie is a guess."""
         return float(np.mean((of_visited > of_decoy) + 0.5 * (of_visited == of_decoy)))
 
+    def success(self, score: Callable[[IndexArray], RealArray]) -> float:
+        """`right`, for an attacker who gives a place of each question (Q,) a score (Q,)."""
+        return self.right(score(self.visited), score(self.decoy))
+
+    def success_one_by_one(self, score: Callable[[int, int], float]) -> float:
+        """`right`, for an attacker who scores one person and place at a time."""
+
+        def of(places: IndexArray) -> RealArray:
+            return np.array([score(i, j) for i, j in zip(self.person.tolist(), places.tolist(), strict=True)])
+
+        return self.success(of)
+
 
 def _decoy(seen: IndexArray, place: int, visitors: np.ndarray, rng: np.random.Generator) -> int:
     """Of some places that the person has no record of the nearest in popularity, above or below as luck has it, or the
@@ -80,14 +92,12 @@ def _decoy(seen: IndexArray, place: int, visitors: np.ndarray, rng: np.random.Ge
 # equations.
 
 
-_NOTHING = (
-    1e-6  # of the largest entry: below it a feature is not in the sample, and what is there is the ring's rounding
-)
+_NOTHING = 1e-6  # of the largest entry: what is smaller is the ring's rounding, and no feature of the sample
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredSample:
-    """A sample as it came back; where no two features of 0 and 1 are in it, up to a factor."""
+    """A sample read off its gradient; where no two features of 0 and 1 are in it, up to a factor."""
 
     x: RealArray = field(repr=False)  # (D,)
     label: int
@@ -103,26 +113,26 @@ def recover_sample(
     gradient: RealArray, V: RealArray, *, lambda_v: float, switched: BoolArray
 ) -> RecoveredSample | None:
     """From ∇V of one sample and V, both (D, K) and known to the recommender; None where the sample is empty."""
-    told = gradient - 2 * lambda_v * V
-    sizes = np.abs(told).max(axis=1)
+    g = gradient - 2 * lambda_v * V
+    sizes = np.abs(g).max(axis=1)
     active = np.flatnonzero(sizes > _NOTHING * sizes.max(initial=0.0))
     if not len(active):
         return None
     ones, x = active[switched[active]], np.zeros(len(V))
     if len(ones) < 2:
-        x[active], r = _searched(told[active], V[active])
+        x[active], r = _searched(g[active], V[active])
         return RecoveredSample(x, -1 if r > 0 else 1)
-    r, pull = _solved(told[ones], V[ones])
+    r, pull = _solved(g[ones], V[ones])
     x[ones] = 1.0
     for d in np.setdiff1d(active, ones):
-        x[d] = _value(told[d], V[d], r, pull)
+        x[d] = _value(g[d], V[d], r, pull)
     return RecoveredSample(x, -1 if r > 0 else 1)
 
 
 def _solved(g: RealArray, v: RealArray) -> tuple[float, RealArray]:
     """r and s from features that are 1: least squares over their differences from the first, and a mean."""
-    apart, moved = v[0] - v[1:], g[1:] - g[0]
-    r = float((moved * apart).sum() / (apart**2).sum())
+    of_v, of_g = v[0] - v[1:], g[1:] - g[0]  # differences from the first feature
+    r = float((of_g * of_v).sum() / (of_v**2).sum())
     return r, np.asarray((g / r + v).mean(axis=0)) if r else v.sum(axis=0)
 
 
@@ -179,19 +189,14 @@ class Scene:
 
 
 def by_records(samples: Samples, asked: Questions) -> SuccessRates:
-    """Whoever holds the records looks them up; whoever hears who reports about a place does too."""
+    """Whoever holds the records looks them up; so does whoever sees who reports about a place."""
     been = positives(samples.train)
-
-    def known(places: IndexArray) -> RealArray:
-        pairs = zip(asked.person.tolist(), places.tolist(), strict=True)
-        return np.array([float(place in been[i]) for i, place in pairs])
-
-    return {"recommender": asked.right(known(asked.visited), known(asked.decoy))}
+    return {"recommender": asked.success_one_by_one(lambda i, place: float(place in been[i]))}
 
 
 def by_popularity(visitors: RealArray, asked: Questions) -> SuccessRates:
     """What the questions themselves give away: whoever sees nothing but how popular places are."""
-    return {"recommender": asked.right(visitors[asked.visited], visitors[asked.decoy])}
+    return {"recommender": asked.success(lambda places: visitors[places])}
 
 
 def by_bits(asked: Questions, *, epsilon: float, seed: int) -> SuccessRates:
@@ -208,7 +213,7 @@ def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf
     model, around = dmf.fit(samples, settings), dmf.user_graph(samples, settings)
     u, train = model.parts.person, samples.train
 
-    def heard(i: int, place: int) -> float:
+    def received(i: int, place: int) -> float:
         rows = np.flatnonzero(train.place[train.offsets[i] : train.offsets[i + 1]] == place) + train.offsets[i]
         if not len(rows) or around.offsets[i] == around.offsets[i + 1]:
             return 0.0
@@ -216,10 +221,7 @@ def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf
         gradient = residual(float(train.label[rows[0]]), float(guess)) * u[i]
         return float(-gradient @ u[around.people[around.offsets[i]]])
 
-    def all_heard(places: IndexArray) -> RealArray:
-        return np.array([heard(i, place) for i, place in zip(asked.person.tolist(), places.tolist(), strict=True)])
-
-    return {"neighbour": asked.right(all_heard(asked.visited), all_heard(asked.decoy))}
+    return {"neighbour": asked.success_one_by_one(received)}
 
 
 def by_single_gradients(scene: Scene) -> SuccessRates:
@@ -241,8 +243,8 @@ def by_single_gradients(scene: Scene) -> SuccessRates:
                     best = np.maximum(best, likeness(found.x[at], catalogue[[visited, decoy]]))
         of_visited.append(best[0])
         of_decoy.append(best[1])
-    told = asked.right(np.array(of_visited), np.array(of_decoy))
-    return {"recommender": told, "labels": float(np.mean(right_labels)) if right_labels else 0.5}
+    labels = float(np.mean(right_labels)) if right_labels else 0.5
+    return {"recommender": asked.right(np.array(of_visited), np.array(of_decoy)), "labels": labels}
 
 
 def _rows(samples: Samples, i: int, visited: int) -> IndexArray:
@@ -278,23 +280,21 @@ def by_sums(scene: Scene) -> SuccessRates:
         w, u = (part.copy() for part in models.of(i))
         contribution, _ = rounds.learn(w, u, shared, i, scene.state.iteration)
         values[i] = rounds.codes.interaction.write(contribution)
-    everyone = list(values)
     opened = rounds.sums.over_everyone(
-        values, survivors=everyone, public=models.public, iteration=scene.state.iteration
+        values, survivors=list(values), public=models.public, iteration=scene.state.iteration
     )
     if opened is None:
         raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
     ring = rounds.codes.interaction.ring
-    rest, whole = _left(opened, values, scene.asked.person.tolist()), ring.decode(opened)
-    guesses = [_guess(scene, rounds, places) for places in (scene.asked.visited, scene.asked.decoy)]
-    alone = [guess @ whole for guess in guesses]
-    alone_left = np.array([ring.decode(rest[i]) for i in scene.asked.person.tolist()])
-    together = [(guess * alone_left).sum(axis=1) for guess in guesses]
+    asked, whole = scene.asked, ring.decode(opened)
+    rest = _left(opened, values, asked.person.tolist())
+    left = np.array([ring.decode(rest[i]) for i in asked.person.tolist()])  # of each attacked person
+    visited, decoy = (_guess(scene, rounds, places) for places in (asked.visited, asked.decoy))
     return {
-        "recommender": scene.asked.right(alone[0], alone[1]),
-        "everybody else, by V": scene.asked.right(together[0], together[1]),
+        "recommender": asked.right(visited @ whole, decoy @ whole),
+        "everybody else, by V": asked.right((visited * left).sum(axis=1), (decoy * left).sum(axis=1)),
         "everybody else, by W": _by_models(scene, rounds),
-        **_by_factors(scene, alone_left),
+        **_by_factors(scene, left),
     }
 
 
@@ -304,9 +304,9 @@ def _by_factors(scene: Scene, left: RealArray) -> SuccessRates:
     P = scene.state.models.factors
     if P is None:
         return {}
-    rows = left[:, -P.size :].reshape(len(left), *P.shape)
-    long = [np.linalg.norm(rows[np.arange(len(left)), at], axis=1) for at in (scene.asked.visited, scene.asked.decoy)]
-    return {"everybody else, by P": scene.asked.right(long[0], long[1])}
+    rows, person = left[:, -P.size :].reshape(len(left), *P.shape), np.arange(len(left))
+    length = scene.asked.success(lambda places: np.linalg.norm(rows[person, places], axis=1))
+    return {"everybody else, by P": length}
 
 
 def _left(opened: RingArray, values: Mapping[int, RingArray], people: Iterable[int]) -> dict[int, RingArray]:
@@ -333,7 +333,7 @@ def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
 
 
 def _by_models(scene: Scene, rounds: Rounds) -> float:
-    """The rest of a cohort takes its models off the cohort's sum, and asks the one that is left."""
+    """The rest of a cohort takes its models off the cohort's sum, and scores places with the model that is left."""
     samples, state, code = scene.samples, scene.state, rounds.codes.linear
     centres = rounds.centres(state)
     models = np.zeros((len(samples.ids), samples.features + 1))
@@ -347,11 +347,8 @@ def _by_models(scene: Scene, rounds: Rounds) -> float:
             mine = np.intersect1d(scene.asked.person, members).tolist()
             for i, rest in _left(opened, values, mine).items():
                 models[i] = centre + code.ring.decode(rest)
-    told = [
-        scores(Models(models, state.interaction), samples, _as_records(samples, scene.asked.person, places))
-        for places in (scene.asked.visited, scene.asked.decoy)
-    ]
-    return scene.asked.right(told[0], told[1])
+    recovered, person = Models(models, state.interaction), scene.asked.person
+    return scene.asked.success(lambda places: scores(recovered, samples, _as_records(samples, person, places)))
 
 
 def _as_records(samples: Samples, person: IndexArray, place: IndexArray) -> Records:

@@ -16,6 +16,7 @@ from prirec.errors import UsageError
 from prirec.util.keyed_random import generator
 from prirec_experiments.results_store import Scalar
 
+QUICK = "Quick mode: a small made-up city, not comparable with the paper."
 SEED = 0  # of cities that are made up: splits vary, the city does not
 
 
@@ -25,11 +26,16 @@ class City:
 
     name: str
     title: str
-    stands_for: str
+    stands_for: str = ""  # which of the paper's data, and in what it differs; empty: a city of the quick mode
     settings: Mapping[str, Scalar] = field(default_factory=dict)
     paper: Mapping[str, Scalar] = field(default_factory=dict)
     published: tuple[str, str] | None = None  # the format's name, and the folder's
     made: Callable[[], Dataset] | None = field(default=None, repr=False)
+
+    @property
+    def note(self) -> str:
+        """What a reader of a table must know about these data."""
+        return f"Stands for {self.stands_for}." if self.stands_for else QUICK
 
     def available(self, data: Path | None) -> bool:
         return self.published is None or (data is not None and (data / self.published[1]).is_dir())
@@ -44,6 +50,7 @@ class City:
             return import_published(name, data / folder, Path(target) / name).dataset
 
 
+FEW_PEOPLE = {"floor": 50, "neighbours.size": 100}  # the smallest cohorts that may be opened
 RANDOM = {"neighbours.kind": "random"}  # no coordinates: the paper draws neighbours anew for each interaction
 SEARCHED = {"neighbours.kind": "alike", "neighbours.alike": "city"}  # those who searched the same town, or one near it
 
@@ -83,8 +90,7 @@ ALL = (
     City(
         "tokyo, profiles", "a small part of Foursquare Tokyo with profiles",
         "Foursquare: the paper's own tables, linked, but 62 places after the filter; an illustration, no conclusion",
-        settings={"floor": 50, "neighbours.size": 100},
-        paper=RANDOM, published=("foursquare-tokyo-profiles", "foursquare_tokyo_profiles"),
+        settings=FEW_PEOPLE, paper=RANDOM, published=("foursquare-tokyo-profiles", "foursquare_tokyo_profiles"),
     ),
     City(
         "trivago", "trivago hotels (RecSys Challenge 2019 sample)",
@@ -105,21 +111,20 @@ ALL = (
     ),
     City("yelp", "Yelp (CAPRI)", "geography: real places, coordinates and categories", published=("yelp", "yelp")),
     City("clock", "made-up cities of many sizes", "time and bytes alone"),
-    City("small", "a small made-up city", "quick runs", settings={"floor": 50, "neighbours.size": 100}, made=_small),
+    City("small", "a small made-up city", settings=FEW_PEOPLE, made=_small),
     City(
-        "small visits located", "a small made-up city, visits alone, with coordinates", "quick runs",
-        settings={"floor": 50, "neighbours.size": 100}, made=_small_visits_located,
+        "small visits located", "a small made-up city, visits alone, with coordinates", settings=FEW_PEOPLE,
+        made=_small_visits_located,
     ),
     City(
-        "small visits", "a small made-up city, visits alone", "quick runs",
-        settings={"floor": 50, "neighbours.size": 100}, paper=RANDOM, made=_small_visits,
+        "small visits", "a small made-up city, visits alone", settings=FEW_PEOPLE, paper=RANDOM, made=_small_visits
     ),
 )  # fmt: skip
 CITIES: Mapping[str, City] = {city.name: city for city in ALL}
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """The same data give the same; nothing can be read from it."""
+    """A hash of all records, ids and names of columns: results belong to the data that they were measured on."""
     digest = blake2b(digest_size=16)
     for column in (dataset.visits.person, dataset.visits.place, dataset.visits.label, dataset.visits.time):
         digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())

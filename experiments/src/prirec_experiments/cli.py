@@ -20,6 +20,19 @@ def among(names: Sequence[str]) -> Callable[[str], list[str]]:
     return complete
 
 
+Published = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PRIREC_DATA",
+        metavar="FOLDER",
+        help="Published data: foursquare_tokyo, foursquare_tokyo_profiles, tist2015_tokyo, trivago, yelp in it.",
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+]
+
+
 # prirec reproduce: the paper's tables and figures, with its numbers beside ours.
 
 
@@ -30,7 +43,6 @@ REPRODUCE_EPILOG = examples(
     "prirec reproduce all --engine cluster --address head:6379",
     "prirec reproduce --report results.html",
 )
-REPRODUCE_DATA = "PRIREC_DATA"
 NAMES = ("table2", "table3", "table4", "table5", "figure4", "figure5", "figure6", "figure7", "beyond", "all")
 
 
@@ -45,20 +57,11 @@ def reproduce(
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            envvar=REPRODUCE_DATA,
-            metavar="FOLDER",
-            help="Published data: foursquare_tokyo, foursquare_tokyo_profiles, tist2015_tokyo, trivago, yelp in it.",
-        ),
-    ] = None,
+    data: Published = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are, and go on from.")] = Path(
         "experiments"
     ),
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
-    ] = None,
+    threads: Threads = None,
     engine: Where = "local",
     address: Address = None,
     model: Annotated[
@@ -106,7 +109,6 @@ TUNE_EPILOG = examples(
     "prirec tune yelp --model FM --by optuna --trials 60",
     "prirec tune yelp --engine cluster --address head:6379",
 )
-TUNE_DATA = "PRIREC_DATA"
 TUNED_CITIES = ("yelp", "tokyo", "trivago", "koubei-sized", "small")
 USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
 
@@ -129,11 +131,9 @@ def tune(
         Literal["grid", "optuna"], typer.Option(help="The paper's grid, or a search that learns from what it tried.")
     ] = "grid",
     trials: Annotated[int, typer.Option(min=1, metavar="N", help="For optuna: settings to try.")] = 60,
-    data: Annotated[Path | None, typer.Option(envvar=TUNE_DATA, metavar="FOLDER", help="Published data.")] = None,
+    data: Published = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are kept.")] = Path("experiments"),
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
-    ] = None,
+    threads: Threads = None,
     engine: Where = "local",
     address: Address = None,
 ) -> None:

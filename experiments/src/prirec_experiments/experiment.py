@@ -66,9 +66,7 @@ class Experiment:
     cells: Callable[[Mapping[str, Any]], Sequence[Cell]]  # from its settings
     measure: Measure
     show: Callable[[Mapping[str, Any], ResultsStore], Section]
-    conclude: Callable[[Mapping[str, Any], ResultsStore], None] = lambda settings, store: (
-        None
-    )  # once all cells are done
+    conclude: Callable[[Mapping[str, Any], ResultsStore], None] = lambda settings, store: None  # after all cells
     clocked: bool = False  # it measures time, and is worth nothing where others work at the same time
 
     def settings(self, *, quick: bool) -> dict[str, Any]:
@@ -104,7 +102,7 @@ def measure_cells(
     experiment: Experiment, left: Remaining, workspace: Workspace, store: ResultsStore, *,
     begun: Callable[[Cell], Tell] = lambda cell: quiet, done: Callable[[Cell], None] = lambda cell: None,
 ) -> None:  # fmt: skip
-    """`begun` is told of each cell and answers with who wants to hear of its passes."""
+    """`begun` is called before each cell, and what it returns after each pass of the cell's training."""
     for cell in left.cells:
         experiment.measure.run(cell, workspace, store, begun(cell))
         done(cell)

@@ -41,10 +41,9 @@ def count_distances(city: City, dataset: Dataset) -> dict[str, Any]:
         raise UsageError(f"{city.title} has no coordinates")
     test = samples.test
     km = haversine_km(samples.home[test.person], location[test.place])
-    clicked = _shares(km[test.label > 0])
-    return {"clicked": clicked.tolist(), "ignored": _shares(km[test.label < 0]).tolist(),
-            "median km, clicked": float(np.nanmedian(km[test.label > 0])),
-            "median km, ignored": float(np.nanmedian(km[test.label < 0]))}  # fmt: skip
+    of_kind = {"clicked": km[test.label > 0], "ignored": km[test.label < 0]}
+    medians = {f"median km, {kind}": float(np.nanmedian(some)) for kind, some in of_kind.items()}
+    return {kind: _shares(some).tolist() for kind, some in of_kind.items()} | medians
 
 
 def _shares(km: RealArray) -> RealArray:
@@ -62,19 +61,16 @@ def show_distances(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     held = {cell.city: store.values(cell) for cell in distance_cells(settings)}
     found = {city: values for city, values in held.items() if values is not None}
     bands = [f"{low:g}–{high:g} km" for low, high in pairwise(EDGES)] + [f"over {EDGES[-1]:g} km"]
-    rows = [
-        (
-            CITIES[city].title,
-            kind,
-            *(f"{100 * share:.1f} %" for share in values[kind]),
-            f"{values[f'median km, {kind}']:.1f}",
-        )
-        for city, values in found.items()
-        for kind in ("clicked", "ignored")
-    ]
+    rows = []
+    for city, values in found.items():
+        for kind in ("clicked", "ignored"):
+            shares = [f"{100 * share:.1f} %" for share in values[kind]]
+            rows.append((CITIES[city].title, kind, *shares, f"{values[f'median km, {kind}']:.1f}"))
     columns = ("data", "places", *(f">{band}" for band in bands), ">median km")
-    words = "Test records, by their distance from the home that training records gave. Ignored places are negatives "
-    words += "drawn anywhere where the data have visits alone."
+    words = (
+        "Test records, by their distance from the home that training records gave. Ignored places are negatives drawn "
+        "anywhere where the data have visits alone."
+    )
     drawings = [_plot_distances(city, values, bands) for city, values in found.items()]
     return Section(DISTANCES_TITLE, (words,), (Table("Distance from home", columns, tuple(rows)),), tuple(drawings))
 
@@ -98,9 +94,6 @@ FIGURE4 = Experiment("figure4", DISTANCES_TITLE, distance_cells, CountCells(coun
 
 # Figure 5: training and test loss, pass after pass.
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LOSSES_TITLE = "Figure 5: losses against the number of passes or rounds"
 SHOWN_PASSES = (1, 2, 5, 10, 20, 50, 100)
@@ -144,7 +137,7 @@ def show_losses(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     rows, drawings = [], []
     for city in settings["cities"]:
         lines: dict[str, tuple[list[float], list[float]]] = {}
-        for cell in (one for one in loss_cells({**settings, "cities": [city], "seeds": [0]})):
+        for cell in loss_cells({**settings, "cities": [city], "seeds": [0]}):
             training, test = (_mean(settings, store, cell, what) for what in ("training", "test"))
             if training:
                 lines[cell.model] = (training, test)
@@ -156,8 +149,8 @@ def show_losses(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     columns = ("data", "model", "loss", *(f">T = {at}" for at in SHOWN_PASSES))
     words = (
         "The mean of -ln σ(y ŷ) over records, without penalties; K = 5 and N = 30 as in the paper. A test loss that "
+        "rises while the training loss falls is over-fitting. ln 2 = 0.6931 is knowing nothing."
     )
-    words += "rises while the training loss falls is over-fitting. ln 2 = 0.6931 is knowing nothing."
     return Section(LOSSES_TITLE, (words,), (Table("Mean loss", columns, tuple(rows)),), tuple(drawings))
 
 
@@ -179,11 +172,8 @@ def _plot_losses(city: str, lines: Mapping[str, tuple[list[float], list[float]]]
 FIGURE5 = Experiment("figure5", LOSSES_TITLE, loss_cells, LossesByPass(), show_losses)
 
 
-# Figure 6: the number of neighbours N, or in rounds the size of a cohort.
+# Figure 6: the number of neighbours N.
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NEIGHBOURS_TITLE = "Figure 6: the number of neighbours"
 
@@ -216,8 +206,10 @@ def show_neighbours(settings: Mapping[str, Any], store: ResultsStore) -> Section
             rows += [(CITIES[city].title, model, *map(average_text, line)) for model, line in lines.items()]
             drawings.append(_plot_neighbours(city, lines, settings["neighbours"]))
     columns = ("data", "model", *(f">N = {N}" for N in settings["neighbours"]))
-    words = "AUC of Algorithm 2 at K = 5 with 80 % for training. The paper finds it to rise with N and then to be "
-    words += "stable; it prints no figures."
+    words = (
+        "AUC of Algorithm 2 at K = 5 with 80 % for training. The paper finds it to rise with N and then to be stable; "
+        "it prints no figures."
+    )
     return Section(NEIGHBOURS_TITLE, (words,), (Table("AUC", columns, tuple(rows)),), tuple(drawings))
 
 
@@ -255,12 +247,8 @@ QUESTIONS_WORDS = (
     "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
 )
 QUESTION_FIGURES = {
-    "auc": "AUC",
-    "gauc": "GAUC",
-    "auc_few": "AUC, fewest records",
-    "ndcg": "NDCG@10",
-    "recall": "recall@10",
-}
+    "auc": "AUC", "gauc": "GAUC", "auc_few": "AUC, fewest records", "ndcg": "NDCG@10", "recall": "recall@10"
+}  # fmt: skip
 
 
 def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -269,22 +257,19 @@ def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, An
 
 
 def question_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
-    made = [
-        Cell.of(city, model, changes)
-        for city, _, changes in _questions(settings)
-        for model in settings["models"]
-    ]  # fmt: skip
-    return repeated(made, settings["seeds"])
+    return repeated([cell for cells in _by_question(settings).values() for cell in cells.values()], settings["seeds"])
 
 
-def put_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
-    """Intervals for every question."""
-    known = dict(store.combined(summaries.STORED_AS) or {})
-    for city, asks, changes in _questions(settings):
-        at = {model: Cell.of(city, model, changes) for model in settings["models"]}
-        if found := summaries.intervals(at, settings["seeds"], store):
-            known[f"{city}: {asks}"] = found
-    store.put_combined(summaries.STORED_AS, known)
+def _by_question(settings: Mapping[str, Any]) -> dict[str, dict[str, Cell]]:
+    """The cell of each model, for each city and question."""
+    return {
+        f"{city}: {asks}": {model: Cell.of(city, model, changes) for model in settings["models"]}
+        for city, asks, changes in _questions(settings)
+    }
+
+
+def put_question_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
+    summaries.put_intervals(_by_question(settings), settings["seeds"], store)
 
 
 def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
@@ -299,20 +284,14 @@ def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
 def _question_table(
     city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
 ) -> Table:  # fmt: skip
-    apart = (store.combined(summaries.STORED_AS) or {}).get(f"{city}: {asks}", {})
-    rows = [
-        (
-            model,
-            *(
-                average_text(average(store, Cell.of(city, model, changes), settings["seeds"], what))
-                for what in QUESTION_FIGURES
-            ),
-            summaries.interval_text(apart.get(model, {}).get("auc")),
-        )
-        for model in settings["models"]
-    ]
-    columns = ("model", *(f">{name}" for name in QUESTION_FIGURES.values()), f">AUC less {summaries.REFERENCE}")
+    differences, rows = (store.combined(summaries.STORED_AS) or {}).get(f"{city}: {asks}", {}), []
+    for model in settings["models"]:
+        cell, seeds = Cell.of(city, model, changes), settings["seeds"]
+        figures = [average_text(average(store, cell, seeds, what)) for what in QUESTION_FIGURES]
+        rows.append((model, *figures, summaries.interval_text(differences.get(model, {}).get("auc"))))
+    difference = f">AUC, difference from {summaries.REFERENCE}"
+    columns = ("model", *(f">{name}" for name in QUESTION_FIGURES.values()), difference)
     return Table(f"{CITIES[city].title}: {asks}", columns, tuple(rows))
 
 
-BEYOND = Experiment("beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(), show_questions, put_intervals)
+BEYOND = Experiment("beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(), show_questions, put_question_intervals)

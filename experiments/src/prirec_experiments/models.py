@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from prirec.engines.state import IterationReport
 from prirec.simulate.compare import registered_model
 from prirec.simulate.popularity import RandomizedAnswers
 from prirec.simulate.setup import Setup, run
@@ -60,10 +59,7 @@ class ComparedModel:
 def _trained(job: Job) -> Fitted:
     """PriRec or FM, as the settings say."""
 
-    def told(passed: IterationReport) -> None:
-        job.tell(passed.iteration, passed.loss)
-
-    outcome = run(job.setup, threads=job.threads, progress=told)
+    outcome = run(job.setup, threads=job.threads, progress=lambda passed: job.tell(passed.iteration, passed.loss))
     scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 
@@ -79,11 +75,11 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
     def fitted(job: Job) -> Fitted:
         losses: list[float] = []
 
-        def told(number: int, loss: float) -> None:
+        def tell(number: int, loss: float) -> None:
             losses.append(loss)
             job.tell(number, loss)
 
-        scorer = fit(job.setup, job.own, tell=told)
+        scorer = fit(job.setup, job.own, tell=tell)
         return Fitted(scorer, tuple(losses))
 
     return fitted

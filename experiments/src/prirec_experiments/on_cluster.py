@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from prirec.cluster.pool import map_tasks, ray_session
 from prirec.errors import UsageError
-from prirec_experiments.catalogue import EXPERIMENTS
-from prirec_experiments.experiment import Remaining, Workspace
+from prirec_experiments.experiment import Experiment, Measure, Remaining, Workspace
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore
-from prirec_experiments.tuning import default_settings, validated
+from prirec_experiments.tuning import validated, validation_digest
 
 
 def refuse_address(engine: str, address: str | None) -> None:
@@ -45,7 +44,7 @@ class MemoryStore(ResultsStore):
     """A results store without files: what a task puts into it is sent to the store of the driver."""
 
     def __init__(self) -> None:
-        super().__init__(Path("nowhere"), "tray")
+        super().__init__(Path("nowhere"), "memory")
         self.puts: list[StoredCell] = []
 
     def put(self, cell: Cell, digest: str, values: Mapping[str, Any], scores: CellScores | None = None) -> None:
@@ -53,12 +52,12 @@ class MemoryStore(ResultsStore):
 
 
 def measure_on_cluster(
-    name: str, left: Remaining, workspace: Workspace, store: ResultsStore, *, done: Callable[[Cell], None]
+    experiment: Experiment, left: Remaining, workspace: Workspace, store: ResultsStore, *, done: Callable[[Cell], None]
 ) -> None:
     """measure_cells of experiment.py, each cell in a task."""
     for city, cells in _by_city(left.cells):
         workspace.city(city)
-        for cell, puts in zip(cells, map_tasks(_measured, (name, workspace), cells), strict=True):
+        for cell, puts in zip(cells, map_tasks(_measured, (experiment.measure, workspace), cells), strict=True):
             for one in puts:
                 store.put(*one)
             done(cell)
@@ -67,14 +66,11 @@ def measure_on_cluster(
 def validate_ahead(cells: Iterable[Cell], workspace: Workspace, store: ResultsStore) -> None:
     """Measure beforehand what tuning.validate_cell will ask for."""
     for city, some in _by_city(cells):
-        data = workspace.city(city)[2]
-        digests = [
-            default_settings(cell, workspace).digest(model=f"validation of {cell.model}", data=data) for cell in some
-        ]
-        left = [(cell, digest) for cell, digest in zip(some, digests, strict=True) if not store.done(cell, digest)]
-        answers = map_tasks(_validated, workspace, [cell for cell, _ in left])
-        for (cell, digest), values in zip(left, answers, strict=True):
-            store.put(cell, digest, values)
+        workspace.city(city)
+        digests = {cell: validation_digest(cell, workspace) for cell in some}
+        left = [cell for cell in some if not store.done(cell, digests[cell])]
+        for cell, values in zip(left, map_tasks(_validated, workspace, left), strict=True):
+            store.put(cell, digests[cell], values)
 
 
 def _by_city(cells: Iterable[Cell]) -> Iterator[tuple[str, list[Cell]]]:
@@ -82,11 +78,11 @@ def _by_city(cells: Iterable[Cell]) -> Iterator[tuple[str, list[Cell]]]:
         yield city, list(some)
 
 
-def _measured(shared: tuple[str, Workspace], cell: Cell) -> list[StoredCell]:
-    name, workspace = shared
-    tray = MemoryStore()
-    EXPERIMENTS[name].measure.run(cell, workspace, tray)
-    return tray.puts
+def _measured(shared: tuple[Measure, Workspace], cell: Cell) -> list[StoredCell]:
+    measure, workspace = shared
+    store = MemoryStore()
+    measure.run(cell, workspace, store)
+    return store.puts
 
 
 def _validated(workspace: Workspace, cell: Cell) -> dict[str, Any]:

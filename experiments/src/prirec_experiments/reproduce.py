@@ -1,5 +1,6 @@
-"""The work behind prirec reproduce: forecast, cells with bars, tables, drawings."""
+"""All experiments by name, and the work behind prirec reproduce: forecast, cells with bars, tables, drawings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,22 @@ import typer
 from prirec.cli.output import SIMULATION, bar, bars, console, note, show_table
 from prirec.data.tables import require_polars
 from prirec.errors import UsageError
-from prirec_experiments.catalogue import EXPERIMENTS
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
+from prirec_experiments.figure7 import FIGURE7
+from prirec_experiments.figures import BEYOND, FIGURE4, FIGURE5, FIGURE6
 from prirec_experiments.models import MODELS
 from prirec_experiments.on_cluster import connected
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell
 from prirec_experiments.show import Section, Table, write_markdown, write_page
+from prirec_experiments.tables import TABLE2, TABLE3, TABLE4, TABLE5
 from prirec_experiments.trial import slowness
 
+# in the order of the paper
+EXPERIMENTS: Mapping[str, Experiment] = {
+    one.name: one for one in (TABLE2, TABLE3, TABLE4, TABLE5, FIGURE4, FIGURE5, FIGURE6, FIGURE7, BEYOND)
+}
 RESULTS = "results"
 WITH_MODELS = ("table4", "table5")  # experiments to which models can be added
 
@@ -55,7 +62,7 @@ class Request:
 
     @property
     def results(self) -> Path:
-        """Quick runs are kept apart: they are no results."""
+        """Quick runs have a folder of their own: they are no results."""
         return self.out / ("quick" if self.quick else RESULTS)
 
 
@@ -134,7 +141,7 @@ def _work(one: Pending, workspace: Workspace, request: Request) -> None:
         if request.engine == "cluster" and not one.experiment.clocked:
             from prirec_experiments.on_cluster import measure_on_cluster
 
-            measure_on_cluster(one.name, one.left, workspace, one.store, done=finished)
+            measure_on_cluster(one.experiment, one.left, workspace, one.store, done=finished)
         else:
             measure_cells(one.experiment, one.left, workspace, one.store, begun=begun, done=finished)
         shown.update(row.task, stage="done")

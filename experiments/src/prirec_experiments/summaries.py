@@ -7,12 +7,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from prirec.evaluate.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
-from prirec_experiments.results_store import Cell, ResultsStore
+from prirec_experiments.results_store import Cell, CellScores, ResultsStore, repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """`spread` is the standard deviation of the repeats; none where there is one."""
+    """`spread` is the standard deviation of the repeats; None where there is a single one."""
 
     mean: float
     spread: float | None
@@ -40,8 +40,8 @@ def average_text(found: Average | None) -> str:
     return "–" if found is None else str(found)
 
 
-# Which differences between models are more than luck: 95 % intervals on every model less a reference, people drawn
-# anew with all their repeats (evaluate/bootstrap.py).
+# Which differences between models are more than luck: 95 % intervals on the difference of every model from a
+# reference, people drawn anew with all their repeats (evaluate/bootstrap.py).
 
 
 REFERENCE = "FM"
@@ -52,8 +52,7 @@ STORED_AS = "differences"  # in a file of results
 
 def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsStore) -> dict[str, Any]:
     """For each model but the reference, by figure; those without stored test scores are left out."""
-    known = tuple(seeds)
-    drawn = {model: _resampled([cell.changed(seed=seed) for seed in known], store) for model, cell in cells.items()}
+    drawn = {model: _resampled(repeated([cell], seeds), store) for model, cell in cells.items()}
     base = drawn.pop(REFERENCE, None)
     if base is None:
         return {}
@@ -64,16 +63,25 @@ def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsSto
     }
 
 
+def put_intervals(compared: Mapping[str, Mapping[str, Cell]], seeds: Iterable[int], store: ResultsStore) -> None:
+    """Stores the intervals of each comparison by its name. Those that are known stay where no test scores are stored:
+    scores are private and lie on the machine that measured them."""
+    known, seeds = dict(store.combined(STORED_AS) or {}), tuple(seeds)
+    for name, cells in compared.items():
+        if found := intervals(cells, seeds, store):
+            known[name] = found
+    store.put_combined(STORED_AS, known)
+
+
 def _resampled(cells: Sequence[Cell], store: ResultsStore) -> Resampled | None:
     held = [one for one in (store.scores(cell) for cell in cells) if one is not None]
     if len(held) < len(cells):
         return None
-    return mean_of(
-        [
-            resample_scores(one.label, one.scores, person=one.person, by=Resampling(one.people, RESAMPLES))
-            for one in held
-        ]
-    )
+
+    def resampled(one: CellScores) -> Resampled:
+        return resample_scores(one.label, one.scores, person=one.person, by=Resampling(one.people, RESAMPLES))
+
+    return mean_of([resampled(one) for one in held])
 
 
 def interval_text(interval: Mapping[str, float] | None) -> str:

@@ -1,6 +1,6 @@
 """Tables 2 to 5 of the paper: their cells, how these are measured, and how they are shown beside its figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -89,27 +89,21 @@ class Accuracy:
         heads = [f">K = {K}, {100 * share:g} %" for K, share in columns]
         rows: list[tuple[str, ...]] = []
         for model in settings["models"]:
-            found = [average_text(average(store, _cell(city, model, K, share), settings["seeds"]))
-                     for K, share in columns]  # fmt: skip
-            rows.append((_name(model), *found))
+            cells = [_cell(city, model, K, share) for K, share in columns]
+            rows.append((_name(model), *(average_text(average(store, cell, settings["seeds"])) for cell in cells)))
             printed = [self.paper.get((model, K, share)) for K, share in columns]
             if any(value is not None for value in printed):
                 rows.append((f"{model}, the paper's", *("–" if one is None else f"{one:.4f}" for one in printed)))
-        told_of = CITIES[city]
-        return Table(
-            f"AUC on {told_of.title}", ("model", *heads), tuple(rows), note=f"Stands for {told_of.stands_for}."
-        )  # fmt: skip
+        return Table(f"AUC on {CITIES[city].title}", ("model", *heads), tuple(rows), note=CITIES[city].note)
 
 
 def _other_figures(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
-    rows = [
-        (
-            _name(model),
-            *(_figure(_cell(city, model, K, share), settings["seeds"], what, store) for what in OTHER_FIGURES),
-        )
-        for model in settings["models"]
-    ]
+    rows = []
+    for model in settings["models"]:
+        cell, known = _cell(city, model, K, share), [what for what in OTHER_FIGURES if _has(model, what)]
+        figures = {what: average_text(average(store, cell, settings["seeds"], what)) for what in known}
+        rows.append((_name(model), *(figures.get(what, "–") for what in OTHER_FIGURES)))
     return Table(
         f"Beyond AUC on {CITIES[city].title}, K = {K}, {100 * share:g} %",
         ("model", *(f">{name}" for name in OTHER_FIGURES.values())), tuple(rows),
@@ -122,10 +116,6 @@ def _cell(city: str, model: str, K: int, share: float) -> Cell:
     return Cell.of(city, model, {"model.dimension": K, "data.train_share": share})
 
 
-def _figure(cell: Cell, seeds: Sequence[int], what: str, store: ResultsStore) -> str:
-    return average_text(average(store, cell, seeds, what)) if _has(cell.model, what) else "–"
-
-
 def _has(model: str, figure: str) -> bool:
     return figure != "log_loss" or MODELS[model].probabilities
 
@@ -135,32 +125,21 @@ def _name(model: str) -> str:
 
 
 def put_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
-    """Intervals at the first K and share, where test scores are stored; else those that are known stay."""
-    K, share = settings["dimensions"][0], settings["shares"][0]
-    known = dict(store.combined(summaries.STORED_AS) or {})
-    for city in settings["cities"]:
-        at = {model: _cell(city, model, K, share) for model in settings["models"]}
-        if found := summaries.intervals(at, settings["seeds"], store):
-            known[city] = found
-    store.put_combined(summaries.STORED_AS, known)
+    """Intervals at the first K and share."""
+    K, share, models = settings["dimensions"][0], settings["shares"][0], settings["models"]
+    compared = {city: {model: _cell(city, model, K, share) for model in models} for city in settings["cities"]}
+    summaries.put_intervals(compared, settings["seeds"], store)
 
 
 def _differences(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
     found = (store.combined(summaries.STORED_AS) or {}).get(city, {})
-    rows = [
-        (
-            _name(model),
-            *(
-                summaries.interval_text(found[model].get(what) if _has(model, what) else None)
-                for what in summaries.FIGURES
-            ),
-        )
-        for model in settings["models"]
-        if model in found
-    ]
+    rows = []
+    for model in (one for one in settings["models"] if one in found):
+        known = [found[model].get(what) if _has(model, what) else None for what in summaries.FIGURES]
+        rows.append((_name(model), *map(summaries.interval_text, known)))
     return Table(
-        f"Less {summaries.REFERENCE} on {CITIES[city].title}, K = {K}, {100 * share:g} %",
+        f"Difference from {summaries.REFERENCE} on {CITIES[city].title}, K = {K}, {100 * share:g} %",
         ("model", *(f">{name}" for name in summaries.FIGURES.values())), tuple(rows),
         note="95 % intervals: people drawn anew 1,000 times, with all repeats together. ▲ and ▼: both ends on one side "
         "of 0. For log loss less is better.",
@@ -194,9 +173,11 @@ def show_data(settings: Mapping[str, Any], store: ResultsStore) -> Section:
         if (held := store.values(cell)) is not None:
             city = CITIES[cell.city]
             figures = [f"{held[name]:,}" for name in DATA_COLUMNS]
-            rows.append((city.title, *figures, f"{100 * held['positive']:.0f} %", city.stands_for))
-    words = "Places with at least 10 visitors where only visits are known; people and places with at least 5 records "
-    words += "where there are labels, except in the made-up city, which is as large as Koubei was after its filter."
+            rows.append((city.title, *figures, f"{100 * held['positive']:.0f} %", city.stands_for or "quick mode"))
+    words = (
+        "Places with at least 10 visitors where only visits are known; people and places with at least 5 records where "
+        "there are labels, except in the made-up city, which is as large as Koubei was after its filter."
+    )
     columns = ("data", *(f">{name}" for name in DATA_COLUMNS), ">positive", "stands for")
     return Section(DATA_TITLE, (words,), (Table("After filters, with negatives", columns, tuple(rows)),))
 
@@ -227,7 +208,7 @@ ATTACKS_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class TrainAndAttack(TrainAndTest):
-    """Trains as a contest does, then attacks."""
+    """Trains a model as TrainAndTest does, then attacks it."""
 
     def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
         _, dataset, _ = workspace.city(cell.city)
@@ -242,9 +223,8 @@ class TrainAndAttack(TrainAndTest):
         return f"{cell.get('questions')}-{TrainAndTest.digest(self, cell.without('questions'), workspace)}"
 
     def expected(self, cell: Cell, workspace: Workspace) -> float:
-        return TrainAndTest.expected(self, cell.without("questions"), workspace) + 0.1 * float(
-            cell.get("questions", 0) or 0
-        )
+        training = TrainAndTest.expected(self, cell.without("questions"), workspace)
+        return training + 0.1 * float(cell.get("questions", 0) or 0)
 
 
 def _attacked(model: str, setup: Setup, asked: Questions, *, own: Any, threads: int, tell: Tell) -> SuccessRates:

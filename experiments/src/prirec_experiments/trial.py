@@ -4,7 +4,7 @@ Before anything is trained, the set-up is looked at by the leak checker: what wo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -51,14 +51,6 @@ class ResolvedSettings:
         return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class TrialResult:
-    """What a cell has given."""
-
-    values: Mapping[str, Any]
-    scores: CellScores = field(repr=False)
-
-
 def resolve(cell: Cell, city: City, model: ComparedModel, found: Mapping[str, Scalar]) -> ResolvedSettings:
     """The model's settings, changed by what its kind of city asks for, what a search has found, and the cell's own."""
     by_city = {**city.settings, **(city.paper if model.algorithm_2 else {})}
@@ -73,8 +65,8 @@ def resolve(cell: Cell, city: City, model: ComparedModel, found: Mapping[str, Sc
 
 def train_and_test(
     how: ResolvedSettings, model: ComparedModel, dataset: Dataset, *, threads: int, tell: Tell
-) -> TrialResult:
-    """Trains and measures."""
+) -> tuple[dict[str, Any], CellScores]:
+    """Trains, and measures everything: the figures, and the scores of the test records that they come from."""
     setup = set_up(dataset, how.settings)
     findings = check(setup)
     refuse(findings)
@@ -91,7 +83,7 @@ def train_and_test(
         "losses": list(fitted.losses),
         "flagged": [one.as_dict() for one in findings],
     }
-    return TrialResult(values, CellScores.of(setup.samples, scores))
+    return values, CellScores.of(setup.samples, scores)
 
 
 def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
@@ -170,8 +162,8 @@ class TrainAndTest:
     def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
         _, dataset, data = workspace.city(cell.city)
         how = self.settings_of(cell, workspace)
-        tried = train_and_test(how, MODELS[cell.model], dataset, threads=workspace.threads, tell=tell)
-        store.put(cell, how.digest(model=cell.model, data=data), tried.values, tried.scores)
+        values, scores = train_and_test(how, MODELS[cell.model], dataset, threads=workspace.threads, tell=tell)
+        store.put(cell, how.digest(model=cell.model, data=data), values, scores)
 
     def expected(self, cell: Cell, workspace: Workspace) -> float:
         _, dataset, _ = workspace.city(cell.city)

@@ -26,7 +26,7 @@ from prirec.simulate.setup import Setup, set_up_validation
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, ComparedModel, Job
 from prirec_experiments.results_store import Cell, ResultsStore, Scalar
-from prirec_experiments.rivals.descent import Tell, quiet
+from prirec_experiments.rivals.descent import quiet
 from prirec_experiments.trial import ResolvedSettings, resolve
 
 GRID = tuple(10.0**power for power in range(-4, 1))
@@ -67,7 +67,7 @@ def search(
     cells: Iterable[Cell] | None = None, done: Callable[[Candidate], None] = lambda tried: None,
     ahead: Callable[[list[Cell]], None] = lambda cells: None,
 ) -> Candidate:  # fmt: skip
-    """The best of the grid, or of these. `ahead` is told what will be looked at, and may measure it beforehand."""
+    """The best of the grid, or of these. `ahead` gets the cells that come next, and may measure them beforehand."""
     left = list(cells) if cells is not None else grid(city, model)
     for share, kept in RUNGS:
         short = [_shortened(cell, workspace, share) for cell in left]
@@ -93,21 +93,14 @@ def _shortened(cell: Cell, workspace: Workspace, share: float) -> Cell:
 
 
 def validate_cell(
-    cell: Cell,
-    workspace: Workspace,
-    store: ResultsStore,
-    *,
-    done: Callable[[Candidate], None],
-    whole: Cell | None = None,
-) -> Candidate:
-    """Measures a cell unless it was measured before."""
-    digest = default_settings(cell, workspace).digest(
-        model=f"validation of {cell.model}", data=workspace.city(cell.city)[2]
-    )
+    cell: Cell, workspace: Workspace, store: ResultsStore, *,
+    done: Callable[[Candidate], None], whole: Cell | None = None,
+) -> Candidate:  # fmt: skip
+    """Measures a cell unless it was measured before; `whole` is the cell that this one is a shortened form of."""
+    digest = validation_digest(cell, workspace)
     if not store.done(cell, digest):
         store.put(cell, digest, validated(cell, workspace))
-    held = store.values(cell) or {}
-    loss = held.get("log_loss")
+    loss = (store.values(cell) or {}).get("log_loss")
     tried = Candidate(cell if whole is None else whole, math.inf if loss is None else float(loss))
     done(tried)
     return tried
@@ -118,12 +111,18 @@ def default_settings(cell: Cell, workspace: Workspace) -> ResolvedSettings:
     return resolve(cell, workspace.city(cell.city)[0], MODELS[cell.model], {})
 
 
-def validated(cell: Cell, workspace: Workspace, *, tell: Tell = quiet) -> dict[str, Any]:
+def validation_digest(cell: Cell, workspace: Workspace) -> str:
+    """Of all that a figure on validation records depends on."""
+    data = workspace.city(cell.city)[2]
+    return default_settings(cell, workspace).digest(model=f"validation of {cell.model}", data=data)
+
+
+def validated(cell: Cell, workspace: Workspace) -> dict[str, Any]:
     """Loss and AUC on held-out training records; none where training diverges."""
     how = default_settings(cell, workspace)
     setup = _validation_setup(cell.city, how.settings, workspace)
     try:
-        scores = MODELS[cell.model].fit(Job(setup, how.own, workspace.threads, tell)).scorer.test()
+        scores = MODELS[cell.model].fit(Job(setup, how.own, workspace.threads, quiet)).scorer.test()
         labels = setup.samples.test.label
         return {"log_loss": log_loss(labels, scores), "auc": auc(labels, scores)}
     except UsageError:  # the loss is no longer a number
@@ -136,9 +135,8 @@ def _validation_setup(city: str, settings: Settings, workspace: Workspace) -> Se
         return set_up_validation(workspace.city(city)[1], settings)
     model = replace(settings.model, lambda_w=0.0, lambda_v=0.0)
     common = replace(settings, linear=Linear(), interaction=Interaction(), iterations=1, model=model)
-    setup = workspace.ready(
-        f"{city}, {config.dump(common)}", lambda: set_up_validation(workspace.city(city)[1], common)
-    )
+    name = f"{city}, {config.dump(common)}"
+    setup = workspace.ready(name, lambda: set_up_validation(workspace.city(city)[1], common))
     usable = adapt_to_coordinates(settings, located=setup.samples.home is not None)
     return dataclasses.replace(setup, settings=usable)
 
@@ -157,11 +155,8 @@ def merged(file: Path, best: Candidate) -> str:
     lines = ["# By `prirec tune`: for each city and model what did best on validation records, never on test ones."]
     for city, tables in sorted(known.items()):
         for model, settings in sorted(tables.items()):
-            lines += [
-                "",
-                f'["{city}"."{model}"]',
-                *(f'"{name}" = {value!r}' for name, value in sorted(settings.items())),
-            ]
+            lines += ["", f'["{city}"."{model}"]']
+            lines += [f'"{name}" = {value!r}' for name, value in sorted(settings.items())]
     return "\n".join(lines) + "\n"
 
 

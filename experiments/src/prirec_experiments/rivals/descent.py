@@ -16,11 +16,11 @@ Tell: TypeAlias = Callable[[int, float], None]  # the number of a pass, from 1, 
 
 
 def quiet(number: int, loss: float) -> None:
-    """For whoever wants to hear nothing."""
+    """Reports nothing."""
 
 
 class Descent(Section, frozen=True):
-    """What every rival is told; each has values of its own, found on held-out training records."""
+    """Settings that every rival has; each has values of its own, found on held-out training records."""
 
     dimension: int = 5  # K; 0 leaves biases alone
     alpha: float = 0.05

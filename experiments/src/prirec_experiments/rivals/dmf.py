@@ -1,7 +1,17 @@
-"""Where the copies of DMF stand: a person keeps the common part of a place only if a gradient ever reaches it.
+"""Decentralised matrix factorisation after Chen, Liu, Zhao, Zhou and Li (Privacy Preserving Point-of-Interest
+Recommendation Using Decentralized Matrix Factorization, AAAI 2018).
 
-A dense table of everyone's copies would hold I x J x K numbers. What is touched is known beforehand: the places of the
-own records, and those of the records of whoever counts the person among its neighbours.
+s_ij = u_i . (p_j^i + q_j^i): person i keeps a factor u_i, and of each place a copy p_j^i of what is common and a part
+q_j^i of its own. A record moves all three, and the gradient of p_j^i goes to the neighbours N(i) on the user graph,
+who take a step with it on their own copies, weighed by the edge. A neighbour learns, in the clear, at which place a
+person has a record, and from the sign of the gradient its label, as far as the neighbour knows where u_i points.
+
+Decided where the paper leaves room or other data call for it: the loss is that of Eq. (2), as for our MF, in place of
+squared errors; gradients go one step along the graph, to everyone there, where the paper walks at random for a few
+steps; all edges weigh the same; the gradient that is sent is the whole one, penalty included; parts of places start
+at 0, so that a copy that nothing reached says nothing, and factors of people around one common direction, without
+which nobody would understand another's gradient; there are no biases, as in the paper, so what is unknown scores 0.
+With N = 30 that is two of three held-out records on Yelp and on Tokyo, and most of the distance to MF.
 """
 
 from dataclasses import dataclass, field
@@ -21,6 +31,11 @@ from prirec.util.keyed_random import generator
 from prirec_experiments.rivals.descent import Descent, Tell, descend, initial_factors, quiet, refuse_infinite
 from prirec_experiments.scorer import PairScorer, Scorer
 
+# The copies: a person keeps the common part of a place only if a gradient ever reaches it.
+#
+# A dense table of everyone's copies would hold I x J x K numbers. What is touched is known beforehand: the places of
+# the own records, and those of the records of whoever counts the person among its neighbours.
+
 
 class Pairs(NamedTuple):
     """Each (person, place) of the training records once, by person and then by place."""
@@ -36,12 +51,12 @@ class Copies(NamedTuple):
     offsets: OffsetArray  # (I + 1,)
     place: IndexArray  # (C,)
     own: OffsetArray  # (A,): the copy of a pair's own person
-    first: OffsetArray  # (A,): where the copies of the neighbours begin in `told`, as many as the person has of them
-    told: IndexArray  # the neighbours' copies, in the order of N(i)
+    first: OffsetArray  # (A,): where the copies of the neighbours begin in `received`
+    received: IndexArray  # for each pair the copies of all neighbours, in the order of N(i)
 
 
-class Tellers(NamedTuple):
-    """Who tells person f: those who have f among their neighbours, and at which position."""
+class Senders(NamedTuple):
+    """Who sends gradients to person f: those who have f among their neighbours, and at which position."""
 
     offsets: OffsetArray  # (I + 1,)
     person: IndexArray
@@ -56,29 +71,29 @@ def own_pairs(train: Records, *, places: int) -> Pairs:
     return Pairs(offsets, (keys % places).astype(np.int32), of_record)
 
 
-def tellers(neighbours: Neighbours) -> Tellers:
+def senders(neighbours: Neighbours) -> Senders:
     """The neighbourhoods turned round."""
     order = np.argsort(neighbours.people, kind="stable")
     counts = np.bincount(neighbours.people, minlength=len(neighbours))
     owners = neighbours.owners()
     position = np.arange(len(owners)) - neighbours.offsets[owners]
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Tellers(offsets, owners[order], position[order].astype(np.int32))
+    return Senders(offsets, owners[order], position[order].astype(np.int32))
 
 
 def copies(pairs: Pairs, neighbours: Neighbours, *, places: int) -> Copies:
     """All that training will touch."""
-    around, sizes = tellers(neighbours), neighbours.counts()
+    around, sizes = senders(neighbours), neighbours.counts()
     mark = np.full(places, -1, dtype=np.int64)
     counts = np.empty(len(neighbours), dtype=np.int64)
     _count(pairs, around, mark, counts)
-    told_to = np.repeat(sizes, np.diff(pairs.offsets))
+    receivers = np.repeat(sizes, np.diff(pairs.offsets))
     found = Copies(
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         place=np.empty(int(counts.sum()), dtype=np.int32),
         own=np.empty(len(pairs.place), dtype=np.int64),
-        first=np.cumsum(told_to) - told_to,
-        told=np.empty(int(told_to.sum()), dtype=np.int32),
+        first=np.cumsum(receivers) - receivers,
+        received=np.empty(int(receivers.sum()), dtype=np.int32),
     )
     mark[:] = -1
     _fill(pairs, around, mark, found)
@@ -99,7 +114,7 @@ def _gather(pairs: Pairs, start: int, stop: int, f: int, mark: OffsetArray, out:
 
 
 @inlined
-def _gather_all(pairs: Pairs, around: Tellers, f: int, mark: OffsetArray, out: IndexArray) -> int:
+def _gather_all(pairs: Pairs, around: Senders, f: int, mark: OffsetArray, out: IndexArray) -> int:
     many = _gather(pairs, pairs.offsets[f], pairs.offsets[f + 1], f, mark, out, 0)
     for e in range(around.offsets[f], around.offsets[f + 1]):
         i = around.person[e]
@@ -108,14 +123,14 @@ def _gather_all(pairs: Pairs, around: Tellers, f: int, mark: OffsetArray, out: I
 
 
 @kernel
-def _count(pairs: Pairs, around: Tellers, mark: OffsetArray, counts: OffsetArray) -> None:
+def _count(pairs: Pairs, around: Senders, mark: OffsetArray, counts: OffsetArray) -> None:
     nowhere = np.empty(0, dtype=np.int32)
     for f in range(counts.size):
         counts[f] = _gather_all(pairs, around, f, mark, nowhere)
 
 
 @kernel
-def _fill(pairs: Pairs, around: Tellers, mark: OffsetArray, found: Copies) -> None:
+def _fill(pairs: Pairs, around: Senders, mark: OffsetArray, found: Copies) -> None:
     """Once for each person f; `mark` then says where f has the copy of a place."""
     where = np.empty(mark.size, dtype=np.int64)
     for f in range(found.offsets.size - 1):
@@ -130,23 +145,10 @@ def _fill(pairs: Pairs, around: Tellers, mark: OffsetArray, found: Copies) -> No
         for e in range(around.offsets[f], around.offsets[f + 1]):
             i, position = around.person[e], around.position[e]
             for a in range(pairs.offsets[i], pairs.offsets[i + 1]):
-                found.told[found.first[a] + position] = where[pairs.place[a]]
+                found.received[found.first[a] + position] = where[pairs.place[a]]
 
 
-# Decentralised matrix factorisation after Chen, Liu, Zhao, Zhou and Li (Privacy Preserving Point-of-Interest
-# Recommendation Using Decentralized Matrix Factorization, AAAI 2018).
-#
-# s_ij = u_i . (p_j^i + q_j^i): person i keeps a factor u_i, and of each place a copy p_j^i of what is common and a part
-# q_j^i of its own. A record moves all three, and the gradient of p_j^i goes to the neighbours N(i) on the user graph,
-# who take a step with it on their own copies, weighed by the edge. A neighbour learns, in the clear, at which place a
-# person has a record, and from the sign of the gradient its label, as far as the neighbour knows where u_i points.
-#
-# Decided where the paper leaves room or other data call for it: the loss is that of Eq. (2), as for our MF, in place of
-# squared errors; gradients go one step along the graph, to everyone there, where the paper walks at random for a few
-# steps; all edges weigh the same; the gradient that is sent is the whole one, penalty included; parts of places start
-# at 0, so that a copy that nothing reached says nothing, and factors of people around one common direction, without
-# which nobody would understand another's gradient; there are no biases, as in the paper, so what is unknown scores 0.
-# With N = 30 that is two of three held-out records on Yelp and on Tokyo, and most of the distance to MF.
+# The model.
 #
 # Copies are kept in float32, as features are: at rest, while every sum is taken in float64.
 
@@ -192,12 +194,12 @@ def _score(u: RealArray, common: FeatureArray, personal: FeatureArray) -> float:
 
 @inlined
 def _send(
-    common: FeatureArray, told: IndexArray, first: int, edges: Edges, i: int, alpha: float, gradient: RealArray
+    common: FeatureArray, received: IndexArray, first: int, edges: Edges, i: int, alpha: float, gradient: RealArray
 ) -> int:  # fmt: skip
     """The neighbours' steps with a gradient of person i; how many they are."""
     start, many = edges.offsets[i], int(edges.offsets[i + 1] - edges.offsets[i])
     for e in range(many):
-        copy, step = told[first + e], alpha * edges.weight[start + e]
+        copy, step = received[first + e], alpha * edges.weight[start + e]
         for k in range(gradient.size):
             common[copy, k] -= step * gradient[k]  # an entry, not a row: a view for each neighbour would cost more
     return many
@@ -224,7 +226,7 @@ def dmf_pass(
             person_part[i, k] -= alpha * (r * (p + q) + 2.0 * lambda_v * u)
             personal[a, k] -= alpha * (r * u + 2.0 * lambda_v * q)
             common[c, k] -= alpha * gradient[k]
-        sent += _send(common, held.told, held.first[a], edges, i, alpha, gradient)
+        sent += _send(common, held.received, held.first[a], edges, i, alpha, gradient)
     return losses, sent
 
 
