@@ -97,7 +97,7 @@ def gauc(labels: LabelArray, scores: RealArray, *, person: IndexArray) -> float:
 
 
 def auc_within_people(labels: LabelArray, scores: RealArray, *, person: IndexArray) -> WithinPeople:
-    """What GAUC is the average of."""
+    """The AUC of each person who has both classes: what GAUC averages."""
     _check(labels, scores, person)
     if len(labels) == 0:
         return WithinPeople(person, np.zeros(0), np.zeros(0, dtype=np.int64))
@@ -127,7 +127,7 @@ def auc_of_few(
 def with_fewest_records(
     person: IndexArray, *, training_records: IndexArray | OffsetArray, share: float = 0.25
 ) -> BoolArray:
-    """(R,): which test records are of the people with the fewest training records, to show any figure for them apart.
+    """(R,): which test records are of the people with the fewest training records, to show any figure for them alone.
 
     The share is taken of people who have test records. Everyone at or below the quantile is in, so that ties never
     depend on the order of people, and the group may be larger than the share. training_records is (I,).
@@ -225,7 +225,7 @@ def some_tested_people(test: Records, count: int, *, seed: int) -> IndexArray:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RankQuality(Shown):
-    """Means over people; nan without any."""
+    """Hit rate, NDCG and recall at k, as means over people; nan without any."""
 
     hit_rate: float  # people with at least one expected place in the top k
     ndcg: float
@@ -248,7 +248,7 @@ class RankQuality(Shown):
 class RankFigures:
     """Figures of each person who has an expected place. Private, unlike their means."""
 
-    person: OffsetArray = field(repr=False)  # (n,) rows of these people, in the order asked
+    person: OffsetArray = field(repr=False)  # (n,) rows of these people, in the order given
     hit: RealArray = field(repr=False)  # (n,)
     ndcg: RealArray = field(repr=False)  # (n,)
     recall: RealArray = field(repr=False)  # (n,)
@@ -269,17 +269,17 @@ def rank_figures(
     """Hit, NDCG and recall at k of each person by the scores that `score_candidates(person, places)` gives.
 
     `candidates(person)` names each candidate once: the whole catalogue, or the matched places of Algorithm 3. `tests`
-    are positives held out, `exclude` the positives trained on; `people` are the rows to ask, everyone by default.
+    are positives held out, `exclude` the positives trained on; `people` are the rows to measure, everyone by default.
     """
     if len(tests) != len(exclude):
         raise UsageError("tests and excluded places must be of the same people")
     if k < 1:
         raise UsageError("k must be at least 1")
-    asked = np.arange(len(tests)) if people is None else people
-    if len(asked) and (asked.min() < 0 or asked.max() >= len(tests)):
+    measured = np.arange(len(tests)) if people is None else people
+    if len(measured) and (measured.min() < 0 or measured.max() >= len(tests)):
         raise UsageError("people must be rows of those who have tests")
     rows, figures = [], []
-    for person in asked.tolist():
+    for person in measured.tolist():
         expected = np.setdiff1d(tests[person], exclude[person])
         if len(expected):
             offered = _without(candidates(person), exclude[person])

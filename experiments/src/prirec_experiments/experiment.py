@@ -45,7 +45,7 @@ class Workspace:
 
 class Measure(Protocol):
     def digest(self, cell: Cell, workspace: Workspace) -> str:
-        """Of all that the result depends on."""
+        """A hash of all that the result depends on: a cell is measured again only when it changes."""
         ...
 
     def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
@@ -53,7 +53,7 @@ class Measure(Protocol):
         ...
 
     def expected(self, cell: Cell, workspace: Workspace) -> float:
-        """About how many seconds that takes."""
+        """About how many seconds the cell takes."""
         ...
 
 
@@ -90,7 +90,7 @@ class Remaining:
 
 
 def remaining(experiment: Experiment, cells: Sequence[Cell], workspace: Workspace, store: ResultsStore) -> Remaining:
-    """City by city, so that each is opened once."""
+    """The cells that are not in the store, city by city, so that each city is opened once."""
     there = sorted((cell for cell in cells if workspace.available(cell)), key=lambda cell: cell.city)
     left = [cell for cell in there if not store.done(cell, experiment.measure.digest(cell, workspace))]
     absent = tuple(sorted({cell.city for cell in cells} - {cell.city for cell in there}))

@@ -19,7 +19,7 @@ from prirec_experiments.scorer import FactorisationScorer, ModelScorer, PairScor
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A model that was trained."""
+    """A trained model, and the loss of each pass."""
 
     scorer: Scorer
     losses: tuple[float, ...] = ()  # mean training loss of each pass
@@ -27,7 +27,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A city made ready, and how to work on it."""
+    """What a model is trained with: the prepared city, a rival's settings, threads, and who hears of passes."""
 
     setup: Setup
     own: Descent | None  # a rival's settings
@@ -70,7 +70,7 @@ def _popular(job: Job) -> Fitted:
 
 
 def _by(fit: Callable[..., Scorer]) -> Fit:
-    """A rival's fit(setup, settings, tell=...)."""
+    """A rival as a `Fit`, from its scorer(setup, settings, tell=...)."""
 
     def fitted(job: Job) -> Fitted:
         losses: list[float] = []

@@ -54,7 +54,7 @@ class MemoryStore(ResultsStore):
 def measure_on_cluster(
     experiment: Experiment, left: Remaining, workspace: Workspace, store: ResultsStore, *, done: Callable[[Cell], None]
 ) -> None:
-    """measure_cells of experiment.py, each cell in a task."""
+    """`measure_cells` of experiment.py with a Ray task for each cell."""
     for city, cells in _by_city(left.cells):
         workspace.city(city)
         for cell, puts in zip(cells, map_tasks(_measured, (experiment.measure, workspace), cells), strict=True):

@@ -32,7 +32,7 @@ WITH_MODELS = ("table4", "table5")  # experiments to which models can be added
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked for."""
+    """The arguments of `prirec reproduce`."""
 
     names: tuple[str, ...]
     quick: bool
@@ -54,7 +54,7 @@ class Request:
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
-        """In the order of the paper."""
+        """The named experiments, in the order of the paper."""
         unknown = [name for name in self.names if name not in EXPERIMENTS and name != "all"]
         if unknown:
             raise UsageError(f"there is no experiment '{unknown[0]}'; there are {', '.join(EXPERIMENTS)} and all")
@@ -68,7 +68,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An experiment with what is left of it."""
+    """An experiment, its results so far, and the cells that are left."""
 
     experiment: Experiment
     store: ResultsStore
@@ -80,7 +80,7 @@ class Pending:
 
 
 def reproduce_all(request: Request) -> None:
-    """Everything that was asked for, one after another."""
+    """Measures what is missing of each named experiment, then shows all results."""
     require_polars()
     _refuse_models(request)
     workspace = Workspace(request.data, request.threads)
@@ -109,7 +109,7 @@ def _pending(experiment: Experiment, workspace: Workspace, request: Request) -> 
 
 
 def _show_forecast(chosen: list[Pending], request: Request) -> None:
-    """Before anything is begun: how much there is to do."""
+    """Prints how many cells are left and about how long they take, before any is begun."""
     factor = slowness() if any(one.left.cells for one in chosen) else 1.0
     rows = [
         (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", _duration(factor * one.left.seconds))

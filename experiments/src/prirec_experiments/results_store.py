@@ -113,7 +113,7 @@ class ResultsStore:
         return self._cells.get(cell.key)
 
     def scores(self, cell: Cell) -> CellScores | None:
-        """None where the cell was not measured here."""
+        """The stored test scores of a cell; None where it was measured on another machine."""
         held = self._cells.get(cell.key)
         if held is None:
             return None
@@ -123,7 +123,7 @@ class ResultsStore:
             return None
 
     def put(self, cell: Cell, digest: str, values: Mapping[str, Any], scores: CellScores | None = None) -> None:
-        """A cell that was measured."""
+        """Stores what a cell gave, and the scores behind it; the file is written whole each time."""
         if scores is not None:
             write_whole(self._scores / f"{digest}.npz", scores.to_bytes())
         self._cells[cell.key] = {**values, "digest": digest}

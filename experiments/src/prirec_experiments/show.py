@@ -27,7 +27,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """`paint` fills a figure; colours are those of evaluate.reporting.drawing."""
+    """`paint` fills a figure; colours are those of prirec.evaluate.plots."""
 
     name: str
     caption: str
@@ -116,7 +116,7 @@ def _section(shown: Section) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Scrolls by itself where a screen is narrow."""
+    """A table as HTML, which scrolls by itself where a screen is narrow."""
     numbers = [name.startswith(">") for name in table.columns]
 
     def cell(tag: str, words: str, *, number: bool, scope: str = "") -> str:

@@ -31,7 +31,7 @@ def averaged(values: Sequence[float]) -> Average | None:
 
 
 def average(store: ResultsStore, cell: Cell, seeds: Iterable[int], what: str = "auc") -> Average | None:
-    """Over the repeats that were measured."""
+    """One figure of a cell, over the repeats that were measured."""
     held = [store.values(cell.changed(seed=seed)) for seed in seeds]
     return averaged([float(one[what]) for one in held if one is not None and one.get(what) is not None])
 

@@ -68,7 +68,7 @@ def accuracy_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How the table is shown."""
+    """How Table 4 or 5 is shown: three tables a city, with the paper's figures beside ours."""
 
     title: str
     words: tuple[str, ...]

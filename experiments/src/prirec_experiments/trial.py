@@ -39,7 +39,7 @@ OWN = "rival."
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSettings:
-    """All settings of a cell."""
+    """All settings of a cell: those of the run, and a rival's own."""
 
     settings: Settings
     own: Descent | None
@@ -112,7 +112,7 @@ REFERENCE = 0.09  # seconds that the trial below took where the rates come from
 
 
 def expected_seconds(how: ResolvedSettings, *, model: str, dataset: Dataset) -> float:
-    """On a machine like the one that the rates are from."""
+    """About how long a cell takes on the machine that the rates were measured on."""
     settings = how.settings
     ratio = 1 if dataset.labelled else 1 + settings.data.ratio
     records = len(dataset.visits) * ratio * settings.data.train_share

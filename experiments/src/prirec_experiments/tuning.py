@@ -85,7 +85,7 @@ def search(
 
 
 def _shortened(cell: Cell, workspace: Workspace, share: float) -> Cell:
-    """The same for a part of the passes."""
+    """The cell with a part of its passes, for an early look."""
     how = default_settings(cell, workspace)
     passes = how.settings.iterations if how.own is None else how.own.passes
     few = max(1, round(share * passes))
@@ -142,7 +142,7 @@ def _validation_setup(city: str, settings: Settings, workspace: Workspace) -> Se
 
 
 def searched_settings(tried: Candidate) -> dict[str, Scalar]:
-    """What of a cell's settings was searched for."""
+    """Those of a candidate's settings that the search has chosen."""
     names = {*space(MODELS[tried.cell.model]), "interaction.alpha"}
     return {name: value for name, value in tried.cell.changes if name in names}
 

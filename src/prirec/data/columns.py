@@ -51,7 +51,7 @@ def _read_checked(table: Table, name: str, schema: Schema) -> Column:
 
 
 def read_column(table: Table, name: str, *, kind: Kind) -> Column:
-    """One column of the stated kind."""
+    """One column read as numbers, a category or tags."""
     if kind == "number":
         return read_numbers(table, name)
     text = _text(table, name)

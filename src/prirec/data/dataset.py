@@ -17,6 +17,8 @@ from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArr
 class Numbers:
     """A column of numbers; NaN where nothing is known."""
 
+    # repr=False here and below: values are private, and a traceback or a log may show an object
+
     values: RealArray = field(repr=False)  # (n,)
 
 
@@ -129,6 +131,7 @@ def take(column: Column, rows: np.ndarray) -> Column:
         return Numbers(column.values[rows])
     if isinstance(column, Category):
         return Category(column.codes[rows], column.words)
+    # tags of the wanted rows, one after another: each row's stretch of codes moves to its new offset
     lengths = np.diff(column.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     where = np.repeat(column.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])

@@ -66,6 +66,7 @@ class Description:
 
 def describe(dataset: Dataset) -> Description:
     """Table 2's #user, #item and #interaction, with what the data show beside them."""
+    # Nothing here is noisy: a description of private data is for whoever holds them, and not to be published.
     visits, people, places = dataset.visits, len(dataset.people), len(dataset.places)
     first, last, days = _span(dataset)
     return Description(

@@ -71,7 +71,7 @@ class Scanned:
         return {axis: pl.Series(axis, values).fill_nan(None) for axis, values in numbers.items()}
 
     def _records(self) -> OffsetArray:
-        """Which record of a CSV file each row is."""
+        """The number of the CSV record behind each row: blank lines are records, but no rows."""
         import polars as pl
 
         cells = pl.scan_csv(self.file, infer_schema=False)
@@ -129,7 +129,7 @@ def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
 
 
 def _places(tables: Mapping[str, Scanned]) -> "pl.DataFrame":
-    """The catalogue; without one, what was visited."""
+    """The table of places; without one, each place that a visit names."""
     import polars as pl
 
     if "pois" in tables:
@@ -184,6 +184,7 @@ def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
     home, near = _degrees(people), _degrees(people, of="near ")
     degrees = np.where(np.isnan(home), near, home)  # one's own home counts before a place that was visited
     order = np.argsort(morton(degrees), kind="stable")
+    # one for the person: somebody without records has models, too
     effort = np.cumsum(1 + people["records"].to_numpy().astype(np.int64)[order])
     found = np.empty(len(order), dtype=np.int64)
     found[order] = (effort - 1) * parts // max(int(effort[-1]), 1)
@@ -194,7 +195,7 @@ def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
 
 
 def scanned(folder: Path, name: str) -> Scanned | None:
-    """One table, or None where the folder has none."""
+    """Opens one table as a stream and checks its ids; None where the folder has no such table."""
     import polars as pl
 
     file = find_table(folder, name)

@@ -25,7 +25,7 @@ ROW = "__row"  # where a person or a visit stood before: reading all parts gives
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Counts of one part."""
+    """How many people and records one part holds."""
 
     people: int
     records: int
@@ -57,7 +57,7 @@ class Parts:
 
 def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool = False) -> Parts:
     """These parts, or all. Places are whole in any case: they are public."""
-    from prirec.data.folder import assemble
+    from prirec.data.folder import assemble  # here: folder.py reads partitioned folders through this file
 
     require_polars()
     known = range(len(read_partition(path).parts))

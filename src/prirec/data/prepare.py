@@ -252,7 +252,7 @@ def _moments(visits: Visits) -> OffsetArray:
 
 
 def split(visits: Visits, recipe: Recipe, draws: "Draws") -> BoolArray:
-    """Which of these visits are for training."""
+    """(R,): True for the visits to learn from, False for those to test on."""
     if recipe.split == "time":
         return by_time(visits, train_share=recipe.train_share)
     if recipe.split == "moment":
@@ -300,7 +300,7 @@ def person_then_time(visits: Visits) -> np.ndarray:
 
 
 def check_share(train_share: float) -> None:
-    """A share strictly between nothing and everything."""
+    """UsageError unless 0 < train_share < 1."""
     if not 0 < train_share < 1:
         raise UsageError("train_share must lie strictly between 0 and 1, for example 0.8")
 
@@ -506,7 +506,7 @@ class KeyedDraws:
         return self.uniforms(purpose, person, number) < share
 
     def uniforms(self, purpose: str, person: np.ndarray, number: np.ndarray) -> RealArray:
-        """In [0, 1)."""
+        """A number in [0, 1) for each row, with 53 random bits."""
         found: RealArray = (self._words(purpose, person, number) >> np.uint64(11)) * np.float64(2.0**-53)
         return found
 

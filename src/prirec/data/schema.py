@@ -31,6 +31,7 @@ Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FILE = "schema.toml"
 BARE = re.compile("[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
+# places are public: their range and words are read off the catalogue, and only a kind may need to be said
 KEYS = {"users": ("values", "low", "high", "kind"), "visits": ("values", "low", "high", "kind"), "pois": ("kind",)}
 RESERVED = {
     "users": ("user", "lat", "lon"),

@@ -189,7 +189,7 @@ class Residents:
 
 
 def settle(plan: CityPlan, *, centres: RealArray, rng: np.random.Generator) -> Residents:
-    """Homes, columns and traits of everyone."""
+    """Draws everyone: homes, the columns that their devices know, and the traits behind their clicks."""
     count, D = plan.people, plan.districts
     home = scatter(count, centres=centres, span_km=plan.span_km, rng=rng)
     district = nearest_centre(home, centres)
@@ -250,7 +250,7 @@ class Venues:
 
 
 def open_venues(plan: CityPlan, *, centres: RealArray, rng: np.random.Generator) -> Venues:
-    """Spots, columns and pull of every place."""
+    """Draws the catalogue: where places are, their public columns, and what makes people click on them."""
     J = plan.places
     spot = scatter(J, centres=centres, span_km=plan.span_km, rng=rng)
     tags, present = _draw_tags(J, categories=plan.categories, rng=rng)
@@ -316,13 +316,13 @@ def slate_times(person: IndexArray, *, days: int, rng: np.random.Generator) -> T
 
 
 def evening(time: TimeArray) -> BoolArray:
-    """From six o'clock to two in the morning."""
+    """Whether a moment is in the evening: from 18:00 to 2:00."""
     hour = time % DAY // 3600
     return np.asarray((hour >= 18) | (hour < 2))
 
 
 def weekend(time: TimeArray) -> BoolArray:
-    """Saturday and Sunday."""
+    """Whether a moment is on a Saturday or Sunday."""
     return np.asarray((time - FIRST_DAY) // DAY % 7 >= 5)
 
 
@@ -345,7 +345,7 @@ class Showcase:
     weight: RealArray = field(repr=False)  # (J,) cumulative weight along the catalogue
 
     def draw(self, person: IndexArray, rng: np.random.Generator) -> IndexArray:
-        """One place for each of these people, shape of person."""
+        """One place for each entry of `person`, by distance and attractiveness."""
         G = len(self.bounds) - 1
         home = self.home_cell[person]
         cell = np.searchsorted(self.cells, home + rng.random(len(person)), side="right") - home * G
@@ -386,7 +386,7 @@ def show(
 
 
 def _repeats(shown: IndexArray, position: OffsetArray) -> np.ndarray:
-    """Rows whose place stands earlier in the same slate."""
+    """Which rows repeat a place that is earlier in the same slate."""
     found = np.zeros(len(shown), dtype=np.bool_)
     for lag in range(1, SLATE):
         found[lag:] |= (shown[lag:] == shown[:-lag]) & (position[lag:] >= lag)

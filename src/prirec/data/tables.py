@@ -59,7 +59,7 @@ class Table:
         return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
 
     def error(self, problem: str, *, row: int | None = None, column: str | None = None) -> DataError:
-        """The blame for one row: a line of a text file (a header is line 1), the row of Parquet counted from 1."""
+        """The error for one row: a line of a text file (a header is line 1), the row of Parquet counted from 1."""
         line = None if row is None else self._line(row)
         called = self.names.get(column, column) if column is not None else None
         return DataError(problem, file=self.file or Path(self.name), line=line, column=called)
@@ -72,7 +72,7 @@ class Table:
         return replace(self, frame=self.frame.filter(kept), records=records[kept])
 
     def missing(self, column: str) -> DataError:
-        """The blame for a column that is not there."""
+        """The error for a column that is not there, with the nearest name that is."""
         problem = f"there is no such column; {suggest(column, self.frame.columns)}"
         line = 1 if self.origin == "csv" else None
         return DataError(problem, file=self.file or Path(self.name), line=line, column=column)
@@ -249,7 +249,7 @@ def line_of_record(file: Path, record: int) -> int | None:
 
 
 def malformed(file: Path) -> DataError:
-    """Where a CSV file first goes wrong."""
+    """The error for a CSV file that polars could not read, with the first line that is wrong."""
     width = 0
     try:
         for cells, line in _records(file):

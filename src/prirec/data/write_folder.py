@@ -38,6 +38,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """A folder to write in, which becomes `path` when all went well. A `path` with content is refused."""
     path = path.resolve()
     refuse_occupied(path)
+    # Written beside and moved in whole: a folder that is there is complete, whenever somebody looks.
     beside = room_beside(path)
     try:
         beside.mkdir(parents=True)
@@ -148,7 +149,7 @@ def _named(dataset: Dataset) -> Columns:
 
 
 def _kinds(dataset: Dataset) -> Mapping[str, Kind]:
-    """The kinds that a reader would guess otherwise."""
+    """The kinds that a reader would guess otherwise: postcodes look like numbers, "a|b" like two tags."""
     found: dict[str, Kind] = {}
     for key, column in _named(dataset).items():
         known = dataset.declared.get(key)

@@ -57,7 +57,7 @@ class Resampled:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """First model less second, and between which ends that lies: percentiles of the resamples.
+    """The first model's figure minus the second's, and between which ends that lies: percentiles of the resamples.
 
     Resamples of n people spread as if n were n - 1 and the normal law were Student's, too little where people are few.
     The percentiles are those further out that make up for both (Hesterberg, The American Statistician 69, 2015)."""
@@ -113,7 +113,7 @@ def mean_of(repeats: Sequence[Resampled]) -> Resampled:
 
 
 def differences(first: Resampled, second: Resampled, *, level: float = 0.95) -> dict[str, Interval]:
-    """First less second in every figure that both have, with intervals that hold the truth so often."""
+    """First minus second in every figure that both have. An interval holds the truth with probability `level`."""
     if first.by != second.by:
         raise UsageError("models are compared on the same resamples: give both the same people, number and seed")
     if not 0 < level < 1:

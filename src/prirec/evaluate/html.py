@@ -16,7 +16,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def packaged(name: str) -> str:
-    """A file that lies beside this one."""
+    """A file of the package's assets: the page loads nothing from anywhere else."""
     return files("prirec.evaluate").joinpath("assets", name).read_text(encoding="utf-8")
 
 

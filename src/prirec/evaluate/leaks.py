@@ -64,7 +64,7 @@ def refuse(findings: Findings) -> None:
 
 
 def _refused(name: str, words: str, figure: float) -> Findings:
-    """Nothing where the figure is 0."""
+    """One refusal; none where the figure is 0."""
     return (Finding(name, "refused", words, figure),) if figure else ()
 
 

@@ -399,12 +399,12 @@ def _scale_bar(frame: Frame) -> str:
 
 
 def _kilometres(location: RealArray, middle: tuple[float, float]) -> RealArray:
-    """East and north of the middle."""
+    """(n, 2): kilometres east and north of the middle."""
     east = _turned(location[:, 1] - middle[1]) * np.cos(np.radians(middle[0]))
     return np.column_stack([east, location[:, 0] - middle[0]]) * KM_A_DEGREE
 
 
 def _turned(degrees: RealArray) -> RealArray:
-    """The same angle between -180 and 180."""
+    """An angle in degrees, between -180 and 180."""
     turned: RealArray = (degrees + 180.0) % 360.0 - 180.0
     return turned

@@ -103,7 +103,7 @@ def opening(city: Dataset) -> str:
 
 
 def who_holds_what() -> str:
-    """The picture, and the same in words."""
+    """What is on devices, what is public and what travels: a drawing, and the facts as lists."""
     lists = (
         ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the linear model W"]),
         (

@@ -31,6 +31,7 @@ class Scored:
         return cls(samples.test, entry.test_scores(), samples.train.counts())
 
     def usable(self) -> bool:
+        """A model that diverged has scores that cannot be ranked; it has no line in the plots."""
         return bool(len(self.test)) and bool(np.isfinite(self.scores).all())
 
 
@@ -132,7 +133,7 @@ def _summary(placed: tuple[RealArray, RealArray]) -> tuple[float, float]:
     wins, losses = placed
     if not len(wins) or not len(losses):
         return math.nan, math.nan
-    if min(len(wins), len(losses)) < 2:
+    if min(len(wins), len(losses)) < 2:  # a figure, but of a single record no error
         return float(wins.mean()), math.nan
     variance = wins.var(ddof=1) / len(wins) + losses.var(ddof=1) / len(losses)
     return float(wins.mean()), math.sqrt(variance)

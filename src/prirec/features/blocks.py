@@ -78,6 +78,7 @@ class Words(Block, frozen=True, tag="words"):
         return tuple(f"{self.column}: {word}" for word in self.words)
 
     def encode(self, column: Column) -> FeatureArray:
+        # a word that the encoding does not know has no feature: a new category must not change the width
         position = {word: at for at, word in enumerate(self.words)}
         return _one_hot(column, self.column, lambda word: position.get(word, -1), len(self.words))
 
@@ -98,6 +99,7 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return _one_hot(column, self.column, self.bucket, self.buckets)
 
     def bucket(self, word: str) -> int:
+        # with the column in it, so that the same word in two columns does not always share a bucket's number
         digest = blake2b(f"{self.column}\0{word}".encode(), digest_size=8, person=b"prirec word").digest()
         return int.from_bytes(digest, "little") % self.buckets
 
@@ -113,11 +115,11 @@ class Kilometres(Block, frozen=True):
 
 
 class Distance(Kilometres, frozen=True, tag="distance"):
-    """From home."""
+    """Distance of a place from the person's home."""
 
 
 class Nearest(Kilometres, frozen=True, tag="nearest"):
-    """From the nearest other place that the person has visited (OwnVisits in location.py)."""
+    """Distance from the nearest other place that the person has visited (OwnVisits in location.py)."""
 
 
 class Clock(Block, frozen=True, tag="clock"):

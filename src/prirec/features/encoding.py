@@ -117,17 +117,11 @@ def encode_context(
             parts.append(block.encode_km(km))
         elif isinstance(block, Nearest):
             parts.append(block.encode_km(nearest))
-        elif isinstance(block, Clock):
-            parts.append(_clock(block, time, len(km)))
+        elif isinstance(block, Clock):  # 0 where the time is unknown: neither day nor night
+            parts.append(np.zeros((len(km), block.width), np.float32) if time is None else block.encode_time(time))
         else:
             parts.append(encode_columns([block], columns, len(km)))
     return np.ascontiguousarray(np.hstack(parts))
-
-
-def _clock(block: Clock, time: TimeArray | None, rows: int) -> FeatureArray:
-    if time is None:
-        return np.zeros((rows, block.width), dtype=np.float32)
-    return block.encode_time(time)
 
 
 # Which encoding a city gets. Looks at private tables only for the names and kinds of their columns.
@@ -145,6 +139,7 @@ def plan_encoding(dataset: Dataset, popularity: Popularity, settings: Features) 
         kinds = {name: isinstance(column, Numbers) for name, column in columns.items()}
         return [_private(name, declared[name], settings, number=kinds[name]) for name in columns]
 
+    # what a visit will have cost is known after it: an averaged column describes places, never the moment
     moment = {name: column for name, column in dataset.visits.context.items() if name not in settings.averages}
     bare = _without_popularity(
         dataset.places,
@@ -218,6 +213,7 @@ def _refuse_too_many(name: str, words: int) -> None:
 
 def _public(name: str, column: Column, settings: Features) -> ColumnBlock | None:
     """The block of a public column: numbers by their statistics, words by how common they are in the catalogue."""
+    # Looking at the values is allowed here, and nowhere above: the catalogue is published anyway.
     if isinstance(column, Numbers):
         return _standardised(name, column.values)
     codes = column.codes if isinstance(column, Tags) else column.codes[column.codes >= 0]

@@ -23,6 +23,7 @@ def homes(dataset: Dataset, train: Visits) -> RealArray | None:
         return None
     home = np.full((len(dataset.people), 2), np.nan)
     if dataset.places.location is not None:
+        # the median, not the mean: one trip to another continent would move a mean into the ocean
         positive = train.take(train.label > 0)
         home = _medians(positive.person, dataset.places.location[positive.place], len(dataset.people))
     if dataset.people.location is not None:
@@ -98,7 +99,7 @@ FEW = 1_000_000  # distances, which NumPy has in a tenth of a second
 
 
 def nearest_km(own: OwnVisits | None, person: IndexArray, place: IndexArray) -> RealArray:
-    """NaN where there are no coordinates at all."""
+    """`OwnVisits.nearest_km`; NaN for all where the city has no coordinates."""
     return np.full(len(place), np.nan) if own is None else own.nearest_km(person, place)
 
 

@@ -1,4 +1,4 @@
-"""Samples X^ij, kept apart as people, places and moments, and put together only where they are used.
+"""Samples X^ij, stored as people, places and moments, and put together only where they are used.
 
 A table of all X^ij would need |O| x D numbers; this needs I x m + J x n + |O| x c.
 """
@@ -54,7 +54,7 @@ class Samples:
 
     @property
     def features(self) -> int:
-        """D."""
+        """D: how many features a sample has."""
         return int(self.people.shape[1] + self.places.shape[1] + self.train.context.shape[1])
 
     @property

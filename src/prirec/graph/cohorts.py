@@ -46,6 +46,7 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     crowded = np.flatnonzero((group != SPREAD) & (known.parts[group] > 1))
     rank = _hash_rank(group[crowded], keys[crowded], beacon=beacon)
     cohort[crowded] += rank * known.parts[group[crowded]] // known.inhabitants[group[crowded]]
+    # fewer strays than one cohort has, so that each cohort gets at most a few: nobody is left alone or left out
     strays = np.flatnonzero(group == SPREAD)
     cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % known.cohorts
     return cohort.astype(np.int32)
@@ -263,7 +264,7 @@ class CutSearch:
 
     @property
     def pivots(self) -> KeyArray:
-        """The numbers to ask about next."""
+        """The middle of each interval: every part counts its hashes below these."""
         return self._low + (self._high - self._low) // np.uint64(2)
 
     def narrow(self, counts: SummableCounts) -> None:
@@ -280,7 +281,7 @@ class CutSearch:
 
     @property
     def last(self) -> KeyArray:
-        """The cuts as far as they are known."""
+        """The upper end of each interval; after 64 halvings, the cut itself."""
         return self._high
 
 

@@ -30,6 +30,7 @@ def cells_near(lat: float, lon: float, radius_km: float, resolution: int) -> tup
     _check_radius(radius_km)
     origin = int(coarse_cells(here[None], resolution)[0])
     many = _about_how_many(radius_km, resolution)
+    # a radius that is meant in metres, or a fine resolution, can ask for millions of cells
     if many > MOST_CELLS:
         raise UsageError(f"that radius covers more than {MOST_CELLS} cells: give a lower resolution than {resolution}")
     return (_known_around if many <= FEW_CELLS else _cells_around)(origin, radius_km)

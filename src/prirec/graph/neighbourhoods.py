@@ -31,6 +31,7 @@ def cohort_numbers(samples: Samples, settings: Settings) -> IndexArray:
 def cohorts_of(cells: KeyArray, keys: KeyArray, settings: Settings) -> IndexArray:
     """(I,): the cohort of each person from what is public: the cell that the device named, and the key of its id."""
     people, size = len(keys), settings.neighbours.size
+    # cohorts() would make one cohort of whoever is there; a sum over them would not be opened in any round
     if people < settings.floor:
         raise PolicyError(
             f"{people} people are fewer than the floor of {settings.floor} for an opened sum; the filter data.keep may "
@@ -96,7 +97,7 @@ def adapt_to_coordinates(settings: Settings, *, located: bool) -> Settings:
 
 
 def _only_online(everyone: Neighbours, online: BoolArray) -> Neighbours:
-    """The neighbours that are online, for those who are."""
+    """The graph without the people who are offline, and without their edges."""
     kept = online[everyone.people] & online[everyone.owners()]
     counts = np.bincount(everyone.owners()[kept], minlength=len(online))
     return Neighbours(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), everyone.people[kept])

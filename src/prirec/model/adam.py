@@ -1,6 +1,7 @@
 """The recommender's step in rounds: Adam on the aggregated gradient, in place of Eq. (9).
 
 Kingma and Ba 2015, in the more efficient form that closes their Section 2, where the small constant is not corrected.
+A round moves V once, by the mean gradient over everyone, where Eq. (9) takes a step for every sample.
 """
 
 from typing import NamedTuple
@@ -22,6 +23,7 @@ BETA_FIRST, BETA_SECOND, SMALL = 0.9, 0.99, 1e-8
 
 
 def no_moments(shape: tuple[int, ...]) -> Moments:
+    """Moments before the first round: all zeros."""
     return Moments(np.zeros(shape), np.zeros(shape), 0)
 
 

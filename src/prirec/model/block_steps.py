@@ -48,6 +48,7 @@ class Encoder(NamedTuple):
 def ready(values: RealArray, code: Encoder) -> bool:
     """Shortens the values if rounding makes them too long; False if a value is outside."""
     if code.most > 0:
+        # `shorten` squares the values as whole numbers, which a value outside the bound would overflow.
         for d in range(values.size):
             if not abs(values[d]) <= code.bound:
                 return False
@@ -65,6 +66,7 @@ def add_contribution(values: RealArray, code: Encoder, total: RingArray) -> bool
 def add_touched(found: Touched, code: Encoder, encoded: RingArray, total: RingArray) -> bool:
     """total (D, L) += found in the ring, as add_contribution; `encoded` (D * L,) is room to compute in."""
     feature, gradient, many = found
+    # vector instructions look at no size: too little room would be memory of somebody else's
     if encoded.size < gradient.size:
         raise ValueError("there must be room to encode all rows in")
     values = gradient[: many[0] * total.shape[1]]
@@ -154,8 +156,11 @@ def step_people(
             mix_model(w, means[cohort[i]], gamma[i])
         own = DeviceRecords(people[i], place[start:stop], context[start:stop], label[start:stop])
         mine = order[: stop - start]
+        # The order follows from the person's key, not from the row: an engine that holds other people, or a device
+        # that holds one, walks through the records in the same order and gets the same bits.
         shuffle(mix(round_key, keys[i]), mine)
         losses[i] = local_step(w, U[i], shared, own, mine, rates, room, contribution)
+        # whoever is lost after the local step has learnt, but is in no sum
         if counted[i]:
             fine &= add_touched(contribution.interaction, code, encoded, of_interaction)
             fine &= add_factors(contribution.factors, code, of_factors)

@@ -38,6 +38,7 @@ def linear_score(w: RealArray, x: RealArray) -> float:
 @inlined
 def add_pull(T: RealArray, first: int, x: ValueArray, pull: RealArray) -> float:
     """Adds the pull of features first, first + 1, ... with values x to `pull` (K,); returns sum_d x_d^2 |v_d|^2."""
+    # Both sums of the reformulation in one walk over V: the walk is what takes the time.
     square = 0.0
     for k in range(T.shape[0]):
         total, own = 0.0, 0.0
@@ -94,6 +95,7 @@ def residual(y: float, score: float) -> float:
 @inlined
 def loss(y: float, score: float) -> float:
     """Eq. (2), one summand: -ln sigma(y s), safe for any score."""
+    # The exponent is never positive, so that exp cannot overflow, and log1p keeps what exp leaves beside 1.
     margin = y * score
     return max(0.0, -margin) + log1p(exp(-abs(margin)))
 
@@ -146,6 +148,7 @@ def interaction_gradient(
 def shrinkage(length: float, clip: float) -> float:
     """What something of this length is multiplied by to be no longer than `clip`; NaN if it is too long to have one."""
     if length > clip:
+        # An infinite vector scaled by 0 would be taken for an honest one; NaN is refused where it is encoded.
         return clip / length if length < inf else nan
     return 1.0
 

@@ -25,6 +25,8 @@ def no_latent(people: int, places: int) -> Latent:
 
 
 class LatentRates(NamedTuple):
+    """Step size and penalties of the latent part; zeros where there is none."""
+
     alpha: float = 0.0
     lambda_u: float = 0.0
     lambda_p: float = 0.0
@@ -69,7 +71,7 @@ def latent_step(u: RealArray, P: RealArray, j: int, r: float, rates: LatentRates
 
 @inlined
 def forget(G: FactorRows) -> None:
-    """Empties the rows of whoever was here before."""
+    """Empties the gradient of the previous person, so that its room can be used again."""
     for at in range(G.many[0]):
         G.row[G.place[at]] = -1
     G.many[0] = 0
@@ -80,6 +82,7 @@ def collect_factor(G: FactorRows, u: RealArray, P: RealArray, j: int, r: float, 
     """G_j <- G_j + r u_i + 2 lambda_p p_j: summed over records, so that a penalty weighs with a place's records."""
     if u.size == 0:
         return
+    # A table of all J places would be cleared for every person; rows are given out as places come.
     at = G.row[j]
     if at < 0:
         at = G.many[0]

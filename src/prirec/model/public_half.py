@@ -42,14 +42,14 @@ class Public(NamedTuple):
 
 def place_rows(places: FeatureArray) -> PlaceRows:
     """A catalogue's features (J, n) without those that are 0; computed once."""
-    row, feature = np.nonzero(places)
+    row, feature = np.nonzero(places)  # row after row, features ascending: the order in which sums are taken
     counts = np.bincount(row, minlength=len(places))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return PlaceRows(offsets, feature.astype(np.int32), places[row, feature], places.shape[1])
 
 
 def at_once(task: Task, many: int) -> None:
-    """One thread takes all rows."""
+    """Runs the task over all rows in this thread."""
     task(0, many)
 
 

@@ -34,12 +34,14 @@ def narrow(wide: FixedPoint) -> FixedPoint | None:
     """The same fixed point in 32 bits, bounded so that no sum wraps; None where the ring has 32 bits anyway."""
     if wide.ring_bits == 32:
         return None
+    # The sum over N neighbours must not leave 32 bits; models that grow past this bound go back to the wide table.
     bound = min(wide.bound, _NEARLY * 2.0**31 / (wide.summands * wide.scale))
     return FixedPoint(summands=wide.summands, bound=bound, fraction_bits=wide.fraction_bits, ring_bits=32)
 
 
 def table(W: RealArray, code: FixedPoint) -> Table | None:
     """The models (I, D + 1) in the ring of `code`; None if one of them is outside its bound."""
+    # Each row begins where a line of memory begins: a neighbour's model then takes no line more than it must.
     line = LINE // code.dtype.itemsize
     width = -(-W.shape[1] // line) * line
     room = code.zeros((len(W) + 1) * width + line)

@@ -62,6 +62,7 @@ def _mean_loss(label: LabelArray, scores: RealArray) -> float:
 def scores(models: Models, samples: Samples, records: Records) -> RealArray:
     """A score for each record."""
     out = np.empty(len(records))
+    # kernels take arrays, never None: without a latent part its arrays have no entries
     T = np.ascontiguousarray(models.interaction.T)
     latent = models.latent or no_latent(len(samples.ids), len(samples.places))
     _score_records(

@@ -108,7 +108,7 @@ def gaussian(noise_multiplier: float) -> Spent:
 
 
 def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
-    """Composition of all of them: costs add."""
+    """The cost of several releases together: composition adds costs up."""
     return reduce(Spent.__add__, spent, Spent(unit=unit))
 
 

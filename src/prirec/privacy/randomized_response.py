@@ -109,6 +109,7 @@ def simulate_ones(
     """The yeses to each POI (J,), drawn from their exact law Bin(v, 1-q) + Bin(n-v, q). For simulation only."""
     if np.any(visitors < 0) or np.any(visitors > reports):
         raise UsageError("the visitors of a POI are at least 0 and no more than those who report about it")
+    # A simulation's q is a float and its generator is seeded; a device flips by exact words (`perturb`).
     q = float(mechanism.flip)
     ones: OffsetArray = rng.binomial(visitors, 1 - q) + rng.binomial(reports - visitors, q)
     return ones

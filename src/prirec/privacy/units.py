@@ -54,6 +54,7 @@ class PrivacyLoss:
         """The loss between any two contributions: 2ε and (1 + e^ε) δ where only ZERO_OUT was known."""
         if self.adjacency is Adjacency.REPLACE_ONE:
             return self
+        # (1 + e^ε) δ through logarithms, since e^ε of a large ε overflows before δ makes it small again
         delta = min(1.0, math.exp(min(0.0, math.log(self.delta) + self.epsilon)) + self.delta) if self.delta else 0.0
         return PrivacyLoss(2 * self.epsilon, self.unit, delta, Adjacency.REPLACE_ONE)
 

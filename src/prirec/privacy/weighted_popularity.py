@@ -67,7 +67,8 @@ def capped(own: OwnCounts, *, most: int, draws: RealArray) -> OwnCounts:
     if most < 1:
         raise UsageError("a person must be able to report at least one place: give a cap from 1 up")
     people = _people(own)
-    order = np.lexsort((draws, people))  # by person, each one's places shuffled
+    # by person, each one's places shuffled: the first places of a catalogue must not be the ones that are reported
+    order = np.lexsort((draws, people))
     rank = np.arange(len(people)) - np.searchsorted(people, people)
     kept = np.sort(order[rank < most])
     each = (1 - (most + 8) * 2.0**-52) / np.sqrt(most)

@@ -85,7 +85,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with beside.open("wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename: after a power cut the name must not point at nothing
         beside.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -20,6 +20,7 @@ def haversine_km(a: RealArray, b: RealArray) -> RealArray:
     here, there = np.radians(a), np.radians(b)
     half = np.sin((there - here) / 2) ** 2
     inside = half[..., 0] + np.cos(here[..., 0]) * np.cos(there[..., 0]) * half[..., 1]
+    # rounding may lift antipodes a bit above 1, where arcsin is NaN; min keeps the NaN of what is unknown
     km: RealArray = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(inside, 1.0)))
     return km
 

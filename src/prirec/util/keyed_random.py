@@ -106,6 +106,7 @@ def person_keys(ids: Sequence[str]) -> KeyArray:
 
 def run_key(seed: int, purpose: str) -> np.uint64:
     """A key for one purpose of a run; no two purposes share a stream."""
+    # A hash, not seed + purpose number: neighbouring seeds must not give overlapping streams.
     digest = blake2b(f"{purpose}\0{seed}".encode(), digest_size=8, person=b"prirec run").digest()
     return np.uint64(int.from_bytes(digest, "little"))
 

@@ -70,7 +70,7 @@ def back_up(path: Path, backup: Path, *, connected: Callable[[Path], sqlite3.Con
     """A whole copy, in place only when it is durable. One from an earlier try holds no more than the present one."""
     part = backup.with_name(f"{backup.name}.part")
     part.unlink(missing_ok=True)
-    create(part)
+    create(part)  # for its owner alone before anything is in it
     with closing(connected(path)) as source, closing(connected(part)) as copy:  # none can copy while it writes
         source.backup(copy)
     part.replace(backup)

@@ -31,7 +31,7 @@ class Descent(Section, frozen=True):
     seed: int = 0
 
     def check(self) -> None:
-        """UsageError for what no descent can be."""
+        """UsageError for settings with which no descent can run."""
         if self.dimension < 0 or self.passes < 1 or self.seed < 0:
             raise UsageError("dimension and seed must be 0 or more, passes at least 1")
         if not (0 < self.alpha < np.inf and 0 <= self.spread < np.inf):
@@ -68,11 +68,11 @@ def initial_factors(settings: Descent, purpose: str, known: BoolArray) -> RealAr
 
 
 def rows_with_records(rows: IndexArray, many: int) -> BoolArray:
-    """(many,): which rows stand in at least one record."""
+    """(many,): which rows at least one record names."""
     there: BoolArray = np.bincount(rows, minlength=many) > 0
     return there
 
 
 def people_and_places(train: Records, *, places: int) -> tuple[BoolArray, BoolArray]:
-    """Who, and what, has a training record."""
+    """(I,) and (J,): which people and which places have a training record."""
     return train.counts() > 0, rows_with_records(train.place, places)

@@ -72,7 +72,7 @@ def own_pairs(train: Records, *, places: int) -> Pairs:
 
 
 def senders(neighbours: Neighbours) -> Senders:
-    """The neighbourhoods turned round."""
+    """The edges of the user graph by the person who receives."""
     order = np.argsort(neighbours.people, kind="stable")
     counts = np.bincount(neighbours.people, minlength=len(neighbours))
     owners = neighbours.owners()
@@ -82,7 +82,7 @@ def senders(neighbours: Neighbours) -> Senders:
 
 
 def copies(pairs: Pairs, neighbours: Neighbours, *, places: int) -> Copies:
-    """All that training will touch."""
+    """Room for every copy that training will touch, and where each record and each neighbour finds its own."""
     around, sizes = senders(neighbours), neighbours.counts()
     mark = np.full(places, -1, dtype=np.int64)
     counts = np.empty(len(neighbours), dtype=np.int64)
@@ -315,5 +315,5 @@ def fit(samples: Samples, settings: DmfSettings, *, graph: Neighbours | None = N
 
 
 def scorer(setup: Setup, settings: DmfSettings, *, tell: Tell = quiet) -> Scorer:
-    """Trained on a city made ready."""
+    """The model trained on a prepared city, as tables compare it."""
     return PairScorer(fit(setup.samples, settings, tell=tell), setup.samples.test)

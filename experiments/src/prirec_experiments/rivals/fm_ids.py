@@ -57,7 +57,7 @@ class FmIdsSettings(Descent, frozen=True):
 
 
 class Machine(NamedTuple):
-    """A model, or as many sums of squared gradients."""
+    """A model; and, in the same shape, the sums of squared gradients that Adagrad divides by."""
 
     linear: RealArray  # (D + 1,)
     transposed: RealArray  # (K, D): V of the features
@@ -213,7 +213,7 @@ def start(samples: Samples, settings: FmIdsSettings) -> Machine:
 
 
 def fit(samples: Samples, settings: FmIdsSettings, *, tell: Tell = quiet) -> FmIds:
-    """From the training records alone."""
+    """Trains on the training records alone."""
     settings.check()
     s, machine = settings, start(samples, settings)
     squares = Machine(*(np.full_like(part, _SMALL) for part in machine))
@@ -233,5 +233,5 @@ def _table(samples: Samples, records: Records) -> Table:
 
 
 def scorer(setup: Setup, settings: FmIdsSettings, *, tell: Tell = quiet) -> Scorer:
-    """Trained on a city made ready."""
+    """The model trained on a prepared city, as tables compare it."""
     return FmIdsScorer.trained(setup, fit(setup.samples, settings, tell=tell))

@@ -57,7 +57,7 @@ def dot(u: RealArray, v: RealArray) -> float:
 
 @inlined
 def pair_score(model: Factors, i: int, j: int) -> float:
-    """s_ij."""
+    """s_ij, the log-odds of a visit."""
     bias, of_person, of_place, person, place = model
     return float(bias[0] + of_person[i] + of_place[j]) + dot(person[i], place[j])
 
@@ -113,7 +113,7 @@ def start(samples: Samples, settings: MfSettings) -> Factors:
 
 
 def fit(samples: Samples, settings: MfSettings, *, tell: Tell = quiet) -> Mf:
-    """From the training records alone."""
+    """Trains on the training records alone."""
     settings.check()
     model, train, s = start(samples, settings), samples.train, settings
 
@@ -126,5 +126,5 @@ def fit(samples: Samples, settings: MfSettings, *, tell: Tell = quiet) -> Mf:
 
 
 def scorer(setup: Setup, settings: MfSettings, *, tell: Tell = quiet) -> Scorer:
-    """Trained on a city made ready."""
+    """The model trained on a prepared city, as tables compare it."""
     return PairScorer(fit(setup.samples, settings, tell=tell), setup.samples.test)

@@ -68,5 +68,6 @@ def import_published(name: str, source: Path, target: Path, *, table_format: Tab
         raise DataError(f"there is no such folder; {name} needs a folder with {needed}", file=source)
     published = FORMATS[name].read(source)
     write_folder(published.dataset, target, table_format=table_format)
+    # strict: the reader has left repeated visits out already, so that a repetition now is a mistake of ours
     back = read_folder(target, strict=True)
     return Loaded(back.dataset, published.notes + tuple(note for note in back.notes if note not in published.notes))

@@ -48,7 +48,7 @@ class Frames:
     names: Mapping[str, str] = field(default_factory=dict)  # what the files call a column
 
     def load(self, name: str) -> Loaded:
-        """The data set, by the same rules as a data folder."""
+        """The data set that these tables give, checked as the tables of a data folder are."""
         present = {"visits": self.visits, "pois": self.pois, "users": self.users}
         tables = {table: self._table(table, frame) for table, frame in present.items() if frame is not None}
         if not self.visits.height:
@@ -106,7 +106,7 @@ def _as_text(columns: Sequence[str], separator: str) -> dict[str, Any]:
 
 
 def collect(rows: "pl.LazyFrame", *, file: Path, columns: Sequence[str]) -> "pl.DataFrame":
-    """The rows that are left of a scanned file."""
+    """Reads a scanned file, as far as filters have left rows of it."""
     import polars as pl
 
     try:
@@ -136,6 +136,7 @@ def only_complete(frame: "pl.DataFrame", *, file: Path) -> tuple["pl.DataFrame",
     """The rows without an empty cell and how many others there were; a file with mostly others is the wrong file."""
     complete = frame.drop_nulls()
     count = frame.height - complete.height
+    # columns that were cast without a match are null: mostly nulls are the columns of another format
     if 2 * count > frame.height:
         raise unlike(file, [column for column in frame.columns if column not in ORIGINS])
     return complete, counted(count, "incomplete row", file=file)

@@ -68,7 +68,8 @@ def _koubei_rows(file: Path, columns: Sequence[str]) -> "pl.DataFrame":
     import polars as pl
 
     rows = read_rows(file, columns, separator=",")
-    return rows.filter(pl.col(columns[0]).str.to_lowercase().ne_missing(columns[0]))  # an empty cell is no header
+    # files with and without a header are in circulation; ne_missing, since an empty cell is no header either
+    return rows.filter(pl.col(columns[0]).str.to_lowercase().ne_missing(columns[0]))
 
 
 def _koubei_merchants(file: Path) -> tuple["pl.DataFrame", list[str]]:
@@ -219,6 +220,7 @@ def read_yelp(source: Path) -> Loaded:
     pois = read_named(pois_file, ("poi", "lat", "lon")).with_columns(
         pl.col("lat", "lon").cast(pl.Float64, strict=False)
     )
+    # CAPRI's categories are bare numbers; with a letter they cannot be taken for quantities
     words = read_named(categories_file, ("poi", "category")).with_columns(category="c" + pl.col("category"))
     tags = words.group_by("poi").agg("category")
     people = in_order(visits.select("user"), "user")
