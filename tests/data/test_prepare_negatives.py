@@ -106,9 +106,9 @@ def test_a_blind_anchor_never_looks_at_an_unknown_positive() -> None:
 
 def test_whoever_has_no_anchor_gets_a_known_one_of_anyone() -> None:
     known, draws = np.array([True, False, False, True]), SequentialDraws(np.random.default_rng(0))
-    anchor = draws.anyone(np.repeat(np.array([0, -1, 3]), 200), known=known).reshape(3, 200)
+    anchor = draws.fill_missing(np.repeat(np.array([0, -1, 3]), 200), known=known).reshape(3, 200)
     assert [set(row) for row in anchor] == [{0}, {0, 3}, {3}]
-    assert set(draws.anyone(np.array([-1]), known=np.zeros(4, dtype=np.bool_))) == {-1}
+    assert set(draws.fill_missing(np.array([-1]), known=np.zeros(4, dtype=np.bool_))) == {-1}
 
 
 def test_the_same_seed_gives_the_same_negatives() -> None:

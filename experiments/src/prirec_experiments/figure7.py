@@ -201,8 +201,8 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 
 
 def show(settings: Mapping[str, Any], store: ResultsStore) -> Section:
-    words = "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
-    words += (
+    words = (
+        "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
         "settings. The paper prints a line without figures. Rounds compute the components of V in lanes of "
         f"{LANES}, so that there K counts as the next multiple of {LANES}. Bytes are counted on the in-memory wire, "
         "every box opened."

@@ -357,7 +357,7 @@ def _with_negatives(dataset: Dataset, recipe: Recipe, draws: "Draws") -> TrainTe
         row_draws = draws.rows(f"negatives, {side}", person[at], number[at])
         anchor = blind_anchor(positives, of[at], known=known, draws=row_draws)
         near = np.where(anchor < 0, NOWHERE, positives.place[anchor])
-        moment[at] = row_draws.anyone(anchor, known=known)
+        moment[at] = row_draws.fill_missing(anchor, known=known)
         place[at] = draw_negatives(
             person[at], near, known=positives.take(known), places=len(dataset.places), candidates=candidates,
             draws=row_draws,
@@ -485,7 +485,7 @@ class SequentialDraws:
     def attempt(self, rows: OffsetArray, attempt: int) -> Integers:
         return self.rng
 
-    def anyone(self, anchor: OffsetArray, *, known: BoolArray) -> OffsetArray:
+    def fill_missing(self, anchor: OffsetArray, *, known: BoolArray) -> OffsetArray:
         """The anchors, with any known positive, whoever it belongs to, where there was none."""
         rows, none = np.flatnonzero(known), np.flatnonzero(anchor < 0)
         anchor = anchor.copy()
@@ -530,7 +530,7 @@ class KeyedRows:
     def attempt(self, rows: OffsetArray, attempt: int) -> Integers:
         return _KeyedIntegers(self.words[rows], attempt)
 
-    def anyone(self, anchor: OffsetArray, *, known: BoolArray) -> OffsetArray:
+    def fill_missing(self, anchor: OffsetArray, *, known: BoolArray) -> OffsetArray:
         """The anchors: another person's visit may be in a part that is not here, so that the negative is left out."""
         return anchor
 
