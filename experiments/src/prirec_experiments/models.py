@@ -4,7 +4,7 @@ A control row keeps a comparison honest: what popularity alone gives, what a dev
 and what FM gives with a parameter for every person and place, as PriRec has one for every person.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -146,25 +146,12 @@ ALL = (
 )  # fmt: skip
 
 
-class _Models(Mapping[str, ComparedModel]):
+class _Models(dict[str, ComparedModel]):
     """Models by name; a name that is none of ours is looked for among the models that packages register."""
 
-    def __init__(self) -> None:
-        self._known = {model.name: model for model in ALL}
-
-    def __getitem__(self, name: str) -> ComparedModel:
-        if name not in self._known:
-            self._known[name] = _registered(name)
-        return self._known[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+    def __missing__(self, name: str) -> ComparedModel:
+        self[name] = _registered(name)
+        return self[name]
 
 
 def _registered(name: str) -> ComparedModel:
@@ -178,4 +165,4 @@ def _registered(name: str) -> ComparedModel:
     return ComparedModel(name, str(getattr(model, "collects", "")), settings, fitted)
 
 
-MODELS: Mapping[str, ComparedModel] = _Models()
+MODELS: Mapping[str, ComparedModel] = _Models({model.name: model for model in ALL})

@@ -127,16 +127,13 @@ def _work(one: Pending, workspace: Workspace, request: Request) -> None:
     with bars() as shown:
         row = bar(shown, one.name, iterations=len(one.left.cells))
         row.begin()
-        done = 0
 
         def begun(cell: Cell) -> Tell:
             shown.update(row.task, stage=cell.key)
             return lambda number, loss: shown.update(row.task, stage=f"{cell.key}: {number}, loss {loss:.4f}")
 
         def finished(cell: Cell) -> None:
-            nonlocal done
-            done += 1
-            shown.update(row.task, completed=done)
+            shown.update(row.task, advance=1)
 
         if request.engine == "cluster" and not one.experiment.clocked:
             from prirec_experiments.on_cluster import measure_on_cluster
