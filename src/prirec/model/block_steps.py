@@ -44,6 +44,66 @@ class Encoder(NamedTuple):
     most: int = 0  # the square of its length in whole numbers, at most; 0: any
 
 
+@lean_kernel
+def contribute_models(
+    W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, centre: RealArray, clip: float,
+    code: Encoder, clipped: RealArray, sums: RingArray, members: OffsetArray,
+) -> bool:  # fmt: skip
+    """Step (b): each present person of the block adds clip(W_i - centre) to its cohort's sum (C, D + 1)."""
+    fine = True
+    for i in range(block[0], block[1]):
+        if present[i]:
+            away_from(centre[cohort[i]], W[i], clipped)
+            shrink(clipped, clip, clipped)
+            fine &= add_contribution(clipped, code, sums[cohort[i]])
+            members[cohort[i]] += 1
+    return fine
+
+
+@lean_kernel
+def step_people(
+    W: RealArray, U: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing,
+    shared: Public, everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
+    contribution: Contribution, encoded: RingArray, of_interaction: RingArray, of_factors: RingArray, losses: RealArray,
+) -> bool:  # fmt: skip
+    """Steps (c) to (e): mix, local step, and the gradients of V (D, L) and P (J * K') into the sums over everyone."""
+    people, offsets, place, context, label, keys = everyone
+    cohort, means, opened, gamma = mixing
+    fine = True
+    for i in range(block[0], block[1]):
+        if not present[i]:
+            continue
+        w, start, stop = W[i], offsets[i], offsets[i + 1]
+        _prefetch_people(W, shared, everyone, i, block[1])
+        if opened[cohort[i]]:
+            mix_model(w, means[cohort[i]], gamma[i])
+        own = DeviceRecords(people[i], place[start:stop], context[start:stop], label[start:stop])
+        mine = order[: stop - start]
+        # The order follows from the person's key, not from the row: an engine that holds other people, or a device
+        # that holds one, walks through the records in the same order and gets the same bits.
+        shuffle(mix(round_key, keys[i]), mine)
+        losses[i] = local_step(w, U[i], shared, own, mine, rates, room, contribution)
+        # whoever is lost after the local step has learnt, but is in no sum
+        if counted[i]:
+            fine &= add_touched(contribution.interaction, code, encoded, of_interaction)
+            fine &= add_factors(contribution.factors, code, of_factors)
+    return fine
+
+
+@inlined
+def mix_model(w: RealArray, mean: RealArray, gamma: float) -> None:
+    """W_i <- (1 - gamma_i) W_i + gamma_i mean: Eq. (8) with the own model kept in the sum (decisions/0002)."""
+    for d in range(w.size):
+        w[d] = (1.0 - gamma) * w[d] + gamma * mean[d]
+
+
+@inlined
+def away_from(centre: RealArray, w: RealArray, out: RealArray) -> None:
+    """W_i - centre: how far a model is from what its cohort opened last (decisions/0013)."""
+    for d in range(w.size):
+        out[d] = w[d] - centre[d]
+
+
 @inlined
 def ready(values: RealArray, code: Encoder) -> bool:
     """Shortens the values if rounding makes them too long; False if a value is outside."""
@@ -92,36 +152,6 @@ def add_factors(G: FactorRows, code: Encoder, total: RingArray) -> bool:
 
 
 @inlined
-def mix_model(w: RealArray, mean: RealArray, gamma: float) -> None:
-    """W_i <- (1 - gamma_i) W_i + gamma_i mean: Eq. (8) with the own model kept in the sum (decisions/0002)."""
-    for d in range(w.size):
-        w[d] = (1.0 - gamma) * w[d] + gamma * mean[d]
-
-
-@inlined
-def away_from(centre: RealArray, w: RealArray, out: RealArray) -> None:
-    """W_i - centre: how far a model is from what its cohort opened last (decisions/0013)."""
-    for d in range(w.size):
-        out[d] = w[d] - centre[d]
-
-
-@lean_kernel
-def contribute_models(
-    W: RealArray, block: tuple[int, int], present: BoolArray, cohort: IndexArray, centre: RealArray, clip: float,
-    code: Encoder, clipped: RealArray, sums: RingArray, members: OffsetArray,
-) -> bool:  # fmt: skip
-    """Step (b): each present person of the block adds clip(W_i - centre) to its cohort's sum (C, D + 1)."""
-    fine = True
-    for i in range(block[0], block[1]):
-        if present[i]:
-            away_from(centre[cohort[i]], W[i], clipped)
-            shrink(clipped, clip, clipped)
-            fine &= add_contribution(clipped, code, sums[cohort[i]])
-            members[cohort[i]] += 1
-    return fine
-
-
-@inlined
 def _prefetch_people(W: RealArray, shared: Public, everyone: Everyone, i: int, stop: int) -> None:
     """Fetches what persons i + 1 and i + 2 will need: first where a place's features stand, then the features."""
     place, offsets = everyone.place, everyone.offsets
@@ -135,33 +165,3 @@ def _prefetch_people(W: RealArray, shared: Public, everyone: Everyone, i: int, s
         for e in range(offsets[i + 1], offsets[i + 2]):
             prefetch_entry(shared.feature, shared.offsets[place[e]])
             prefetch_entry(shared.value, shared.offsets[place[e]])
-
-
-@lean_kernel
-def step_people(
-    W: RealArray, U: RealArray, block: tuple[int, int], present: BoolArray, counted: BoolArray, mixing: Mixing,
-    shared: Public, everyone: Everyone, round_key: Word, rates: Rates, code: Encoder, room: Work, order: IndexArray,
-    contribution: Contribution, encoded: RingArray, of_interaction: RingArray, of_factors: RingArray, losses: RealArray,
-) -> bool:  # fmt: skip
-    """Steps (c) to (e): mix, local step, and the gradients of V (D, L) and P (J * K') into the sums over everyone."""
-    people, offsets, place, context, label, keys = everyone
-    cohort, means, opened, gamma = mixing
-    fine = True
-    for i in range(block[0], block[1]):
-        if not present[i]:
-            continue
-        w, start, stop = W[i], offsets[i], offsets[i + 1]
-        _prefetch_people(W, shared, everyone, i, block[1])
-        if opened[cohort[i]]:
-            mix_model(w, means[cohort[i]], gamma[i])
-        own = DeviceRecords(people[i], place[start:stop], context[start:stop], label[start:stop])
-        mine = order[: stop - start]
-        # The order follows from the person's key, not from the row: an engine that holds other people, or a device
-        # that holds one, walks through the records in the same order and gets the same bits.
-        shuffle(mix(round_key, keys[i]), mine)
-        losses[i] = local_step(w, U[i], shared, own, mine, rates, room, contribution)
-        # whoever is lost after the local step has learnt, but is in no sum
-        if counted[i]:
-            fine &= add_touched(contribution.interaction, code, encoded, of_interaction)
-            fine &= add_factors(contribution.factors, code, of_factors)
-    return fine

@@ -43,25 +43,25 @@ from prirec.model.public_half import Public, pull_of_entries
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray, ValueArray
 from prirec.util.jit import inlined
 
-
-class Work(NamedTuple):
-    """Room to compute in, so that a step allocates nothing."""
-
-    base: RealArray  # (1, L): the person's half of Eq. (1); L is K in whole lanes
-    pull: RealArray  # (1, L): of one record
-    sums: RealArray  # (1, L): of r pull, over the records
-    gradient: RealArray  # (D, L): 0 before a step and after it
-    noted: IndexArray  # (D,): 1 for a feature that has been touched; 0 before a step and after it
-    feature: IndexArray  # (D + 1,): the person's features that are not 0
-    value: RealArray  # (D + 1,)
+_LEAST = 1e-100  # `keep` is multiplied out before it gets so small that its quotients overflow
 
 
-def work(dimension: int, features: int) -> Work:
-    L, D = whole_lanes(dimension), features
-    return Work(
-        in_lines(1, L), in_lines(1, L), in_lines(1, L), in_lines(D, L), np.zeros(D, dtype=np.int32),
-        np.empty(D + 1, dtype=np.int32), np.empty(D + 1),
-    )  # fmt: skip
+class DeviceRecords(NamedTuple):
+    """What one device holds: its person's features and records. None of it leaves the device."""
+
+    person: FeatureArray  # (m,)
+    place: IndexArray  # (r,)
+    context: FeatureArray  # (r, c)
+    label: LabelArray  # (r,)
+
+
+class Rates(NamedTuple):
+    """Step size and regularisation of a local step, and the clipping norm of its contribution."""
+
+    alpha: float
+    lambda_w: float
+    clip: float  # the longest that a contribution to the sum over everyone may be
+    latent: LatentRates = LatentRates()
 
 
 class Touched(NamedTuple):
@@ -88,133 +88,69 @@ class Contribution(NamedTuple):
         return np.concatenate([out_of_lanes(of_v, self.dimension), of_p.ravel()])
 
 
-def _with_zeros(numbers: IndexArray, rows: RealArray, found: int, *, many: int) -> RealArray:
-    """(many, L): the rows that were found, each at its number."""
-    whole = np.zeros((many, rows.shape[1]))
-    whole[numbers[:found]] = rows[:found]
-    return whole
+class Work(NamedTuple):
+    """Room to compute in, so that a step allocates nothing."""
 
-
-def contribution_of(
-    dimension: int, features: int, *, latent: int = 0, places: int = 0, records: int = 0
-) -> Contribution:
-    """Room for the contribution of somebody with so many records."""
-    L, D = whole_lanes(dimension), features
-    touched = Touched(np.empty(D + 1, dtype=np.int32), in_lines(D * L), np.zeros(1, dtype=np.int32))
-    return Contribution(dimension, touched, factor_rows(places, records, latent))
+    base: RealArray  # (1, L): the person's half of Eq. (1); L is K in whole lanes
+    pull: RealArray  # (1, L): of one record
+    sums: RealArray  # (1, L): of r pull, over the records
+    gradient: RealArray  # (D, L): 0 before a step and after it
+    noted: IndexArray  # (D,): 1 for a feature that has been touched; 0 before a step and after it
+    feature: IndexArray  # (D + 1,): the person's features that are not 0
+    value: RealArray  # (D + 1,)
 
 
 @inlined
-def clip(contribution: Contribution, room: Work, records: int, weight: float, longest: float) -> None:
-    """What was collected becomes the contribution: the mean over the records, with the gradient of P weighted, and both
-    as one vector no longer than `longest`."""
-    _, (feature, gradient, many), factors = contribution
-    share, square, L = 1.0 / max(records, 1), 0.0, room.gradient.shape[1]
-    for at in range(0, L, LANES):
-        square += _square_of_rows(room.gradient, feature, many[0], at)
-    factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
-    scale = spread(share * factor)
-    for at in range(0, L, LANES):
-        for row in range(many[0]):  # only what was touched: most rows of the gradient are 0
-            d = number(feature, row)
-            write_flat(gradient, row * L + at, times(scale, read(room.gradient, d, at)))
-            write(room.gradient, d, at, spread(0.0))  # both as they were before the step
-            put(room.noted, d, 0)
-    if factor != 1.0:
-        weigh(factors, factor)
+def local_step(
+    w: RealArray, u: RealArray, shared: Public, own: DeviceRecords, order: IndexArray, rates: Rates, room: Work,
+    contribution: Contribution,
+) -> float:  # fmt: skip
+    """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in
+    place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss.
+
+    Until the end W_i is `keep` times what w holds, so that lambda_w is one product a record; and the person's features,
+    which are the same in every record, have still to move w by -`moved` times themselves."""
+    person, place, context, label = own
+    V, P, m, touched = shared.lanes, shared.factors, person.size, contribution.interaction.feature
+    _check_shapes(w, shared, own, room, contribution.interaction)
+    forget(contribution.factors)
+    present, many, own_square = _begin(V, own, room, touched)
+    flat, mine = entries_score(w, 1, room.feature, room.value, 0, present), room.value[:present]
+    length, losses, product, residuals, moved, keep = dot(mine, 0, mine), 0.0, 1.0, 0.0, 0.0, 1.0
+    for row in order:
+        j, y, x = place[row], float(label[row]), context[row]
+        linear = keep * (_linear(w, shared, x, j, m) + (flat - moved * length))
+        score = linear + _pairs(shared, x, j, own_square, room) + affinity(u, P, j)
+        chances = odds(y, score)
+        r = residual_at(y, chances)
+        losses, product = add_loss(losses, product, y * score, chances)
+        many = _collect(shared, x, j, m, r, room, touched, many)
+        residuals += r
+
+        keep *= 1.0 - 2.0 * rates.alpha * rates.lambda_w
+        if keep < _LEAST:
+            _settle(w, room, present, moved, keep)
+            flat, moved, keep = entries_score(w, 1, room.feature, room.value, 0, present), 0.0, 1.0
+        pace = r * (rates.alpha / keep)
+        _step(w, shared, x, j, m, pace)
+        moved += pace
+        collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
+        latent_step(u, P, j, r, rates.latent)
+    for at in range(0, V.shape[1], LANES):  # the person's features: all records at once
+        sums = read(room.sums, 0, at)
+        for e in range(present):
+            x_d = number(room.value, e)
+            _add_gradient(V, number(room.feature, e), x_d, sums, residuals * x_d, room.gradient, at)
+    contribution.interaction.many[0] = many
+    _settle(w, room, present, moved, keep)
+    clip(contribution, room, order.size, rates.latent.weight, rates.clip)
+    return losses + log(product)
 
 
-@inlined
-def _square_of_rows(G: RealArray, touched: IndexArray, many: int, at: int) -> float:
-    """The sum of the squares of the first `many` rows touched, in sixteen interleaved sums."""
-    even = odd = spread(0.0)
-    for pair in range(many >> 1):
-        a, b = read(G, number(touched, 2 * pair), at), read(G, number(touched, 2 * pair + 1), at)
-        even, odd = plus(even, times(a, a)), plus(odd, times(b, b))
-    if many & 1:
-        last = read(G, touched[many - 1], at)
-        even = plus(even, times(last, last))
-    return sum_of(plus(even, odd))
-
-
-# Features of which most are 0, as entries: which feature, and its value
-
-
-@inlined
-def entries_score(w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int) -> float:
-    """The sum of w[first + d] x_d over entries start to stop."""
-    total = 0.0
-    for e in range(start, stop):
-        total += number(w, first + number(feature, e)) * number(value, e)
-    return total
-
-
-@inlined
-def add_entries(
-    w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int, much: float
-) -> None:
-    """w[first + d] += much x_d, for entries start to stop."""
-    for e in range(start, stop):
-        d = first + number(feature, e)
-        put(w, d, number(w, d) + much * number(value, e))
-
-
-@inlined
-def note_entries(
-    feature: IndexArray, start: int, stop: int, first: int, noted: IndexArray, touched: IndexArray, many: int
-) -> int:
-    """Adds first + d to the `many` numbers in `touched`, unless it is noted that they are there; returns how many there
-    are then. Without a branch, which would have to be guessed; `touched` needs room for one more than it holds."""
-    for e in range(start, stop):
-        d = first + number(feature, e)
-        put(touched, many, d)
-        many += 1 - number(noted, d)
-        put(noted, d, 1)
-    return many
-
-
-@inlined
-def note_present(x: FeatureArray, feature: IndexArray, value: RealArray) -> int:
-    """The features that are not 0 as entries; returns how many there are. Room for one more is needed."""
-    many = 0
-    for d in range(x.size):
-        put(feature, many, d)
-        put(value, many, number(x, d))
-        many += number(x, d) != 0.0
-    return many
-
-
-# The step itself
+# Parts of the step
 #
 # A sample X^ij is never put together: the person's part is the same in every record, the place's part has few entries,
 # and both are used as they are.
-
-
-_LEAST = 1e-100  # `keep` is multiplied out before it gets so small that its quotients overflow
-
-
-class DeviceRecords(NamedTuple):
-    """What one device holds: its person's features and records. None of it leaves the device."""
-
-    person: FeatureArray  # (m,)
-    place: IndexArray  # (r,)
-    context: FeatureArray  # (r, c)
-    label: LabelArray  # (r,)
-
-
-class Rates(NamedTuple):
-    """Step size and regularisation of a local step, and the clipping norm of its contribution."""
-
-    alpha: float
-    lambda_w: float
-    clip: float  # the longest that a contribution to the sum over everyone may be
-    latent: LatentRates = LatentRates()
-
-
-def rates_of(settings: Settings, *, clip: float) -> Rates:
-    s = settings.latent
-    latent = LatentRates(s.alpha, s.lambda_u, s.lambda_p, s.weight)
-    return Rates(settings.linear.alpha, settings.model.lambda_w, clip, latent)
 
 
 @inlined
@@ -312,48 +248,117 @@ def _settle(w: RealArray, room: Work, present: int, moved: float, keep: float) -
         w[d] *= keep
 
 
+# The contribution: clipped as one vector
+
+
 @inlined
-def local_step(
-    w: RealArray, u: RealArray, shared: Public, own: DeviceRecords, order: IndexArray, rates: Rates, room: Work,
-    contribution: Contribution,
-) -> float:  # fmt: skip
-    """One pass of stochastic descent (Eq. (3)) in the given order: w, and u where there is a latent part, are moved in
-    place, and `contribution` becomes what the person adds to the sum over everyone. Returns the summed loss.
+def clip(contribution: Contribution, room: Work, records: int, weight: float, longest: float) -> None:
+    """What was collected becomes the contribution: the mean over the records, with the gradient of P weighted, and both
+    as one vector no longer than `longest`."""
+    _, (feature, gradient, many), factors = contribution
+    share, square, L = 1.0 / max(records, 1), 0.0, room.gradient.shape[1]
+    for at in range(0, L, LANES):
+        square += _square_of_rows(room.gradient, feature, many[0], at)
+    factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
+    scale = spread(share * factor)
+    for at in range(0, L, LANES):
+        for row in range(many[0]):  # only what was touched: most rows of the gradient are 0
+            d = number(feature, row)
+            write_flat(gradient, row * L + at, times(scale, read(room.gradient, d, at)))
+            write(room.gradient, d, at, spread(0.0))  # both as they were before the step
+            put(room.noted, d, 0)
+    if factor != 1.0:
+        weigh(factors, factor)
 
-    Until the end W_i is `keep` times what w holds, so that lambda_w is one product a record; and the person's features,
-    which are the same in every record, have still to move w by -`moved` times themselves."""
-    person, place, context, label = own
-    V, P, m, touched = shared.lanes, shared.factors, person.size, contribution.interaction.feature
-    _check_shapes(w, shared, own, room, contribution.interaction)
-    forget(contribution.factors)
-    present, many, own_square = _begin(V, own, room, touched)
-    flat, mine = entries_score(w, 1, room.feature, room.value, 0, present), room.value[:present]
-    length, losses, product, residuals, moved, keep = dot(mine, 0, mine), 0.0, 1.0, 0.0, 0.0, 1.0
-    for row in order:
-        j, y, x = place[row], float(label[row]), context[row]
-        linear = keep * (_linear(w, shared, x, j, m) + (flat - moved * length))
-        score = linear + _pairs(shared, x, j, own_square, room) + affinity(u, P, j)
-        chances = odds(y, score)
-        r = residual_at(y, chances)
-        losses, product = add_loss(losses, product, y * score, chances)
-        many = _collect(shared, x, j, m, r, room, touched, many)
-        residuals += r
 
-        keep *= 1.0 - 2.0 * rates.alpha * rates.lambda_w
-        if keep < _LEAST:
-            _settle(w, room, present, moved, keep)
-            flat, moved, keep = entries_score(w, 1, room.feature, room.value, 0, present), 0.0, 1.0
-        pace = r * (rates.alpha / keep)
-        _step(w, shared, x, j, m, pace)
-        moved += pace
-        collect_factor(contribution.factors, u, P, j, r, rates.latent.lambda_p)  # before u moves
-        latent_step(u, P, j, r, rates.latent)
-    for at in range(0, V.shape[1], LANES):  # the person's features: all records at once
-        sums = read(room.sums, 0, at)
-        for e in range(present):
-            x_d = number(room.value, e)
-            _add_gradient(V, number(room.feature, e), x_d, sums, residuals * x_d, room.gradient, at)
-    contribution.interaction.many[0] = many
-    _settle(w, room, present, moved, keep)
-    clip(contribution, room, order.size, rates.latent.weight, rates.clip)
-    return losses + log(product)
+@inlined
+def _square_of_rows(G: RealArray, touched: IndexArray, many: int, at: int) -> float:
+    """The sum of the squares of the first `many` rows touched, in sixteen interleaved sums."""
+    even = odd = spread(0.0)
+    for pair in range(many >> 1):
+        a, b = read(G, number(touched, 2 * pair), at), read(G, number(touched, 2 * pair + 1), at)
+        even, odd = plus(even, times(a, a)), plus(odd, times(b, b))
+    if many & 1:
+        last = read(G, touched[many - 1], at)
+        even = plus(even, times(last, last))
+    return sum_of(plus(even, odd))
+
+
+def _with_zeros(numbers: IndexArray, rows: RealArray, found: int, *, many: int) -> RealArray:
+    """(many, L): the rows that were found, each at its number."""
+    whole = np.zeros((many, rows.shape[1]))
+    whole[numbers[:found]] = rows[:found]
+    return whole
+
+
+# Features of which most are 0, as entries: which feature, and its value
+
+
+@inlined
+def entries_score(w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int) -> float:
+    """The sum of w[first + d] x_d over entries start to stop."""
+    total = 0.0
+    for e in range(start, stop):
+        total += number(w, first + number(feature, e)) * number(value, e)
+    return total
+
+
+@inlined
+def add_entries(
+    w: RealArray, first: int, feature: IndexArray, value: ValueArray, start: int, stop: int, much: float
+) -> None:
+    """w[first + d] += much x_d, for entries start to stop."""
+    for e in range(start, stop):
+        d = first + number(feature, e)
+        put(w, d, number(w, d) + much * number(value, e))
+
+
+@inlined
+def note_entries(
+    feature: IndexArray, start: int, stop: int, first: int, noted: IndexArray, touched: IndexArray, many: int
+) -> int:
+    """Adds first + d to the `many` numbers in `touched`, unless it is noted that they are there; returns how many there
+    are then. Without a branch, which would have to be guessed; `touched` needs room for one more than it holds."""
+    for e in range(start, stop):
+        d = first + number(feature, e)
+        put(touched, many, d)
+        many += 1 - number(noted, d)
+        put(noted, d, 1)
+    return many
+
+
+@inlined
+def note_present(x: FeatureArray, feature: IndexArray, value: RealArray) -> int:
+    """The features that are not 0 as entries; returns how many there are. Room for one more is needed."""
+    many = 0
+    for d in range(x.size):
+        put(feature, many, d)
+        put(value, many, number(x, d))
+        many += number(x, d) != 0.0
+    return many
+
+
+# Rates from the settings, and room to compute in
+
+
+def rates_of(settings: Settings, *, clip: float) -> Rates:
+    s = settings.latent
+    latent = LatentRates(s.alpha, s.lambda_u, s.lambda_p, s.weight)
+    return Rates(settings.linear.alpha, settings.model.lambda_w, clip, latent)
+
+
+def work(dimension: int, features: int) -> Work:
+    L, D = whole_lanes(dimension), features
+    return Work(
+        in_lines(1, L), in_lines(1, L), in_lines(1, L), in_lines(D, L), np.zeros(D, dtype=np.int32),
+        np.empty(D + 1, dtype=np.int32), np.empty(D + 1),
+    )  # fmt: skip
+
+
+def contribution_of(
+    dimension: int, features: int, *, latent: int = 0, places: int = 0, records: int = 0
+) -> Contribution:
+    """Room for the contribution of somebody with so many records."""
+    L, D = whole_lanes(dimension), features
+    touched = Touched(np.empty(D + 1, dtype=np.int32), in_lines(D * L), np.zeros(1, dtype=np.int32))
+    return Contribution(dimension, touched, factor_rows(places, records, latent))

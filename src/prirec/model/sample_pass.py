@@ -18,6 +18,7 @@ from prirec.util.jit import inlined, lean_kernel
 from prirec.util.keyed_random import Word, mix
 
 _NEARLY = 0.99  # of the ring: the rest is for the rounding of N entries
+_AHEAD = 8  # samples: long enough for memory to answer, short enough for the cache to hold
 
 
 class Table(NamedTuple):
@@ -28,59 +29,6 @@ class Table(NamedTuple):
     total: RingArray  # (at least D + 1,)
     signed: SignedArray  # the same memory as total, as signed integers
     code: Encoder
-
-
-def narrow(wide: FixedPoint) -> FixedPoint | None:
-    """The same fixed point in 32 bits, bounded so that no sum wraps; None where the ring has 32 bits anyway."""
-    if wide.ring_bits == 32:
-        return None
-    # The sum over N neighbours must not leave 32 bits; models that grow past this bound go back to the wide table.
-    bound = min(wide.bound, _NEARLY * 2.0**31 / (wide.summands * wide.scale))
-    return FixedPoint(summands=wide.summands, bound=bound, fraction_bits=wide.fraction_bits, ring_bits=32)
-
-
-def table(W: RealArray, code: FixedPoint) -> Table | None:
-    """The models (I, D + 1) in the ring of `code`; None if one of them is outside its bound."""
-    # Each row begins where a line of memory begins: a neighbour's model then takes no line more than it must.
-    line = LINE // code.dtype.itemsize
-    width = -(-W.shape[1] // line) * line
-    room = code.zeros((len(W) + 1) * width + line)
-    first = -room.ctypes.data % LINE // code.dtype.itemsize
-    rows = room[first : first + (len(W) + 1) * width].reshape(-1, width)
-    encoder = Encoder(code.scale, code.bound)
-    fine = _encode_rows(W, encoder, rows)
-    return Table(rows[:-1], rows[-1], code.signed(rows[-1]), encoder) if fine else None
-
-
-@lean_kernel
-def _encode_rows(W: RealArray, code: Encoder, rows: RingArray) -> bool:
-    fine = True
-    for i in range(W.shape[0]):
-        fine &= encode_into(W[i], code.scale, code.bound, rows[i])
-    return fine
-
-
-@inlined
-def add_rows(table: RingArray, rows: IndexArray, total: RingArray) -> None:
-    """The sum of these rows in the ring, six at a time."""
-    whole = rows.size // 6 * 6
-    for e in range(0, whole, 6):
-        a, b, c = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]]
-        d, f, g = table[rows[e + 3]], table[rows[e + 4]], table[rows[e + 5]]
-        for at in range(total.size):
-            total[at] += (a[at] + b[at] + c[at]) + (d[at] + f[at] + g[at])
-    for e in range(whole, rows.size):
-        a = table[rows[e]]
-        for at in range(total.size):
-            total[at] += a[at]
-
-
-# Algorithm 2, lines 6 to 16: one pass over the shuffled samples, in simulation on one machine.
-#
-# The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they equal what the protocols open.
-
-
-_AHEAD = 8  # samples: long enough for memory to answer, short enough for the cache to hold
 
 
 class Descent(NamedTuple):
@@ -113,6 +61,85 @@ class Scratch(NamedTuple):
     drawn: IndexArray  # (N,)
     pending: RingArray  # (K * D,): the batch's sum of gradients of V
     pending_signed: SignedArray  # the same memory, as signed integers
+
+
+# Algorithm 2, lines 6 to 16: one pass over the shuffled samples.
+#
+# The sums of Algorithm 1 and of secure aggregation are taken in the ring, so they equal what the protocols open.
+
+
+@lean_kernel
+def sample_pass(
+    W: RealArray, models: Table, T: RealArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows,
+    circle: NeighbourSets, order: OffsetArray, reached: Reached, pass_key: Word, rates: Descent, code_v: Encoder,
+    room: Scratch,
+) -> Reached:  # fmt: skip
+    """A pass in the given order, from where it was; W, the table and T are moved in place. It ends early after a sample
+    that took a sum outside its bound."""
+    people, _, place, context, label, _ = everyone
+    offsets, neighbours, weights, own, fresh, online, position = circle
+    x, present, pull, gradient, weighted, drawn, pending, pending_signed = room
+    ring, total, signed, code = models
+    done, losses, fine = reached
+    while fine and done < order.size and not isnan(losses):
+        if done + _AHEAD < order.size:
+            prefetch_ahead(W, ring, everyone, person, place_rows, circle, order[done:])
+        row = order[done]
+        done += 1
+        i, y, w = person[row], float(label[row]), W[person[row]]
+        there = present[: load_present(people[i], place_rows, place[row], context[row], x, present)]
+        paired = pairs_of(T, x, there, pull)
+
+        # lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)
+        guess = linear_score_of(w, x, there) + paired
+        losses += loss(y, guess)
+        linear_gradient(w, x, residual(y, guess), rates.lambda_w, gradient)
+        total[:] = 0
+        start, stop = offsets[i], offsets[i + 1]
+        many = stop - start
+        if fresh > 0:
+            draw_neighbours(mix(pass_key, row), position[i], online.size, drawn)
+            for e in range(drawn.size):
+                drawn[e] = online[drawn[e]]
+            add_rows(ring, drawn, total)
+            many = drawn.size
+        elif weights.size == 0:
+            add_rows(ring, neighbours[start:stop], total)
+        else:
+            fine &= add_weighted(W, neighbours[start:stop], weights[start:stop], code, weighted, total)
+        share = 1.0 / (code.scale * (max(many, 1) if weights.size == 0 else 1))
+        gamma = rates.gamma if many > 0 else 0.0  # an empty neighbourhood: local only
+        decentralised_step(w, signed, gradient, share, own[i], gamma, rates.alpha_w)
+        if weights.size == 0:  # else each neighbour is encoded with its weight, when it is asked
+            fine &= encode_into(w, code.scale, code.bound, ring[i])
+
+        # lines 12 to 15: Eq. (4) at the model just learnt, Eq. (9); V has not moved since `paired`
+        r = residual(y, linear_score_of(w, x, there) + paired)
+        if rates.batch == 1:
+            inside = step_interaction(T, x, pull, r, rates.lambda_v, code_v, rates.alpha_v)
+        else:
+            inside = add_interaction_gradient(T, x, pull, r, rates.lambda_v, code_v, pending)
+            if done % rates.batch == 0 or done == order.size:
+                move_interaction(T, pending_signed, code_v.scale, rates.alpha_v)
+                pending[:] = 0
+        if not inside:
+            losses = nan
+    return Reached(done, losses, fine)
+
+
+@inlined
+def add_rows(table: RingArray, rows: IndexArray, total: RingArray) -> None:
+    """The sum of these rows in the ring, six at a time."""
+    whole = rows.size // 6 * 6
+    for e in range(0, whole, 6):
+        a, b, c = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]]
+        d, f, g = table[rows[e + 3]], table[rows[e + 4]], table[rows[e + 5]]
+        for at in range(total.size):
+            total[at] += (a[at] + b[at] + c[at]) + (d[at] + f[at] + g[at])
+    for e in range(whole, rows.size):
+        a = table[rows[e]]
+        for at in range(total.size):
+            total[at] += a[at]
 
 
 @inlined
@@ -206,60 +233,34 @@ def prefetch_ahead(
     prefetch_entry(place_rows.value, first)
 
 
+# The table of models
+
+
+def narrow(wide: FixedPoint) -> FixedPoint | None:
+    """The same fixed point in 32 bits, bounded so that no sum wraps; None where the ring has 32 bits anyway."""
+    if wide.ring_bits == 32:
+        return None
+    # The sum over N neighbours must not leave 32 bits; models that grow past this bound go back to the wide table.
+    bound = min(wide.bound, _NEARLY * 2.0**31 / (wide.summands * wide.scale))
+    return FixedPoint(summands=wide.summands, bound=bound, fraction_bits=wide.fraction_bits, ring_bits=32)
+
+
+def table(W: RealArray, code: FixedPoint) -> Table | None:
+    """The models (I, D + 1) in the ring of `code`; None if one of them is outside its bound."""
+    # Each row begins where a line of memory begins: a neighbour's model then takes no line more than it must.
+    line = LINE // code.dtype.itemsize
+    width = -(-W.shape[1] // line) * line
+    room = code.zeros((len(W) + 1) * width + line)
+    first = -room.ctypes.data % LINE // code.dtype.itemsize
+    rows = room[first : first + (len(W) + 1) * width].reshape(-1, width)
+    encoder = Encoder(code.scale, code.bound)
+    fine = _encode_rows(W, encoder, rows)
+    return Table(rows[:-1], rows[-1], code.signed(rows[-1]), encoder) if fine else None
+
+
 @lean_kernel
-def sample_pass(
-    W: RealArray, models: Table, T: RealArray, everyone: Everyone, person: IndexArray, place_rows: PlaceRows,
-    circle: NeighbourSets, order: OffsetArray, reached: Reached, pass_key: Word, rates: Descent, code_v: Encoder,
-    room: Scratch,
-) -> Reached:  # fmt: skip
-    """A pass in the given order, from where it was; W, the table and T are moved in place. It ends early after a sample
-    that took a sum outside its bound."""
-    people, _, place, context, label, _ = everyone
-    offsets, neighbours, weights, own, fresh, online, position = circle
-    x, present, pull, gradient, weighted, drawn, pending, pending_signed = room
-    ring, total, signed, code = models
-    done, losses, fine = reached
-    while fine and done < order.size and not isnan(losses):
-        if done + _AHEAD < order.size:
-            prefetch_ahead(W, ring, everyone, person, place_rows, circle, order[done:])
-        row = order[done]
-        done += 1
-        i, y, w = person[row], float(label[row]), W[person[row]]
-        there = present[: load_present(people[i], place_rows, place[row], context[row], x, present)]
-        paired = pairs_of(T, x, there, pull)
-
-        # lines 9 and 10: Eq. (3), Algorithm 1, Eq. (8)
-        guess = linear_score_of(w, x, there) + paired
-        losses += loss(y, guess)
-        linear_gradient(w, x, residual(y, guess), rates.lambda_w, gradient)
-        total[:] = 0
-        start, stop = offsets[i], offsets[i + 1]
-        many = stop - start
-        if fresh > 0:
-            draw_neighbours(mix(pass_key, row), position[i], online.size, drawn)
-            for e in range(drawn.size):
-                drawn[e] = online[drawn[e]]
-            add_rows(ring, drawn, total)
-            many = drawn.size
-        elif weights.size == 0:
-            add_rows(ring, neighbours[start:stop], total)
-        else:
-            fine &= add_weighted(W, neighbours[start:stop], weights[start:stop], code, weighted, total)
-        share = 1.0 / (code.scale * (max(many, 1) if weights.size == 0 else 1))
-        gamma = rates.gamma if many > 0 else 0.0  # an empty neighbourhood: local only
-        decentralised_step(w, signed, gradient, share, own[i], gamma, rates.alpha_w)
-        if weights.size == 0:  # else each neighbour is encoded with its weight, when it is asked
-            fine &= encode_into(w, code.scale, code.bound, ring[i])
-
-        # lines 12 to 15: Eq. (4) at the model just learnt, Eq. (9); V has not moved since `paired`
-        r = residual(y, linear_score_of(w, x, there) + paired)
-        if rates.batch == 1:
-            inside = step_interaction(T, x, pull, r, rates.lambda_v, code_v, rates.alpha_v)
-        else:
-            inside = add_interaction_gradient(T, x, pull, r, rates.lambda_v, code_v, pending)
-            if done % rates.batch == 0 or done == order.size:
-                move_interaction(T, pending_signed, code_v.scale, rates.alpha_v)
-                pending[:] = 0
-        if not inside:
-            losses = nan
-    return Reached(done, losses, fine)
+def _encode_rows(W: RealArray, code: Encoder, rows: RingArray) -> bool:
+    fine = True
+    for i in range(W.shape[0]):
+        fine &= encode_into(W[i], code.scale, code.bound, rows[i])
+    return fine
