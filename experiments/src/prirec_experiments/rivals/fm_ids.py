@@ -67,6 +67,81 @@ class Machine(NamedTuple):
     place: RealArray  # (J, K)
 
 
+@dataclass(frozen=True, slots=True)
+class FmIds:
+    """A trained model. A person or place without a training record is scored by its features."""
+
+    machine: Machine = field(repr=False)
+
+    def scores(self, samples: Samples, records: Records) -> RealArray:
+        """A score for each record."""
+        out = np.empty(len(records))
+        _score_records(self.machine, _table(samples, records), place_rows(samples.places), out)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class FmIdsScorer:
+    """Eq. (1) over the features from the one home that it has; what the ids add to it is added here."""
+
+    features: FactorisationScorer
+    model: FmIds
+
+    @classmethod
+    def trained(cls, setup: Setup, model: FmIds) -> Self:
+        machine = model.machine
+        shared = np.ascontiguousarray(machine.linear[None])
+        V = np.ascontiguousarray(machine.transposed.T)
+        return cls(FactorisationScorer.trained(setup, Models(shared, V)), model)
+
+    def test(self) -> RealArray:
+        samples = self.features.advisor.setup.samples
+        return self.model.scores(samples, samples.test)
+
+    def of(self, person: int, places: IndexArray) -> RealArray:
+        m, advisor = self.model.machine, self.features.advisor
+        context = self.features.context(person, places)
+        x = combine(advisor.setup.samples.people[person], advisor.guide.places[places], context)
+        pull, u, v = x @ m.transposed.T, m.person[person], m.place[places]  # (M, K), (K,), (M, K)
+        ids = m.of_person[person] + m.of_place[places] + pull @ u + ((pull + u) * v).sum(axis=1)
+        scores: RealArray = advisor.scores(person, places, context) + ids
+        return scores
+
+
+def fit(samples: Samples, settings: FmIdsSettings, *, tell: Tell = quiet) -> FmIds:
+    """Trains on the training records alone."""
+    settings.check()
+    s, machine = settings, start(samples, settings)
+    squares = Machine(*(np.full_like(part, _SMALL) for part in machine))
+    rates = Rates(s.alpha, s.lambda_w, s.lambda_v, s.lambda_weights, s.lambda_ids)
+    records, places = _table(samples, samples.train), place_rows(samples.places)
+
+    def one_pass(order: OffsetArray) -> float:
+        return fm_ids_pass(machine, squares, records, places, order, rates)
+
+    descend(one_pass, settings, records=len(samples.train), tell=tell)
+    refuse_infinite(*machine)
+    return FmIds(machine)
+
+
+def scorer(setup: Setup, settings: FmIdsSettings, *, tell: Tell = quiet) -> Scorer:
+    """The model trained on a prepared city, as tables compare it."""
+    return FmIdsScorer.trained(setup, fit(setup.samples, settings, tell=tell))
+
+
+def start(samples: Samples, settings: FmIdsSettings) -> Machine:
+    """Weights 0, vectors small and random."""
+    who, where = people_and_places(samples.train, places=len(samples.places))
+    D = samples.features
+    V = initial_factors(settings, "fm ids features", np.ones(D, dtype=bool))
+    people, places = initial_factors(settings, "fm ids people", who), initial_factors(settings, "fm ids places", where)
+    T = np.ascontiguousarray(V.T)
+    return Machine(np.zeros(D + 1), T, np.zeros(len(who)), np.zeros(len(where)), people, places)
+
+
+# Kernels
+
+
 class Table(NamedTuple):
     """The records, as kernels take them."""
 
@@ -77,12 +152,33 @@ class Table(NamedTuple):
     label: LabelArray  # (R,)
 
 
+def _table(samples: Samples, records: Records) -> Table:
+    return Table(samples.people, records.person, records.place, records.context, records.label)
+
+
 class Rates(NamedTuple):
     alpha: float
     lambda_w: float
     lambda_v: float
     lambda_weights: float
     lambda_ids: float
+
+
+@kernel
+def fm_ids_pass(
+    m: Machine, squares: Machine, records: Table, places: PlaceRows, order: OffsetArray, to: Rates
+) -> float:  # fmt: skip
+    """Record after record; the model is moved in place. The summed loss."""
+    K, D = m.transposed.shape
+    x, pull, present, losses = np.empty(D), np.empty(K), np.empty(D + 1, dtype=np.int32), 0.0
+    for row in order:
+        y = float(records.label[row])
+        guess, many = _score(m, records, places, row, x, present, pull)
+        r, there = residual(y, guess), present[:many]
+        losses += loss(y, guess)
+        _move_linear(m, squares, records.person[row], records.place[row], x, there, r, to)
+        _move_pairs(m, squares, records.person[row], records.place[row], x, there, pull, r, to)
+    return losses
 
 
 @inlined
@@ -137,101 +233,8 @@ def _move_pairs(
 
 
 @kernel
-def fm_ids_pass(
-    m: Machine, squares: Machine, records: Table, places: PlaceRows, order: OffsetArray, to: Rates
-) -> float:  # fmt: skip
-    """Record after record; the model is moved in place. The summed loss."""
-    K, D = m.transposed.shape
-    x, pull, present, losses = np.empty(D), np.empty(K), np.empty(D + 1, dtype=np.int32), 0.0
-    for row in order:
-        y = float(records.label[row])
-        guess, many = _score(m, records, places, row, x, present, pull)
-        r, there = residual(y, guess), present[:many]
-        losses += loss(y, guess)
-        _move_linear(m, squares, records.person[row], records.place[row], x, there, r, to)
-        _move_pairs(m, squares, records.person[row], records.place[row], x, there, pull, r, to)
-    return losses
-
-
-@kernel
 def _score_records(m: Machine, records: Table, places: PlaceRows, out: RealArray) -> None:
     K, D = m.transposed.shape
     x, pull, present = np.empty(D), np.empty(K), np.empty(D + 1, dtype=np.int32)
     for row in range(out.size):
         out[row] = _score(m, records, places, row, x, present, pull)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class FmIds:
-    """A trained model. A person or place without a training record is scored by its features."""
-
-    machine: Machine = field(repr=False)
-
-    def scores(self, samples: Samples, records: Records) -> RealArray:
-        """A score for each record."""
-        out = np.empty(len(records))
-        _score_records(self.machine, _table(samples, records), place_rows(samples.places), out)
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class FmIdsScorer:
-    """Eq. (1) over the features from the one home that it has; what the ids add to it is added here."""
-
-    features: FactorisationScorer
-    model: FmIds
-
-    @classmethod
-    def trained(cls, setup: Setup, model: FmIds) -> Self:
-        machine = model.machine
-        shared = np.ascontiguousarray(machine.linear[None])
-        V = np.ascontiguousarray(machine.transposed.T)
-        return cls(FactorisationScorer.trained(setup, Models(shared, V)), model)
-
-    def test(self) -> RealArray:
-        samples = self.features.advisor.setup.samples
-        return self.model.scores(samples, samples.test)
-
-    def of(self, person: int, places: IndexArray) -> RealArray:
-        m, advisor = self.model.machine, self.features.advisor
-        context = self.features.context(person, places)
-        x = combine(advisor.setup.samples.people[person], advisor.guide.places[places], context)
-        pull, u, v = x @ m.transposed.T, m.person[person], m.place[places]  # (M, K), (K,), (M, K)
-        ids = m.of_person[person] + m.of_place[places] + pull @ u + ((pull + u) * v).sum(axis=1)
-        scores: RealArray = advisor.scores(person, places, context) + ids
-        return scores
-
-
-def start(samples: Samples, settings: FmIdsSettings) -> Machine:
-    """Weights 0, vectors small and random."""
-    who, where = people_and_places(samples.train, places=len(samples.places))
-    D = samples.features
-    V = initial_factors(settings, "fm ids features", np.ones(D, dtype=bool))
-    people, places = initial_factors(settings, "fm ids people", who), initial_factors(settings, "fm ids places", where)
-    T = np.ascontiguousarray(V.T)
-    return Machine(np.zeros(D + 1), T, np.zeros(len(who)), np.zeros(len(where)), people, places)
-
-
-def fit(samples: Samples, settings: FmIdsSettings, *, tell: Tell = quiet) -> FmIds:
-    """Trains on the training records alone."""
-    settings.check()
-    s, machine = settings, start(samples, settings)
-    squares = Machine(*(np.full_like(part, _SMALL) for part in machine))
-    rates = Rates(s.alpha, s.lambda_w, s.lambda_v, s.lambda_weights, s.lambda_ids)
-    records, places = _table(samples, samples.train), place_rows(samples.places)
-
-    def one_pass(order: OffsetArray) -> float:
-        return fm_ids_pass(machine, squares, records, places, order, rates)
-
-    descend(one_pass, settings, records=len(samples.train), tell=tell)
-    refuse_infinite(*machine)
-    return FmIds(machine)
-
-
-def _table(samples: Samples, records: Records) -> Table:
-    return Table(samples.people, records.person, records.place, records.context, records.label)
-
-
-def scorer(setup: Setup, settings: FmIdsSettings, *, tell: Tell = quiet) -> Scorer:
-    """The model trained on a prepared city, as tables compare it."""
-    return FmIdsScorer.trained(setup, fit(setup.samples, settings, tell=tell))

@@ -47,19 +47,45 @@ class Factors(NamedTuple):
     place: RealArray  # (J, K)
 
 
-@inlined
-def dot(u: RealArray, v: RealArray) -> float:
-    total = 0.0
-    for k in range(u.size):
-        total += u[k] * v[k]
-    return total
+@dataclass(frozen=True, slots=True)
+class Mf:
+    """A trained model. A person or place without a training record has biases only, and those are 0."""
+
+    factors: Factors = field(repr=False)
+
+    def at(self, person: IndexArray, place: IndexArray) -> RealArray:
+        """Scores of these pairs."""
+        out = np.empty(len(person))
+        _scores(self.factors, person, place, out)
+        return out
 
 
-@inlined
-def pair_score(model: Factors, i: int, j: int) -> float:
-    """s_ij, the log-odds of a visit."""
-    bias, of_person, of_place, person, place = model
-    return float(bias[0] + of_person[i] + of_place[j]) + dot(person[i], place[j])
+def fit(samples: Samples, settings: MfSettings, *, tell: Tell = quiet) -> Mf:
+    """Trains on the training records alone."""
+    settings.check()
+    model, train, s = start(samples, settings), samples.train, settings
+
+    def one_pass(order: OffsetArray) -> float:
+        return mf_pass(model, train.person, train.place, train.label, order, s.alpha, s.lambda_w, s.lambda_v)
+
+    descend(one_pass, settings, records=len(train), tell=tell)
+    refuse_infinite(*model)
+    return Mf(model)
+
+
+def scorer(setup: Setup, settings: MfSettings, *, tell: Tell = quiet) -> Scorer:
+    """The model trained on a prepared city, as tables compare it."""
+    return PairScorer(fit(setup.samples, settings, tell=tell), setup.samples.test)
+
+
+def start(samples: Samples, settings: MfSettings) -> Factors:
+    """Biases 0, factors small and random, so that their gradients are not 0."""
+    who, where = people_and_places(samples.train, places=len(samples.places))
+    people, places = initial_factors(settings, "mf people", who), initial_factors(settings, "mf places", where)
+    return Factors(np.zeros(1), np.zeros(len(who)), np.zeros(len(where)), people, places)
+
+
+# Kernels
 
 
 @kernel
@@ -92,39 +118,16 @@ def _scores(model: Factors, person: IndexArray, place: IndexArray, out: RealArra
         out[row] = pair_score(model, person[row], place[row])
 
 
-@dataclass(frozen=True, slots=True)
-class Mf:
-    """A trained model. A person or place without a training record has biases only, and those are 0."""
-
-    factors: Factors = field(repr=False)
-
-    def at(self, person: IndexArray, place: IndexArray) -> RealArray:
-        """Scores of these pairs."""
-        out = np.empty(len(person))
-        _scores(self.factors, person, place, out)
-        return out
+@inlined
+def pair_score(model: Factors, i: int, j: int) -> float:
+    """s_ij, the log-odds of a visit."""
+    bias, of_person, of_place, person, place = model
+    return float(bias[0] + of_person[i] + of_place[j]) + dot(person[i], place[j])
 
 
-def start(samples: Samples, settings: MfSettings) -> Factors:
-    """Biases 0, factors small and random, so that their gradients are not 0."""
-    who, where = people_and_places(samples.train, places=len(samples.places))
-    people, places = initial_factors(settings, "mf people", who), initial_factors(settings, "mf places", where)
-    return Factors(np.zeros(1), np.zeros(len(who)), np.zeros(len(where)), people, places)
-
-
-def fit(samples: Samples, settings: MfSettings, *, tell: Tell = quiet) -> Mf:
-    """Trains on the training records alone."""
-    settings.check()
-    model, train, s = start(samples, settings), samples.train, settings
-
-    def one_pass(order: OffsetArray) -> float:
-        return mf_pass(model, train.person, train.place, train.label, order, s.alpha, s.lambda_w, s.lambda_v)
-
-    descend(one_pass, settings, records=len(train), tell=tell)
-    refuse_infinite(*model)
-    return Mf(model)
-
-
-def scorer(setup: Setup, settings: MfSettings, *, tell: Tell = quiet) -> Scorer:
-    """The model trained on a prepared city, as tables compare it."""
-    return PairScorer(fit(setup.samples, settings, tell=tell), setup.samples.test)
+@inlined
+def dot(u: RealArray, v: RealArray) -> float:
+    total = 0.0
+    for k in range(u.size):
+        total += u[k] * v[k]
+    return total
