@@ -157,7 +157,7 @@ def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
 def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
     """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio: in the
     tail the two terms of the textbook formula cancel, those of this one do not."""
-    from scipy.special import erfcx, log_ndtr, ndtr  # here: a device stores a visit without SciPy
+    from scipy.special import erfcx, log_ndtr, ndtr
 
     if grains == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
