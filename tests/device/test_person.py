@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.device.ledger import LedgerStore, Price, save_budget
-from prirec.device.person import Person, Visit
+from prirec.device.person import Given, Person, Visit, context_from, to_json
 from prirec.device.store import (
     MIGRATIONS,
     OF_DEPLOYMENT,
@@ -27,7 +27,6 @@ from prirec.device.store import (
     save_model,
     save_visit_contribution,
 )
-from prirec.device.values import Given, context_from, to_json
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget

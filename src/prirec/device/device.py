@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy or an HTTP client to be imported.
 from prirec.device.ledger import LedgerStore, load_budget, save_budget
-from prirec.device.person import Person, Point, Visit
+from prirec.device.person import Given, Person, Point, Visit, checked_point, checked_value
 from prirec.device.store import Membership, Store
-from prirec.device.values import Given, checked_point, checked_value
 from prirec.errors import PassingError, PrirecError, StateError
 from prirec.privacy.ledger import Budget, Statement
 

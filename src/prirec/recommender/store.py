@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 import msgspec
@@ -127,9 +126,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The deployment and its people
@@ -139,9 +136,10 @@ class Store:
         with self._database.transaction() as db:
             if db.one("SELECT 1 FROM founding") is not None:
                 raise StateError("a deployment was founded in this store before; name another one for a new deployment")
-            values = (founding.deployment, founding.identity, founding.token_key, founding.title)
-            query = "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)"
-            db.execute(query, *values)
+            db.execute(
+                "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)",
+                founding.deployment, founding.identity, founding.token_key, founding.title,
+            )  # fmt: skip
 
     def founding(self) -> Founding:
         """StateError if no deployment was founded here."""
@@ -562,7 +560,7 @@ def _in_clauses(names: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
         yield f"({', '.join('?' * len(padded))})", padded
 
 
-# The schema: a list of migrations, for both databases (run_migrations fills in the types). A migration that has been
+# The schema: migrations for both databases (`typed` fills in the column types of each). A migration that has been
 # released is never changed; a new one is added.
 
 
