@@ -40,7 +40,7 @@ from prirec.protocols.actions import Stage
 from prirec.util.decode_errors import NOT_DECODED
 
 Point: TypeAlias = tuple[float, float]  # latitude, longitude in degrees
-Given: TypeAlias = float | str | Sequence[str]  # what callers may pass; `Value` is what is stored
+GivenValue: TypeAlias = float | str | Sequence[str]  # what callers may pass; `Value` is what is stored
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,7 +82,7 @@ class Person:
         with self.store.reading() as rows:
             return _profile(rows)
 
-    def set_profile(self, values: Mapping[str, Given | None]) -> None:
+    def set_profile(self, values: Mapping[str, GivenValue | None]) -> None:
         """Set these columns and leave the others; None deletes one."""
         gone = [checked_name(name, what="a name") for name, value in values.items() if value is None]
         new = checked_values(
@@ -113,7 +113,7 @@ class Person:
 
     def record_visit(
         self, place: str, *, time: int | None = None, label: int = 1,
-        context: Mapping[str, Given] | None = None, id: str | None = None,  # noqa: A002
+        context: Mapping[str, GivenValue] | None = None, id: str | None = None,  # noqa: A002
     ) -> bool:  # fmt: skip
         """Store a visit; False if it was stored before."""
         given = cast("Mapping[str, Value]", context or {})  # validated when it is saved
@@ -282,7 +282,7 @@ def _dicts(rows: sqlite3.Connection, columns: Sequence[str], source: str) -> lis
 # --- Visits from a CSV file: the columns of a data folder's visits, without the person ------------------------------
 # The whole file is validated before anything of it is stored.
 
-OWN = ("poi", "time", "label", "id")  # columns with a meaning; every other one describes the moment
+KNOWN_COLUMNS = ("poi", "time", "label", "id")  # columns with a meaning; every other one describes the moment
 LABELS = {"1": 1, "0": -1, "-1": -1, "": 1}
 _ISO = re.compile(ISO_8601.replace("(?<", "(?P<"))
 
@@ -299,7 +299,7 @@ def read_visits(path: Path) -> VisitsFile:
     numeric = {
         name: all(_number(cells[name]) is not None for _, cells in lines if cells[name])
         for name in header
-        if name not in OWN
+        if name not in KNOWN_COLUMNS
     }
     return VisitsFile([_visit(path, line, cells, numeric) for line, cells in lines], "label" in header)
 
@@ -356,7 +356,7 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
     if len(set(header)) < len(header) or "" in header:
         raise DataError("every column has a name of its own", file=path, line=1)
     for column in header:
-        if column in RESERVED["visits"] and column not in OWN:
+        if column in RESERVED["visits"] and column not in KNOWN_COLUMNS:
             problem = "does not belong here: these are one person's visits, and places have their coordinates elsewhere"
             raise DataError(problem, file=path, line=1, column=column)
 

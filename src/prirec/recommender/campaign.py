@@ -25,7 +25,19 @@ from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire.campaign import Campaign, cohorts_by
-from prirec.wire.documents import Charter, Edition, Line, MaybeDigest, Mean, Model, People, array, octets, read, written
+from prirec.wire.documents import (
+    Charter,
+    Edition,
+    MaybeDigest,
+    Mean,
+    Model,
+    People,
+    RosterLine,
+    array,
+    octets,
+    read,
+    written,
+)
 from prirec.wire.http import MOST_ATTEMPTS
 from prirec.wire.log import Subject
 
@@ -121,7 +133,7 @@ class CampaignSteps:
     """A campaign with its roster, as the store has them."""
 
     campaign: Campaign
-    lines: tuple[Line, ...] = field(repr=False)
+    lines: tuple[RosterLine, ...] = field(repr=False)
     fetch: Fetch = field(repr=False)
 
     @classmethod

@@ -60,7 +60,7 @@ from prirec.recommender.responses import (
     too_large,
     unauthenticated,
 )
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import PostedMessage, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import VERSION
 from prirec.wire.http import (
@@ -326,7 +326,7 @@ _NOT_OPEN: Final = f"{Fault.ORDER}: message {{}} is for a round that is not open
 class FilteredMessages:
     """Messages to store, and for each message of the request why it is rejected, or None."""
 
-    items: list[Incoming] = field(repr=False)
+    items: list[PostedMessage] = field(repr=False)
     problems: list[str | None]
 
     def refused(self, taken: Sequence[bool]) -> tuple[str, ...]:
@@ -344,10 +344,10 @@ class MessageFilter:
 
     def apply(self, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         judged = [self._judge(body, sender=sender) for body in messages]
-        items = [one for one in judged if isinstance(one, Incoming)]
+        items = [one for one in judged if isinstance(one, PostedMessage)]
         return FilteredMessages(items, [one if isinstance(one, str) else None for one in judged])
 
-    def _judge(self, body: bytes, *, sender: bytes) -> Incoming | str:
+    def _judge(self, body: bytes, *, sender: bytes) -> PostedMessage | str:
         try:
             message = decode(body)
         except PeerError:
@@ -358,7 +358,7 @@ class MessageFilter:
             return _OTHER_RECEIVER
         if message.round.deployment != self._deployment or message.round.kind not in KINDS:
             return _NOT_OPEN
-        return Incoming(message.round, sender, body)
+        return PostedMessage(message.round, sender, body)
 
 
 class DocumentCache:

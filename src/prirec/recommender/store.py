@@ -42,11 +42,10 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.recommender.database import Connection, Database, Migrations, Row
 from prirec.wire import log
-from prirec.wire.documents import Line, address
+from prirec.wire.documents import RosterLine, address
 from prirec.wire.http import Letter
 from prirec.wire.log import Head, LogEntry, SignedEntry, Subject
 
-__all__ = ["Founding", "Incoming", "LeaseLostError", "OvertakenError", "Store", "StoreCounts"]
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
@@ -69,7 +68,7 @@ class Founding:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class PostedMessage:
     """A protocol message as a device posted it."""
 
     round: Round
@@ -174,10 +173,10 @@ class Store:
             db.execute("DELETE FROM invited WHERE name = ?", name)
             db.execute("DELETE FROM people WHERE name = ?", name)
 
-    def people(self) -> list[Line]:
+    def people(self) -> list[RosterLine]:
         """Everyone who is enrolled, in the order of their names (public keys)."""
         found = self._all("SELECT name, cell FROM people ORDER BY name")
-        return [Line(name, int.from_bytes(cell, "big")) for name, cell in found]
+        return [RosterLine(name, int.from_bytes(cell, "big")) for name, cell in found]
 
     def counts(self) -> StoreCounts:
         tables = ("people", "documents", "log", "rounds", "rounds WHERE stage < 5", "inbox", "mail")
@@ -212,7 +211,7 @@ class Store:
 
     # Messages from devices (inbox) and to devices (mail)
 
-    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         """Store a batch of posted messages, and delete mail that has `arrived` (receiver, up to which number), in one
         transaction. For each message: whether its round is open and its sender was invited; if not, it is dropped."""
         if not items and not arrived:
@@ -502,7 +501,7 @@ def _delete_messages(db: Connection, number: int) -> None:
 _Posted: TypeAlias = tuple[int, int, bytes, bytes, bytes]  # number, round id, sender, digest, body
 
 
-def _hand_in(db: Connection, items: Sequence[Incoming]) -> list[bool]:
+def _hand_in(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
     """For each message whether it is taken. The same message again is stored once. A different second message of one
     step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk."""
     ids = _open_ids(db, (item.round for item in items))
@@ -524,7 +523,7 @@ def _hand_in(db: Connection, items: Sequence[Incoming]) -> list[bool]:
     return taken
 
 
-def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[Incoming]) -> dict[Round, set[bytes]]:
+def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[PostedMessage]) -> dict[Round, set[bytes]]:
     """Of each open round, which senders of these messages were invited to it."""
     senders: dict[Round, set[bytes]] = {of: set() for of in ids}
     for item in items:

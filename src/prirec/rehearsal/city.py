@@ -79,7 +79,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class DeviceAnswer:
     """One device's recommendations: private to the person, unless the person is made up."""
 
     device: int  # its row in the data
@@ -102,7 +102,7 @@ class Outcome:
     server_deaths: int
     quality: Quality | None = None
     simulated: Quality | None = None
-    asked: tuple[Answered, ...] = field(default=(), repr=False)
+    asked: tuple[DeviceAnswer, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
 
@@ -224,7 +224,7 @@ class _Run:
         if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
             self.monitor.measured(self.meter.measure(progress))
 
-    def _recommend(self) -> tuple[Answered, ...]:
+    def _recommend(self) -> tuple[DeviceAnswer, ...]:
         """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
         self._show("asking some devices")
         order = generator(self.plan.seed, "who is asked").permutation(len(self.population.files))
@@ -239,9 +239,9 @@ class _Run:
                 async with device.online() as agent:
                     await catch_up(device.person, agent.client)
 
-    def _answer(self, row: int) -> Answered:
+    def _answer(self, row: int) -> DeviceAnswer:
         with Device.open(self.population.files[row]) as device:
-            return Answered(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
+            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
 
     def _check(self) -> None:
         self.recommender.check()
