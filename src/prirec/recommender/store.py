@@ -46,7 +46,6 @@ from prirec.wire.documents import RosterLine, address
 from prirec.wire.http import Letter
 from prirec.wire.log import Head, LogEntry, SignedEntry, Subject
 
-
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
 
