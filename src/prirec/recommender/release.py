@@ -259,7 +259,8 @@ def popularity_release(
 ) -> NewDocuments[Edition]:  # fmt: skip
     """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
     release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
-    found = shrunk(release, location=catalogue.known.location, features=_public(catalogue))
+    features = catalogue.known.features.astype(np.float64)
+    found = shrunk(release, location=catalogue.known.location, features=features if features.shape[1] else None)
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
     counted = catalogue.with_counts(popular)
@@ -287,11 +288,6 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
     sums = opened.view(np.int64).astype(np.float64) * 2.0**-bits
     none = OwnCounts(len(opened), np.empty(0, dtype=np.int64), np.empty(0))
     return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
-
-
-def _public(catalogue: Catalogue) -> RealArray | None:
-    features = catalogue.known.features.astype(np.float64)
-    return features if features.shape[1] else None
 
 
 def _popular(release: NoisySums, found: Shrunk, *, names: tuple[str, ...]) -> PlacePopularity:
@@ -360,13 +356,17 @@ def publication(
     if V.shape != (features, campaign.settings.model.dimension) or means.shape[1:] != (features + 1,):
         raise UsageError("V and the means have not the size that the edition's encoding calls for")
     first = encoding.width(encoding.person)
+    starts = starts_for(campaign, people, means)
     parted = catalogue.with_parts(PlacePart.of(V, catalogue.known.catalogue(encoding), first=first))
     document = Publication(
         edition=written(campaign.edition)[0],
         iteration=iteration,
         interaction=octets(V, np.float64),
         manifest=parted.name,
-        starts=_starts(starts_for(campaign, people, means)),
+        starts=tuple(
+            Start(cell, octets(model, np.float64))
+            for cell, model in zip(starts.cells.tolist(), starts.models, strict=True)
+        ),
     )
     return NewDocuments(document, parted, [*parted.documents, document_page(document)])
 
@@ -375,8 +375,3 @@ def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArra
     """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
     return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
-
-
-def _starts(found: Starts) -> tuple[Start, ...]:
-    rows = zip(found.cells.tolist(), found.models, strict=True)
-    return tuple(Start(cell, octets(model, np.float64)) for cell, model in rows)

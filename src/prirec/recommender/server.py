@@ -33,7 +33,6 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Store
-from prirec.recommender.tls import expires_at
 
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
 GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
@@ -98,7 +97,7 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
     """Once a certificate has expired, all devices refuse the service at the same moment."""
-    end = expires_at(certificate)
+    end = tls.expires_at(certificate)
     if end <= now:
         observability.warning("the certificate has ended", until=end.isoformat())
     elif end - now < EXPIRY_WARNING:
@@ -177,29 +176,26 @@ def _allow_many_connections() -> None:
 @contextmanager
 def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | None) -> Iterator[None]:
     """Run a conductor in a thread of its own while the service lives; close the store at the end."""
-    stop = Event()
-    given = {"conduct": conduct, "store": store, "stop": stop}
-    conducting = Thread(target=_run_conductor, args=(at,), kwargs=given, name="conductor", daemon=True)
-    if conduct is not None:
-        conducting.start()
+    stop, failures = Event(), at.metrics.conductor_failures
+
+    def keep_conducting() -> None:
+        while conduct is not None and not stop.is_set():
+            try:
+                conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=failures.inc)
+            except Exception as error:  # the service goes on, and the conductor tries again
+                observability.failure("the conductor failed", error)
+                failures.inc()
+            stop.wait(RETRY_SECONDS)
+
+    conducting = Thread(target=keep_conducting, name="conductor", daemon=True)
+    conducting.start()
     try:
         yield
     finally:
         stop.set()
-        at.mailbox.came.set()
-        if conduct is not None:
-            conducting.join()
+        at.mailbox.came.set()  # it may be waiting for messages
+        conducting.join()
         store.close()
-
-
-def _run_conductor(at: Endpoints, *, conduct: ConductorLoop, store: Store, stop: Event) -> None:
-    while not stop.is_set():
-        try:
-            conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=at.metrics.conductor_failures.inc)
-        except Exception as error:  # the service goes on, and the conductor tries again
-            observability.failure("the conductor failed", error)
-            at.metrics.conductor_failures.inc()
-        stop.wait(RETRY_SECONDS)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -112,31 +112,26 @@ ShowStatus = Callable[[Status], None]
 def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
     """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
     tell(Status("moving people in"))
-    settings, people = plan.settings, load_people(plan)  # an impossible plan is refused before anything is created
+    people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
         require_postgres()
     with sandbox(plan) as on:
         population = make_devices(people, plan, on.devices)
-        with _recommender(plan, on) as recommender:
-            recommender.found(population, settings)
+        with _recommender(plan, on, population) as recommender:
             return _Run(plan, on, population, recommender, tell).run()
 
 
 @contextmanager
-def _recommender(plan: Plan, on: Sandbox) -> Iterator[RecommenderProcess]:
+def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[RecommenderProcess]:
     """A recommender on a store of its own. With PostgreSQL, all processes end before the database does."""
-    if not plan.postgres:
-        made = RecommenderProcess(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
-        with closing(made.store):
+    with ExitStack() as stack:
+        store, workers = str(on.recommender / "store"), 1
+        if plan.postgres:
+            store, workers = stack.enter_context(postgres(on.postgres)), 2
+            stack.callback(on.end)
+        made = RecommenderProcess(on, population, plan.settings, store=store, workers=workers, pace=plan.pace)
+        with closing(made):
             yield made
-        return
-    with postgres(on.postgres) as url:
-        made = RecommenderProcess(on, store=url, workers=2, pace=plan.pace)
-        try:
-            with closing(made.store):
-                yield made
-        finally:
-            on.end()
 
 
 class _Run:
