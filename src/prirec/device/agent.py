@@ -29,9 +29,9 @@ MOST_REFUSALS = 8
 class RetryPolicy:
     """How long an agent waits, in seconds."""
 
-    wait: int = 20  # of one long poll
+    wait: int = 20  # of one long poll: shorter than the idle time after which routers drop a connection
     first: float = 1.0  # after the first failure; doubled with each further one
-    longest: float = 300.0
+    longest: float = 300.0  # as long as a sum waits for devices to come online (conductor.Pace)
     # Every device pauses this long when the log names new regions, whether or not its person asked for extra ones.
     # Extra regions that arrive in this time count from the first sum on, and nobody can tell who waits for some.
     grace: float = 3.0

@@ -38,12 +38,16 @@ from prirec.wire.http import Letter
 ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
 WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers with letters that are on disk
 
-LEASE_SECONDS = 15.0  # for which a conductor holds the lease; it renews it in time
+# How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
+# may fail twice before another worker takes over.
+LEASE_SECONDS = 15.0
 BATCH_BYTES = 4 * 2**20  # of letters in one transaction: no device can post meanwhile
-COLLECTOR_THREADS: Final = 4  # for as many sums at once
-IDLE, BUSY = 0.5, 0.02  # seconds between two looks at the store, for what was posted to other workers
+COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are checked outside the GIL
+# Seconds between two looks at the store without and with sums under way. Messages that are posted to this worker wake
+# the conductor at once; looks are for what was posted to other workers, of which it is not told.
+IDLE, BUSY = 0.5, 0.02
 LONGEST_PAUSE = 10.0  # seconds until a store that was away is tried again
-_BATCH = 200  # posted messages in memory at once
+_BATCH = 200  # posted messages that are read at once: enough for the threads, and few in memory beside their sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Pace:
     """How long a step waits for devices that are still missing, in seconds. To join a round, devices must come online;
     once they are in, each step takes them seconds."""
 
-    coming: float = 300.0
+    coming: float = 300.0  # as long as an agent pauses at most (device/agent.py): who can come has come by then
     step: float = 30.0
 
 

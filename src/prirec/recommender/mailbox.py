@@ -33,7 +33,7 @@ from prirec.wire.http import MOST_LETTERS, Letter
 
 CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
 DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
-MOST_BATCHED: Final = 256  # requests that share a transaction
+MOST_BATCHED: Final = 256  # requests that share a transaction: one more would wait for all of them
 MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones are read from the store
 
 

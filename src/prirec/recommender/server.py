@@ -228,12 +228,12 @@ def _shared_metrics() -> Iterator[None]:
 # must arrive, and its answer leave, in time, and a request's headers are bounded in size (bodies: service.py).
 
 
-HEAD_SECONDS: Final = 20.0
+HEAD_SECONDS: Final = 20.0  # for all headers of a request, however slowly they trickle in
 BODY_SECONDS: Final = 20.0  # for any body, in or out; a large one gets more
-SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move
+SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move: a slow mobile network has more
 LONGEST: Final = 64 * 2**20  # bytes: a larger declared length earns no more time
-GOODBYE_SECONDS: Final = 0.5
-HEAD_BYTES: Final = 16_384
+GOODBYE_SECONDS: Final = 0.5  # that a client has to close its side when the service ends
+HEAD_BYTES: Final = 16_384  # a device sends some 500
 UNREAD: Final = 131_072  # bytes of an answer that are buffered for a client
 
 

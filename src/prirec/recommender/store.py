@@ -246,7 +246,9 @@ class Store:
                 _settle(db, persist)
             for of in masking:
                 db.execute(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
-            ids = _require_open(db, {of for _, of in inviting} | {of for _, of, _ in letters})
+            ids = _open_ids(db, rounds := {of for _, of in inviting} | {of for _, of, _ in letters})
+            if len(ids) < len(rounds):
+                raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
             names = [(ids[of], name) for name, of in inviting]
             db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
             first = _take_numbers(db, "mail", many=len(letters))
@@ -478,14 +480,6 @@ def _open_ids(db: Connection, rounds: Iterable[Round]) -> dict[Round, int]:
     query = f"SELECT id FROM rounds WHERE {_KEY} AND attempt = ? AND stage < 5"  # noqa: S608
     found = {of: db.one(query, *_key(of), of.attempt) for of in set(rounds)}
     return {of: row[0] for of, row in found.items() if row is not None}
-
-
-def _require_open(db: Connection, rounds: set[Round]) -> dict[Round, int]:
-    """Ids of these rounds, all of which must still be open."""
-    ids = _open_ids(db, rounds)
-    if len(ids) < len(rounds):
-        raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
-    return ids
 
 
 def _delete_messages(db: Connection, number: int) -> None:
