@@ -102,9 +102,9 @@ class Show:
 def shown(plan: Plan) -> Iterator[Show]:
     with sandbox(plan) as on:
         town = make_devices(load_people(plan), plan, on.devices)
-        station = RecommenderProcess(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
-        with closing(station.store):
-            station.found(town, plan.settings)
+        store = str(on.recommender / "store")
+        station = RecommenderProcess(on, town, plan.settings, store=store, workers=1, pace=plan.pace)
+        with closing(station):
             station.start()
             crew = DeviceProcesses(town.files, station, doomed=0, start=on.start)
             crew.start()

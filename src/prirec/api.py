@@ -738,7 +738,7 @@ class Fit(Shown):
         "2024-05-04T19:30", or seconds since 1970 on the wall clock; by default no particular time. Places farther than
         `radius_km` come only where there are too few near.
         """
-        from prirec.device.values import checked_point
+        from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
         from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, refuse_remote
 

@@ -17,7 +17,7 @@ from cryptography import x509
 from prirec.data.write_folder import write_folder
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import PostedMessage, Store
 from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey
 from support import shell
@@ -171,7 +171,7 @@ def with_mail(store: Path) -> None:
         one = Round(opened.founding().deployment, "linear", 1, 0, 0)
         letter = (b"\2" * 32, one, b"another sealed canary")
         opened.deliver([letter], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[letter[:2]])
-        opened.hand_in([Incoming(one, b"\2" * 32, b"a sealed canary")])
+        opened.hand_in([PostedMessage(one, b"\2" * 32, b"a sealed canary")])
 
 
 def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, folder):

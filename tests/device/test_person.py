@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.device.ledger import LedgerStore, Price, save_budget
-from prirec.device.person import Person, Visit
+from prirec.device.person import GivenValue, Person, Visit, context_from, to_json
 from prirec.device.store import (
     MIGRATIONS,
     OF_DEPLOYMENT,
@@ -27,7 +27,6 @@ from prirec.device.store import (
     save_model,
     save_visit_contribution,
 )
-from prirec.device.values import Given, context_from, to_json
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget
@@ -144,7 +143,7 @@ def test_visits_come_by_time_and_then_as_they_came(person: Person, again: Person
 
 
 def test_a_visit_is_kept_whole(person: Person) -> None:
-    context: dict[str, Given] = {"mood": 0.5, "with": "friends", "ate": ["soup", "bread"]}
+    context: dict[str, GivenValue] = {"mood": 0.5, "with": "friends", "ate": ["soup", "bread"]}
     person.record_visit("p1", time=-5, label=-1, context=context, id="mine")
     (one,) = person.visits()
     assert (one.place, one.time, one.label, one.id) == ("p1", -5, -1, "mine")

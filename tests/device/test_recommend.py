@@ -12,7 +12,7 @@ from h3.api import basic_int as h3
 from prirec.device.person import Person
 from prirec.device.recommend import PASSES, Published, asker, model_for, published, recommend
 from prirec.device.records import encode_records
-from prirec.device.rounds import learn_alone
+from prirec.device.rounds import learn
 from prirec.device.store import LinearModel, Store, save_model
 from prirec.errors import PeerError, StateError, UsageError
 from prirec.model.scoring import Models
@@ -149,7 +149,7 @@ def test_somebody_new_starts_at_their_cell_and_learns_alone(with_coordinates: To
     with here.person(3, tmp_path, cell=HOME_CELL).store as store:
         records, w = encode_records(Person(store), here.campaign, here.known), W[1]
         for iteration in range(PASSES):
-            w = learn_alone(records, here.campaign, linear=w, interaction=V, iteration=iteration, mean=W[1])
+            w = learn(records, here.campaign, linear=w, interaction=V, iteration=iteration, mean=W[1]).linear
         assert same_bits(model_for(Person(store), public), w)
         assert len(recommend(Person(store), public, radius_km=20)) == 10
         assert Person(store).model(here.campaign.name) is None  # it is worked out, not kept

@@ -11,7 +11,7 @@ import pytest
 
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
-from prirec.device.rounds import learn, learn_alone, mixing_vector, start, visited_places, visits_vector
+from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
 from prirec.device.store import Store, VisitContribution, drop_visit_contribution, save_visit_contribution
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.blocks import Log
@@ -135,14 +135,6 @@ def test_learning_leaves_its_arguments_as_they_were(here: Town, person: Person) 
     assert not same_bits(learnt.linear, linear)
 
 
-def test_learning_alone_moves_the_model_as_learning_with_others_does(here: Town, person: Person) -> None:
-    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    for mean in (None, linear / 2):
-        given: dict[str, Any] = {"linear": linear, "interaction": V, "iteration": 1, "mean": mean}
-        alone, with_others = learn_alone(records, here.campaign, **given), learn(records, here.campaign, **given)
-        assert same_bits(alone, with_others.linear)
-
-
 def test_contributions_keep_their_norms_whatever_the_models_are(here: Town, person: Person) -> None:
     records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
     for size in (0.0, 1.0, 50.0):
@@ -155,7 +147,7 @@ def test_contributions_keep_their_norms_whatever_the_models_are(here: Town, pers
 
 def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> None:
     records, (_, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    loss = learn(records, here.campaign, linear=start(here.campaign), interaction=0 * V, iteration=0).loss
+    loss = learn(records, here.campaign, linear=initial_model(here.campaign), interaction=0 * V, iteration=0).loss
     assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
 from prirec.device.records import Records, encode_records
-from prirec.device.rounds import Learnt, learn, mixing_vector, start, visited_places, visits_vector
+from prirec.device.rounds import LocalUpdate, initial_model, learn, mixing_vector, visited_places, visits_vector
 from prirec.device.store import LinearModel, save_model, save_visit_contribution
 from prirec.engines import plain
 from prirec.engines.plain import InTheClear, Rounds
@@ -93,9 +93,9 @@ class Devices:
 
     def model(self, i: int) -> RealArray:
         kept = self.people[i].model(self.here.campaign.name)
-        return start(self.here.campaign) if kept is None else kept.linear
+        return initial_model(self.here.campaign) if kept is None else kept.linear
 
-    def learn(self, i: int, *, V: RealArray, iteration: int, mean: RealArray | None) -> Learnt:
+    def learn(self, i: int, *, V: RealArray, iteration: int, mean: RealArray | None) -> LocalUpdate:
         learnt = learn(
             self.records[i], self.here.campaign, linear=self.model(i), interaction=V, iteration=iteration, mean=mean
         )

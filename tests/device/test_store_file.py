@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from prirec.device import database
+from prirec.device import store as device_store
 from prirec.device.store import Store
 from prirec.errors import StateError, UsageError
 from support.journals import after, holds, life, of
@@ -57,7 +57,7 @@ def test_a_name_with_signs_of_its_own_is_a_name(tmp_path: Path) -> None:
 
 def test_nothing_but_a_private_file_is_ever_made(path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
-        database._connect(path)
+        device_store._connect(path)
     assert not path.exists()
 
 

@@ -5,7 +5,7 @@ from select import select
 
 import pytest
 
-from prirec.device import database
+from prirec.device import store as device_store
 from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
@@ -126,7 +126,7 @@ with Store.open(folder / "journal") as store:
 def test_who_waits_too_long_is_told_and_loses_nothing(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "WAIT", 0.05)
+    monkeypatch.setattr(device_store, "WAIT", 0.05)
     with Store.open(path) as impatient:
         with store.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
             impatient.write(life(1)[0])

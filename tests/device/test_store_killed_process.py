@@ -69,9 +69,9 @@ def test_a_kill_at_any_moment_leaves_a_prefix_with_all_that_was_told(tmp_path: P
 @pytest.mark.parametrize("kind", ["fresh", "migrating"])
 def test_a_kill_while_opening_leaves_a_file_that_opens(tmp_path: Path, kind: str) -> None:
     text = """
-from prirec.device import database
+from prirec.device import store as file
 
-connect = database._connect
+connect = file._connect
 
 def lives(point):
     if sys.argv[2] == "migrating":
@@ -82,7 +82,7 @@ def lives(point):
         connection = connect(path)
         connection.set_trace_callback(count)
         return connection
-    database._connect = traced
+    file._connect = traced
     Store.open(folder / f"journal{point}", migrations=LEDGER).close()
 
 outlive(lives)

@@ -13,10 +13,10 @@ def test_all_that_has_come_is_heard_before_anybody_is_late_however_large_it_is(s
     for at in range(100):
         store.hand_in([said(at, bytes(2**20))])
     conductor = Conductor(store)
-    assert conductor._hear() == 100
-    assert conductor._hear() == 0
+    assert conductor._read_posted() == 100
+    assert conductor._read_posted() == 0
     store.hand_in([said(1, b"later")])
-    assert conductor._hear() == 1
+    assert conductor._read_posted() == 1
 
 
 class Watched(Store):

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.recommender.endpoints import DocumentCache
 from prirec.recommender.limits import BodyMemory, BodyReservation, DownloadSlots, Rate, RateLimiter, client_network
 from prirec.recommender.responses import RefusedError
+from prirec.recommender.service import DocumentCache
 from support.hypothesis_settings import PATIENT
 
 

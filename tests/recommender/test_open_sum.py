@@ -32,7 +32,7 @@ def opened_by(terms: Terms, values: np.ndarray) -> OpenSum:
         for send in sends:
             for answer in members[send.message.receiver].receive(send.message):
                 if isinstance(answer, Send):
-                    gathering.hear(answer.message)
+                    gathering.receive([answer.message])
         assert gathering.move(now=0.0)
     return gathering
 

@@ -13,17 +13,17 @@ from prirec.features.popularity import Popularity
 from prirec.privacy.plan import Kind, crowd
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Line, People, read, written
+from prirec.wire.documents import People, RosterLine, read, written
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
 
 CITY = small_city(people=60, places=50, records=300)
 ENCODING = plan_encoding(CITY, Popularity(), SMALL_PRIVATE.features)
-LINES = tuple(Line(bytes([n]) * 32, 0) for n in range(60))
+LINES = tuple(RosterLine(bytes([n]) * 32, 0) for n in range(60))
 
 
 def chartered(
-    settings: Settings = SMALL_PRIVATE, lines: tuple[Line, ...] = LINES, encoding: Encoding = ENCODING
+    settings: Settings = SMALL_PRIVATE, lines: tuple[RosterLine, ...] = LINES, encoding: Encoding = ENCODING
 ):  # fmt: skip
     return make_charter(
         pack_regions(CITY.places, ENCODING), lines, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
@@ -64,7 +64,7 @@ def test_what_the_plan_asks_for_is_filled_in():
     [
         ({"lines": LINES[:49]}, PolicyError, "floor"),
         ({"lines": (*LINES, LINES[3])}, UsageError, "twice"),
-        ({"lines": (*LINES[1:], Line(bytes(32), 12345))}, UsageError, "none of h3"),
+        ({"lines": (*LINES[1:], RosterLine(bytes(32), 12345))}, UsageError, "none of h3"),
         ({"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": None})}, PolicyError, "budget"),
         ({"settings": change(SMALL_PRIVATE, participation={"dropout": 0.1})}, PolicyError, "participation"),
         ({"settings": change(SMALL_PRIVATE, floor=10)}, PolicyError, "floor"),

@@ -13,7 +13,7 @@ from prirec.protocols.messages import Part
 from prirec.recommender.release import publication
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, octets, read, written
-from prirec.wire.regions import Known, read_regions
+from prirec.wire.regions import KnownPlaces, read_regions
 from support.campaigns import staged
 from support.cities import small_city
 
@@ -43,7 +43,7 @@ def with_lines(change: Callable[[list[RegionLine]], object]) -> Manifest:
     return Manifest(MANIFEST.resolution, tuple(lines))
 
 
-def tampered(document: str, **changes: object) -> Known:
+def tampered(document: str, **changes: object) -> KnownPlaces:
     """Read with one document changed, and named by its own hash, as a recommender could."""
     name = getattr(MANIFEST.regions[AT], document)
     other = replaced(read(KINDS[document], BODIES[name], name=name), **changes)
@@ -52,7 +52,7 @@ def tampered(document: str, **changes: object) -> Known:
     return read_regions(manifest, {**BODIES, new: body}.__getitem__, campaign=BOTH.campaign)
 
 
-def under(**changes: object) -> Known:
+def under(**changes: object) -> KnownPlaces:
     """Read under another edition."""
     edition = replaced(BOTH.edited.document, **changes)
     campaign = Campaign(BOTH.chartered.document, BOTH.campaign.settings, edition)

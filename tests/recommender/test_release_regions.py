@@ -13,7 +13,7 @@ from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import Catalogue, document_page, pack_regions
 from prirec.wire.documents import LIMIT, Manifest, Places, address, read
-from prirec.wire.regions import Known, read_regions, refuse_other_places, region_documents
+from prirec.wire.regions import KnownPlaces, read_regions, refuse_other_places, region_documents
 from support.campaigns import staged
 from support.cities import same_bits, small_city, without_coordinates
 
@@ -119,7 +119,7 @@ def test_no_region_at_all_is_a_catalogue_without_places():
 def test_popularity_is_not_known_before_the_sum_is_open():
     static = BOTH.static
     known = read_regions(static.manifest, BOTH.bodies.__getitem__, campaign=BOTH.campaign_without_edition)
-    assert isinstance(known, Known)
+    assert isinstance(known, KnownPlaces)
     assert known.popular is None
     with pytest.raises(UsageError, match="once the sum of visits is open"):
         known.catalogue(BOTH.campaign.encoding)

@@ -16,10 +16,10 @@ import pytest
 
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
-from prirec.recommender import authentication, connections
-from prirec.recommender.endpoints import FilteredMessages, MessageFilter
+from prirec.recommender import authentication, server
 from prirec.recommender.limits import LARGE_BODY, Rate
 from prirec.recommender.responses import CHUNK, MessagePackResponse
+from prirec.recommender.service import FilteredMessages, MessageFilter
 from prirec.recommender.store import Store
 from prirec.wire.documents import address
 from prirec.wire.http import Mail
@@ -100,8 +100,8 @@ def test_a_large_body_is_charged_for_as_it_comes(site: Site) -> None:
 
 
 def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "SLOWEST", LARGE_BODY)
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(server, "SLOWEST", LARGE_BODY)
     phone = service.phone()
     phone.log_in()
     for many, least in ((1, 0.5), (2 * LARGE_BODY, 2.5)):
@@ -164,8 +164,8 @@ def test_answers_of_every_size_arrive_whole(lasting: Served, size: int) -> None:
 def test_who_does_not_read_is_cut_off_and_the_next_of_the_address_has_its_turn(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "BODY_SECONDS", 1.5)
-    monkeypatch.setattr(connections, "SLOWEST", 2**30)
+    monkeypatch.setattr(server, "BODY_SECONDS", 1.5)
+    monkeypatch.setattr(server, "SLOWEST", 2**30)
     body = os.urandom(8 * 2**20)
     path = f"/v1/documents/{address(body).hex()}"
     with served(site, limits=replace(OPEN, downloads=1)) as service, connected(service) as slow:

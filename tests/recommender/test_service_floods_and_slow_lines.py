@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from prirec.protocols.codec import encode
-from prirec.recommender import connections
+from prirec.recommender import server
 from prirec.recommender.limits import Limits, Rate
 from prirec.wire.http import Mail
 from support.services import OPEN, Served, Site, handed_in, refusal, served
@@ -121,7 +121,7 @@ def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
 
 
 def test_a_head_that_does_not_end_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
     for said in (b"", b"GET /v1/deployment HTTP/1.1\r\nhost: local"):
         with connected(service) as line:
             line.sendall(said)
@@ -133,7 +133,7 @@ def test_a_head_that_does_not_end_is_not_waited_for(service: Served, monkeypatch
 def test_a_second_head_on_a_connection_is_not_waited_for_either(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
     with connected(service) as line:
         line.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"200" in line.recv(10_000)
@@ -142,7 +142,7 @@ def test_a_second_head_on_a_connection_is_not_waited_for_either(
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.5)
     phone = service.phone()
     phone.log_in()
     with connected(service) as line:
@@ -161,7 +161,7 @@ def test_a_head_without_end_is_cut_off(lasting: Served) -> None:
                 line.sendall(b"x-filler-%d: %b\r\n" % (at, b"x" * 1000))
         came, seconds = ended(line)
     assert came == b"" or came.startswith(b"HTTP/1.1 400 ")
-    assert seconds < connections.HEAD_SECONDS / 2
+    assert seconds < server.HEAD_SECONDS / 2
     assert lasting.line.get("/healthz").status_code == 200
 
 

@@ -10,7 +10,7 @@ from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
 from prirec.recommender.store import MOST_MESSAGES
-from prirec.wire.documents import Line, Mean, written
+from prirec.wire.documents import Mean, RosterLine, written
 from prirec.wire.http import MOST_LETTERS, Done, Mail, Post
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
@@ -203,7 +203,7 @@ def test_enrolling_again_is_the_same_and_may_change_the_cell(service: Served) ->
     phone = service.phone()
     for cell in (0, 0, 599686042433355775):
         phone.enrol(cell=cell)
-        assert service.store.people() == [Line(phone.name, cell)]
+        assert service.store.people() == [RosterLine(phone.name, cell)]
 
 
 def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> None:

@@ -6,7 +6,7 @@ from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
 from prirec.recommender import store as store_mail
-from prirec.recommender.store import MOST_MESSAGES, Incoming, Store
+from prirec.recommender.store import MOST_MESSAGES, PostedMessage, Store
 from prirec.wire.http import Letter
 from support.stores import ONE, enter, invite, name, of, said
 
@@ -125,7 +125,7 @@ def test_what_is_handed_in_in_vain_costs_no_number_and_nothing_is_nothing(store:
 
 
 def test_a_message_does_not_print(store: Store) -> None:
-    assert "sealed" not in repr(Incoming(of(), name(1), b"sealed"))
+    assert "sealed" not in repr(PostedMessage(of(), name(1), b"sealed"))
 
 
 # Letters

@@ -7,7 +7,7 @@ import pytest
 
 from prirec.errors import StateError
 from prirec.recommender.store import Store
-from prirec.wire.documents import Line
+from prirec.wire.documents import RosterLine
 from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of, said
 
 
@@ -53,16 +53,16 @@ def test_people_are_listed_by_name_with_the_cell_they_told(store: Store) -> None
     for at, cell in ((255, 0), (3, 2**64 - 1), (256, 2**63), (4, 17)):
         store.enrol(name(at), cell, day=1)
     assert store.people() == [
-        Line(name(3), 2**64 - 1), Line(name(4), 17), Line(name(255), 0), Line(name(256), 2**63)
+        RosterLine(name(3), 2**64 - 1), RosterLine(name(4), 17), RosterLine(name(255), 0), RosterLine(name(256), 2**63)
     ]  # fmt: skip
 
 
 def test_enrolling_again_is_the_same_and_may_change_the_cell(store: Store) -> None:
     store.enrol(name(1), 17, day=1)
     store.enrol(name(1), 17, day=2)
-    assert store.people() == [Line(name(1), 17)]
+    assert store.people() == [RosterLine(name(1), 17)]
     store.enrol(name(1), 18, day=3)
-    assert store.people() == [Line(name(1), 18)]
+    assert store.people() == [RosterLine(name(1), 18)]
 
 
 def test_who_leaves_is_gone_with_its_letters(store: Store) -> None:
@@ -73,7 +73,7 @@ def test_who_leaves_is_gone_with_its_letters(store: Store) -> None:
     store.leave(name(1))
     store.leave(name(1))
     assert not store.enrolled(name(1))
-    assert store.people() == [Line(name(2), 17)]
+    assert store.people() == [RosterLine(name(2), 17)]
     assert store.letters(name(1), 0, 9) == []
     assert len(store.letters(name(2), 0, 9)) == 1
 
@@ -91,7 +91,7 @@ def test_counts_are_of_what_is_there(store: Store) -> None:
     for at in range(3):
         store.enrol(name(at), 17, day=1)
         store.deliver([(name(at), of(), b"letter")])
-    begin(store, [Line(name(1), 17)])
+    begin(store, [RosterLine(name(1), 17)])
     found = store.counts()
     assert (found.people, found.documents, found.entries, found.rounds) == (3, 2, 1, 2)
     assert (found.open_rounds, found.messages, found.letters) == (2, 0, 3)

@@ -14,7 +14,7 @@ from prirec.device.device import Device
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.protocols.prediction import Reason, Suggestion
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
-from prirec.rehearsal.city import Answered, CampaignMonitor, Outcome, SumRow, rounds_opened
+from prirec.rehearsal.city import CampaignMonitor, DeviceAnswer, Outcome, SumRow, rounds_opened
 from prirec.rehearsal.cleanup_process import remove
 from prirec.rehearsal.deployment import NO_TRAFFIC, FaultInjector, Traffic, devices_to_kill, process_count
 from prirec.rehearsal.plan import Plan
@@ -167,7 +167,9 @@ def test_without_chaos_nobody_is_doomed():
 def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
     place = Suggestion("p17", "bakery", 1.0, 0.5, (Reason("category", 0.2),))
     row = SumRow("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
-    outcome = Outcome(Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(Answered(4, (place,), 0.9),))
+    outcome = Outcome(
+        Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(DeviceAnswer(4, (place,), 0.9),)
+    )
     assert "p17" not in str(as_dict(outcome, personal=False))
     assert as_dict(outcome, personal=False)["asked"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
     assert as_dict(outcome, personal=True)["asked"][0]["places"][0]["place"] == "p17"

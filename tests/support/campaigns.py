@@ -13,13 +13,13 @@ from prirec.features.popularity import Popularity
 from prirec.graph.neighbourhoods import cells_of
 from prirec.privacy.plan import Kind, plan_for
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.recommender.release import Catalogue, Issued, make_charter, pack_regions, popularity_release
+from prirec.recommender.release import Catalogue, NewDocuments, make_charter, pack_regions, popularity_release
 from prirec.simulate.popularity import noisy_sums, reporting
 from prirec.simulate.setup import Setup, set_up
 from prirec.types import RingArray
 from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.documents import Charter, Edition, Line
-from prirec.wire.regions import Known, read_regions
+from prirec.wire.documents import Charter, Edition, RosterLine
+from prirec.wire.regions import KnownPlaces, read_regions
 from support.cities import SMALL_PRIVATE, change
 
 DEPLOYMENT, RECOMMENDER = b"\7" * 16, b"\1" * 32
@@ -29,10 +29,10 @@ DEPLOYMENT, RECOMMENDER = b"\7" * 16, b"\1" * 32
 class Staged:
     setup: Setup  # the simulation
     release: NoisySums  # its sum of visits, with what each person added
-    lines: tuple[Line, ...]
+    lines: tuple[RosterLine, ...]
     static: Catalogue
-    chartered: Issued[Charter]
-    edited: Issued[Edition]
+    chartered: NewDocuments[Charter]
+    edited: NewDocuments[Edition]
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -46,7 +46,7 @@ class Staged:
     def bodies(self) -> dict[bytes, bytes]:
         return dict([*self.chartered.documents, *self.edited.documents])
 
-    def known(self, cells: tuple[int, ...] | None = None) -> Known:
+    def known(self, cells: tuple[int, ...] | None = None) -> KnownPlaces:
         """As a device reads it from documents."""
         manifest = self.edited.catalogue.manifest
         return read_regions(manifest, self.bodies.__getitem__, campaign=self.campaign, cells=cells)
@@ -66,14 +66,16 @@ def in_the_ring(release: NoisySums, settings: Settings, *, people: int) -> RingA
     return whole.astype(np.int64).view(np.uint64)
 
 
-def lines_of(setup: Setup, settings: Settings) -> tuple[Line, ...]:
+def lines_of(setup: Setup, settings: Settings) -> tuple[RosterLine, ...]:
     """The roster, as if everyone had named the cell of their home; by name, which is no order of the city's."""
     cells = cells_of(setup.samples.home, len(setup.samples.ids), settings).tolist()
-    lines = (Line(bytes.fromhex(one), cell) for one, cell in zip(setup.samples.ids, cells, strict=True))
+    lines = (RosterLine(bytes.fromhex(one), cell) for one, cell in zip(setup.samples.ids, cells, strict=True))
     return tuple(sorted(lines, key=lambda line: line.name))
 
 
-def begun(city: Dataset, settings: Settings, lines: tuple[Line, ...], *, resolution: int = 5) -> Issued[Charter]:
+def begun(
+    city: Dataset, settings: Settings, lines: tuple[RosterLine, ...], *, resolution: int = 5
+) -> NewDocuments[Charter]:
     encoding = plan_encoding(city, Popularity(), settings.features)
     return make_charter(
         pack_regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,

@@ -27,7 +27,7 @@ from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
 from prirec.recommender.release import RESOLUTION, CatalogueSource
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import PostedMessage, Store
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
@@ -60,7 +60,7 @@ class Direct:
 
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
-        self.store.hand_in([Incoming(decode(body).round, self.name, body) for body in messages])
+        self.store.hand_in([PostedMessage(decode(body).round, self.name, body) for body in messages])
         self.store.hand_in([], arrived=[(self.name, after)])
         letters = self.store.letters(self.name, after, http.MOST_LETTERS)
         return http.Post(tuple(letters), self.store.head().length)

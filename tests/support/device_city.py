@@ -27,7 +27,7 @@ from prirec.simulate.setup import Setup, recipe
 from prirec.util.keyed_random import generator
 from prirec.wire.campaign import Campaign, person_id
 from prirec.wire.documents import Charter, Edition, address
-from prirec.wire.regions import Known, Popular, read_regions
+from prirec.wire.regions import KnownPlaces, PlacePopularity, read_regions
 from support.cities import SMALL_PRIVATE, small_city
 
 DEPLOYMENT = b"\7" * 16
@@ -54,7 +54,7 @@ class Town:
     catalogue: Catalogue
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownPlaces:
         """Everything downloaded."""
         return self.catalogue.known
 
@@ -63,7 +63,7 @@ class Town:
         assert self.campaign.edition is not None
         return self.campaign.edition
 
-    def known_in(self, cells: Sequence[int]) -> Known:
+    def known_in(self, cells: Sequence[int]) -> KnownPlaces:
         """As a device reads it from documents, for some regions."""
         return read_regions(self.catalogue.manifest, self._bodies.__getitem__, campaign=self.campaign, cells=cells)
 
@@ -134,10 +134,10 @@ def named(city: Dataset) -> Dataset:
     return replace(city, people=replace(city.people, ids=ids))
 
 
-def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> Popular:
+def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> PlacePopularity:
     names, prior = tuple(block.column for block in encoding.popularity), found.prior
     assert isinstance(prior, Gamma | Gaussian)
-    return Popular(
+    return PlacePopularity(
         names=names,
         released=np.stack([found.columns[name] for name in names], axis=1),
         sums=release.sums,

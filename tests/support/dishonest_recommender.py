@@ -32,13 +32,13 @@ from prirec.wire.documents import (
     Counts,
     Document,
     Edition,
-    Line,
     Manifest,
     Mean,
     Model,
     People,
     Places,
     RegionLine,
+    RosterLine,
     octets,
     written,
 )
@@ -77,7 +77,7 @@ class Dishonest:
         campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (),
     ) -> Charter:  # fmt: skip
         """A campaign of the target and nine others, over three places without coordinates, and those of `regions`."""
-        lines = [Line(TARGET.public, cell), *(Line(one.public, 0) for one in OTHERS)]
+        lines = [RosterLine(TARGET.public, cell), *(RosterLine(one.public, 0) for one in OTHERS)]
         people = self.put(People(tuple(sorted(lines, key=lambda line: line.name))))
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prirec.device.client import UnavailableError
 from prirec.errors import PeerError
 from prirec.protocols.codec import encode
-from prirec.recommender.endpoints import MessageFilter
+from prirec.recommender.service import MessageFilter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http

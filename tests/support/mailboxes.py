@@ -8,7 +8,7 @@ from typing import Any
 from prirec.recommender.limits import Limits
 from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.observability import Metrics
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import PostedMessage, Store
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ class Watched(Store):
         self.thrown = list[tuple[bytes, int]]()
         self.gate.set()
 
-    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         self.inside.set()
         self.gate.wait(30)
         self.commits.append(len(items))

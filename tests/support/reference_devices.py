@@ -13,7 +13,7 @@ import numpy as np
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.records import Records, encode_records
-from prirec.device.rounds import learn, start, visited_places
+from prirec.device.rounds import initial_model, learn, visited_places
 from prirec.device.store import Store, load_model, save_visit_contribution
 from prirec.privacy.accountant import Spent, total
 from prirec.privacy.ledger import Budget, Ledger, fits
@@ -99,7 +99,7 @@ class Double:
         if at not in self._records:
             self._records[at] = encode_records(self.person, course.campaign, self._known(course))
         mean = taught.means[cohort] if cohort in taught.opened else None
-        linear = self.linear.get(at, start(course.campaign))
+        linear = self.linear.get(at, initial_model(course.campaign))
         self.linear[at] = learn(
             self._records[at], course.campaign, linear=linear, interaction=taught.V, iteration=t, mean=mean
         ).linear

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
-from prirec.recommender.store import Founding, Incoming, Store
+from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.documents import Charter, Document, Line, Mean, People, Publication, written
+from prirec.wire.documents import Charter, Document, Mean, People, Publication, RosterLine, written
 from prirec.wire.log import Head, SignedEntry, Subject
 
 DEPLOYMENT = bytes(range(16))
@@ -35,8 +35,8 @@ def invite(store: Store, *names: bytes, to: Round | None = None) -> None:
     store.deliver([], inviting=[(one, to or of()) for one in names])
 
 
-def said(at: int, body: bytes, *, to: Round | None = None) -> Incoming:
-    return Incoming(to or of(), name(at), body)
+def said(at: int, body: bytes, *, to: Round | None = None) -> PostedMessage:
+    return PostedMessage(to or of(), name(at), body)
 
 
 def signed(head: Head, *said: tuple[Subject, bytes]) -> list[SignedEntry]:
@@ -48,14 +48,14 @@ def signed(head: Head, *said: tuple[Subject, bytes]) -> list[SignedEntry]:
     return entries
 
 
-def campaign(lines: Sequence[Line]) -> list[tuple[bytes, bytes]]:
+def campaign(lines: Sequence[RosterLine]) -> list[tuple[bytes, bytes]]:
     """Its people and its charter, which comes last."""
     people: Document = People(tuple(lines))
     charter = Charter(1, DEPLOYMENT, 1, IDENTITY.public, "", b"{}", written(people)[0], len(lines), ONE, 1)
     return [written(people), written(charter)]
 
 
-def begin(store: Store, lines: Sequence[Line]) -> None:
+def begin(store: Store, lines: Sequence[RosterLine]) -> None:
     documents = campaign(lines)
     store.advance(progress=b"", documents=documents, entries=signed(store.head(), ("charter", documents[-1][0])))
 

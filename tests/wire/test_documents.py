@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError
-from prirec.wire.documents import Line, Manifest, Mean, People, RegionLine, address, array, octets, read, written
+from prirec.wire.documents import Manifest, Mean, People, RegionLine, RosterLine, address, array, octets, read, written
 
 MEAN = Mean(3, octets(np.array([1.5, -2.0]), np.float64))
 
@@ -37,7 +37,7 @@ def test_garbage_under_its_own_name_is_refused(body):
 
 
 def test_names_and_cells_are_held_to_their_size():
-    for line in (Line(b"short", 0), Line(bytes(32), -1), Line(bytes(32), 2**63)):
+    for line in (RosterLine(b"short", 0), RosterLine(bytes(32), -1), RosterLine(bytes(32), 2**63)):
         try:
             name, body = written(People((line,)))
         except OverflowError:

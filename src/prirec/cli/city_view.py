@@ -9,7 +9,7 @@ import typer
 
 from prirec.cli.output import console, figure, show_table
 from prirec.cli.recommend import show_suggestions
-from prirec.rehearsal.city import Answered, Outcome, Status, SumRow, rounds_opened
+from prirec.rehearsal.city import DeviceAnswer, Outcome, Status, SumRow, rounds_opened
 from prirec.rehearsal.plan import Plan
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ def _picture(status: Status, plan: Plan) -> "Table":
     return table
 
 
-def _title(asked: Answered, outcome: Outcome) -> str:
+def _title(asked: DeviceAnswer, outcome: Outcome) -> str:
     who = "a made-up person" if outcome.made_up else "a person of the folder"
     return f"Places for {who}, by device {asked.device}, offline"
 
 
-def _asked_dict(asked: Answered, *, personal: bool) -> dict[str, Any]:
+def _asked_dict(asked: DeviceAnswer, *, personal: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"device": asked.device, "count": len(asked.places), "epsilon_per_user": asked.epsilon}
     return told | ({"places": [line.as_dict() for line in asked.places]} if personal else {})

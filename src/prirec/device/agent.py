@@ -14,7 +14,7 @@ from typing import Self
 from prirec.device.client import Client, UnavailableError, enrol
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.rounds import WHAT, Rounds, of_use
+from prirec.device.rounds import WHAT, Rounds, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.actions import Stage
@@ -29,9 +29,9 @@ MOST_REFUSALS = 8
 class RetryPolicy:
     """How long an agent waits, in seconds."""
 
-    wait: int = 20  # of one long poll
+    wait: int = 20  # of one long poll: shorter than the idle time after which routers drop a connection
     first: float = 1.0  # after the first failure; doubled with each further one
-    longest: float = 300.0
+    longest: float = 300.0  # as long as a sum waits for devices to come online (conductor.Pace)
     # Every device pauses this long when the log names new regions, whether or not its person asked for extra ones.
     # Extra regions that arrive in this time count from the first sum on, and nobody can tell who waits for some.
     grace: float = 3.0
@@ -58,7 +58,7 @@ class Agent:
             person, ledger, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
         )
         self._sleep, self._code = sleep, code
-        self._outgoing = self.rounds.handed_in_before(self.view)  # messages to post
+        self._outgoing = self.rounds.pending_messages(self.view)  # messages to post
         self._after = 0  # number of the last letter that was processed
         self._failures = self._refusals = 0  # in a row
         self._download: asyncio.Task[None] | None = None  # of extra regions, beside the steps
@@ -103,7 +103,7 @@ class Agent:
         """Read the log, drop what it has overtaken, and start to download missing extra regions."""
         self.view = await catch_up(self.person, self.client)
         self.rounds.forget_past(self.view)
-        self._outgoing = of_use(self._outgoing, self.view)
+        self._outgoing = still_current(self._outgoing, self.view)
         if self._download is None and missing_extra_regions(self.view):
             self._download = asyncio.create_task(fetch_extra_regions(self.person, self.client))
 

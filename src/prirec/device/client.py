@@ -31,9 +31,7 @@ from prirec.wire.log import MOST, Page, SignedEntry
 
 LIMIT = documents.LIMIT + 2**20  # bytes of a response
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
-WHOLE = (
-    300.0  # seconds for a whole response: a server that sends a byte every 9 seconds must not hold a device for ever
-)
+WHOLE = 300.0  # seconds for a whole response: a server that sends a byte every 9 must not hold a device for ever
 NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
 # identity: a compressed response could be small on the wire and exceed the limit in memory
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
@@ -105,7 +103,7 @@ class Client:
                 self._token = ""
                 if refusal.fault is not Fault.AUTH or attempt == 2:
                     raise
-        raise AssertionError
+        raise AssertionError  # the second attempt returns or raises
 
     async def _open_session(self) -> None:
         """A signed challenge instead of a signed time: a device's clock may be wrong."""
@@ -117,7 +115,7 @@ class Client:
 
     def _signing_key(self) -> SigningKey:
         if self._identity is None:
-            raise ProtocolError("this line has no identity; it is for what is public")
+            raise ProtocolError("this client has no identity; it is for what is public")
         return self._identity
 
     async def _get(self, path: str) -> bytes:
@@ -172,7 +170,7 @@ def _expect(kind: type[_Kind], body: bytes) -> _Kind:
 
 
 def _why_unreachable(problem: BaseException) -> str:
-    """A wrong certificate is told apart from a recommender that is down: the first does not mend by waiting."""
+    """A wrong certificate gets other words than a recommender that is down: it does not mend by waiting."""
     cause: BaseException | None = problem
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy or an HTTP client to be imported.
 from prirec.device.ledger import LedgerStore, load_budget, save_budget
-from prirec.device.person import Person, Point, Visit
+from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value
 from prirec.device.store import Membership, Store
-from prirec.device.values import Given, checked_point, checked_value
 from prirec.errors import PassingError, PrirecError, StateError
 from prirec.privacy.ledger import Budget, Statement
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from prirec.device.sync import View
     from prirec.features.encoding import Encoding
     from prirec.protocols.prediction import Suggestion
-    from prirec.wire.regions import Known
+    from prirec.wire.regions import KnownPlaces
 
 DAY = 86_400
 Answer = TypeVar("Answer")
@@ -72,7 +71,7 @@ class Device:
 
     # --- Offline: the person's data -----------------------------------------------------------------------------------
 
-    def describe(self, values: Mapping[str, Given | None]) -> None:
+    def describe(self, values: Mapping[str, GivenValue | None]) -> None:
         """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
         The names are those of the deployment's encoding; others are stored and not used. DataError, and nothing stored,
@@ -379,13 +378,13 @@ def campaign_encoding(person: Person) -> "Encoding | None":
     return None if view is None or view.campaign is None else view.campaign.encoding
 
 
-def known_places(person: Person) -> "Known | None":
+def known_places(person: Person) -> "KnownPlaces | None":
     """The places that this device has downloaded; None before it has any."""
     view = _view(person)
     return None if view is None or view.campaign is None else view.known
 
 
-def check_profile(person: Person, values: Mapping[str, Given | None]) -> None:
+def check_profile(person: Person, values: Mapping[str, GivenValue | None]) -> None:
     """DataError, naming a column and not its value, for words where the deployment expects numbers, or the reverse."""
     if (encoding := campaign_encoding(person)) is not None:
         from prirec.features.encoding import rows_to_columns

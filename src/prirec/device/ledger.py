@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from prirec.device.database import APPLICATION, DAMAGED
-from prirec.device.store import MIGRATIONS, Store, write_journal
+from prirec.device.store import APPLICATION, DAMAGED, MIGRATIONS, Store, write_journal
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Spent

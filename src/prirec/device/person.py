@@ -7,16 +7,20 @@ with noise, into sums. Errors name a file, line or column and never repeat a val
 import csv
 import re
 import sqlite3
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from prirec.data.folder import ISO_8601
+import msgspec
+
+from prirec.data.folder import EARLIEST, ISO_8601, LATEST
 from prirec.data.schema import RESERVED
 from prirec.device.store import (
+    DAMAGED,
     OF_DEPLOYMENT,
     OF_PERSON,
     LinearModel,
@@ -30,21 +34,13 @@ from prirec.device.store import (
     load_visit_contribution,
     save_membership,
 )
-from prirec.device.values import (
-    Given,
-    checked_name,
-    checked_point,
-    checked_time,
-    checked_values,
-    context_from,
-    to_json,
-    value_from,
-)
-from prirec.errors import DataError, PrirecError, UsageError
+from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.features.encoding import Value
 from prirec.protocols.actions import Stage
+from prirec.util.decode_errors import NOT_DECODED
 
-Point = tuple[float, float]  # latitude, longitude in degrees
+Point: TypeAlias = tuple[float, float]  # latitude, longitude in degrees
+GivenValue: TypeAlias = float | str | Sequence[str]  # what callers may pass; `Value` is what is stored
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,7 +82,7 @@ class Person:
         with self.store.reading() as rows:
             return _profile(rows)
 
-    def set_profile(self, values: Mapping[str, Given | None]) -> None:
+    def set_profile(self, values: Mapping[str, GivenValue | None]) -> None:
         """Set these columns and leave the others; None deletes one."""
         gone = [checked_name(name, what="a name") for name, value in values.items() if value is None]
         new = checked_values(
@@ -117,7 +113,7 @@ class Person:
 
     def record_visit(
         self, place: str, *, time: int | None = None, label: int = 1,
-        context: Mapping[str, Given] | None = None, id: str | None = None,  # noqa: A002
+        context: Mapping[str, GivenValue] | None = None, id: str | None = None,  # noqa: A002
     ) -> bool:  # fmt: skip
         """Store a visit; False if it was stored before."""
         given = cast("Mapping[str, Value]", context or {})  # validated when it is saved
@@ -144,9 +140,9 @@ class Person:
 
         As set by `set_labelled`; otherwise, whether there is such a record."""
         with self.store.reading() as rows:
-            told = rows.execute("SELECT so FROM labelled").fetchone()
+            declared = rows.execute("SELECT so FROM labelled").fetchone()
             ignored = rows.execute("SELECT EXISTS (SELECT 1 FROM visits WHERE label < 0)").fetchone()
-            return bool((told or ignored)[0])
+            return bool((declared or ignored)[0])
 
     def set_labelled(self, *, so: bool) -> None:
         """For an app that shows places and records which of them were ignored: say so once."""
@@ -161,6 +157,9 @@ class Person:
 
     def join(self, membership: Membership) -> None:
         """StateError if the device belongs to a deployment already."""
+        checked_name(membership.url, what="the address of a recommender")
+        if membership.title:
+            checked_name(membership.title, what="the title of a deployment")
         with self.store.transaction() as rows:
             save_membership(rows, membership)
 
@@ -283,7 +282,7 @@ def _dicts(rows: sqlite3.Connection, columns: Sequence[str], source: str) -> lis
 # --- Visits from a CSV file: the columns of a data folder's visits, without the person ------------------------------
 # The whole file is validated before anything of it is stored.
 
-OWN = ("poi", "time", "label", "id")  # columns with a meaning; every other one describes the moment
+KNOWN_COLUMNS = ("poi", "time", "label", "id")  # columns with a meaning; every other one describes the moment
 LABELS = {"1": 1, "0": -1, "-1": -1, "": 1}
 _ISO = re.compile(ISO_8601.replace("(?<", "(?P<"))
 
@@ -300,7 +299,7 @@ def read_visits(path: Path) -> VisitsFile:
     numeric = {
         name: all(_number(cells[name]) is not None for _, cells in lines if cells[name])
         for name in header
-        if name not in OWN
+        if name not in KNOWN_COLUMNS
     }
     return VisitsFile([_visit(path, line, cells, numeric) for line, cells in lines], "label" in header)
 
@@ -357,7 +356,7 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
     if len(set(header)) < len(header) or "" in header:
         raise DataError("every column has a name of its own", file=path, line=1)
     for column in header:
-        if column in RESERVED["visits"] and column not in OWN:
+        if column in RESERVED["visits"] and column not in KNOWN_COLUMNS:
             problem = "does not belong here: these are one person's visits, and places have their coordinates elsewhere"
             raise DataError(problem, file=path, line=1, column=column)
 
@@ -388,3 +387,92 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+# --- Values that describe a person or a visit: numbers, words, lists of words; their validation and JSON -------------
+
+Decoded = TypeVar("Decoded")
+
+MOST_VALUES, MOST_WORDS = 1000, 1000  # far above any encoding: a bug in an app must not fill the file
+_LONGEST = 500  # characters of a name or a word
+
+_values: msgspec.json.Decoder[Value] = msgspec.json.Decoder(Value)
+_contexts: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[str, Value])
+
+
+def checked_name(name: object, *, what: str, reserved: Sequence[str] = ()) -> str:
+    """The name of a column, or an id. UsageError, without the name, for one that is empty, too long or reserved."""
+    if not isinstance(name, str) or not _is_text(name):
+        raise UsageError(f"{what} is 1 to {_LONGEST} characters of text, not blank")
+    if name in reserved:
+        raise UsageError(f"{what} is none of {', '.join(reserved)}: these have a meaning of their own")
+    return name
+
+
+def checked_value(value: Any, *, column: str) -> Value:
+    """A finite number, a word, or a list of words without repetitions."""
+    if isinstance(value, str):
+        return _checked_word(value, column)
+    if isinstance(value, int | float):
+        if not abs(value) <= sys.float_info.max:  # false for NaN as well; a whole number may be beyond all floats
+            raise DataError("a number must be finite; leave out what is not known", column=column)
+        return float(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        if len(value) > MOST_WORDS:
+            raise DataError(f"a list has at most {MOST_WORDS} words", column=column)
+        return tuple(dict.fromkeys(_checked_word(word, column) for word in value))
+    raise DataError("give a number, a word or a list of words", column=column)
+
+
+def checked_values(values: Mapping[str, Any], *, what: str, reserved: Sequence[str]) -> dict[str, Value]:
+    if not isinstance(values, Mapping) or len(values) > MOST_VALUES:
+        raise UsageError(f"there are at most {MOST_VALUES} values, each with its name")
+    names = [checked_name(name, what=what, reserved=reserved) for name in values]
+    return {name: checked_value(values[name], column=name) for name in names}
+
+
+def checked_time(time: object) -> int | None:
+    """Seconds since 1970 on the local wall clock, or None."""
+    if time is None:
+        return None
+    if not isinstance(time, int) or isinstance(time, bool) or not EARLIEST <= time <= LATEST:
+        raise DataError("a time is whole seconds since 1970, within the years 1 to 9999", column="time")
+    return time
+
+
+def checked_point(lat: object, lon: object) -> Point:
+    """Latitude and longitude in degrees."""
+    for value, most, column in ((lat, 90, "lat"), (lon, 180, "lon")):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= most:
+            raise DataError(f"give degrees from -{most} to {most}, latitude first, then longitude", column=column)
+    return float(lat), float(lon)  # type: ignore[arg-type]  # checked in the loop
+
+
+def to_json(value: Value | Mapping[str, Value]) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def value_from(data: bytes) -> Value:
+    return _decoded(_values, data)
+
+
+def context_from(data: bytes) -> dict[str, Value]:
+    return _decoded(_contexts, data)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Decoded], data: bytes) -> Decoded:
+    try:
+        return decoder.decode(data)
+    except NOT_DECODED:  # its text may quote the value
+        raise StateError(f"the device's file {DAMAGED}") from None
+
+
+def _checked_word(word: object, column: str) -> str:
+    if not isinstance(word, str) or not _is_text(word):
+        raise DataError(f"a word is 1 to {_LONGEST} characters of text, not blank", column=column)
+    return word
+
+
+def _is_text(text: str) -> bool:
+    """Unicode that can be encoded: half a surrogate pair would end in an error of UTF-8 that quotes the whole text."""
+    return 0 < len(text) <= _LONGEST and bool(text.strip()) and not any("\ud800" <= one <= "\udfff" for one in text)

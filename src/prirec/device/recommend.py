@@ -6,7 +6,7 @@ import numpy as np
 
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of, membership_of, visited_positions
-from prirec.device.rounds import learn_alone
+from prirec.device.rounds import learn
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
 from prirec.protocols.prediction import Asker, Guide, Moment, Suggestion
@@ -15,7 +15,7 @@ from prirec.types import RealArray
 from prirec.util.geography import haversine_km
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Publication
-from prirec.wire.regions import Known, read_publication
+from prirec.wire.regions import KnownPlaces, read_publication
 
 FAR_KM = 100.0  # a point farther than this from every downloaded place is outside the downloaded regions
 PASSES = 5  # over the own records, for somebody who took no part in the campaign
@@ -26,13 +26,13 @@ class Published:
     """A publication with the places that this device has downloaded: the public half of a recommendation."""
 
     campaign: Campaign = field(repr=False)  # with its edition
-    known: Known = field(repr=False)
+    known: KnownPlaces = field(repr=False)
     interaction: RealArray = field(repr=False)  # (D, K)
     starts: Starts = field(repr=False)
     guide: Guide = field(repr=False)
 
 
-def published(publication: Publication, campaign: Campaign, known: Known) -> Published:
+def published(publication: Publication, campaign: Campaign, known: KnownPlaces) -> Published:
     """A publication made ready to recommend from. PeerError if its documents contradict each other."""
     model = read_publication(publication, campaign=campaign)
     guide = Guide.of(
@@ -92,13 +92,11 @@ def _newcomer(person: Person, of: Published) -> RealArray:
     start: RealArray = of.starts.for_cells(cell)[0]
     records, w = encode_records(person, of.campaign, of.known), start.copy()
     for iteration in range(PASSES):
-        w = learn_alone(
-            records, of.campaign, linear=w, interaction=of.interaction, iteration=iteration, mean=start
-        )  # fmt: skip
+        w = learn(records, of.campaign, linear=w, interaction=of.interaction, iteration=iteration, mean=start).linear
     return w
 
 
-def _refuse_remote(moment: Moment, known: Known, *, radius_km: float) -> None:
+def _refuse_remote(moment: Moment, known: KnownPlaces, *, radius_km: float) -> None:
     """UsageError, without the point, if no downloaded place is anywhere near it: swapped coordinates, most often."""
     if moment.here is None:
         return
@@ -110,7 +108,7 @@ def _refuse_remote(moment: Moment, known: Known, *, radius_km: float) -> None:
         )
 
 
-def _km(known: Known, row: int, moment: Moment, *, home_km: float | None) -> float | None:
+def _km(known: KnownPlaces, row: int, moment: Moment, *, home_km: float | None) -> float | None:
     if moment.here is None:
         return home_km
     km = float(haversine_km(np.array(moment.here), known.location[row]))

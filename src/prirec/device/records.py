@@ -29,7 +29,7 @@ from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, Real
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each, person_keys
 from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.regions import Known
+from prirec.wire.regions import KnownPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Rows:
 
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
-def encode_records(person: Person, campaign: Campaign, known: Known) -> Records:
+def encode_records(person: Person, campaign: Campaign, known: KnownPlaces) -> Records:
     """The person's records under a campaign's edition. StateError for a device that belongs to no deployment."""
     me, encoding, visits = membership_of(person), campaign.encoding, person.visits()
     recorded = _rows(visits, known)
@@ -86,13 +86,13 @@ def membership_of(person: Person) -> Membership:
     return membership
 
 
-def home_of(person: Person, known: Known) -> Point | None:
+def home_of(person: Person, known: KnownPlaces) -> Point | None:
     """The home that the person gave, else the middle of the known places that they visited."""
     lat, lon = _home(person.home(), _rows(person.visits(), known), known)
     return None if np.isnan(lat) or np.isnan(lon) else (float(lat), float(lon))
 
 
-def visited_positions(visits: Sequence[Visit], known: Known) -> IndexArray:
+def visited_positions(visits: Sequence[Visit], known: KnownPlaces) -> IndexArray:
     """(n,): the visited places, each once, by position among the known ones."""
     at = known.positions(visit.place for visit in visits if visit.label > 0)
     return np.unique(at[at >= 0])
@@ -104,13 +104,13 @@ def _clip(features: FeatureArray) -> FeatureArray:
     return np.clip(features, -LARGEST, LARGEST)
 
 
-def _rows(visits: Sequence[Visit], known: Known) -> _Rows:
+def _rows(visits: Sequence[Visit], known: KnownPlaces) -> _Rows:
     at = known.positions(visit.place for visit in visits)
     inside = [visit for visit, where in zip(visits, at, strict=True) if where >= 0]
     return _Rows(inside, at[at >= 0], np.array([visit.label for visit in inside], dtype=np.int8))
 
 
-def _home(given: Point | None, rows: _Rows, known: Known) -> RealArray:
+def _home(given: Point | None, rows: _Rows, known: KnownPlaces) -> RealArray:
     """(2,), NaN if unknown: features/location.py for a city of one person."""
     location = None if given is None else np.array([given])
     city = Dataset(
@@ -120,7 +120,7 @@ def _home(given: Point | None, rows: _Rows, known: Known) -> RealArray:
     return np.full(2, np.nan) if found is None else found[0]
 
 
-def _own_popularity(given: VisitContribution, campaign: Campaign, known: Known) -> OwnCounts | None:
+def _own_popularity(given: VisitContribution, campaign: Campaign, known: KnownPlaces) -> OwnCounts | None:
     """What the device added to the sum of visits, in units of a person's norm, by position; None: leave nothing out."""
     if not campaign.settings.features.own_left_out:
         return None
@@ -131,7 +131,7 @@ def _own_popularity(given: VisitContribution, campaign: Campaign, known: Known) 
 
 
 def _context(
-    rows: _Rows, known: Known, encoding: Encoding, home: RealArray, own: OwnCounts | None
+    rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None
 ) -> FeatureArray:  # fmt: skip
     """(R, c): popularity with the own part left out, and the moment."""
     seen = known.counted.seen_with(own).seen_by(rows.as_visits())
@@ -153,7 +153,7 @@ def _context(
 # nobody else can compute them.
 
 
-def _with_negatives(rows: _Rows, known: Known, settings: Settings, *, secret: bytes) -> _Rows:
+def _with_negatives(rows: _Rows, known: KnownPlaces, settings: Settings, *, secret: bytes) -> _Rows:
     """Each visit followed by its negatives, which have the visit's moment."""
     wanted = np.flatnonzero(rows.label > 0)
     which, place = draw_negatives(

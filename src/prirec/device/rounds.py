@@ -8,6 +8,7 @@ this file in whole numbers and no longer than its norm; protocols/member.py mask
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import urandom
 from typing import TypeVar
 
@@ -38,11 +39,11 @@ from prirec.types import RealArray, RingArray
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Model, array
 from prirec.wire.http import MOST_ATTEMPTS, is_within
-from prirec.wire.regions import Known
+from prirec.wire.regions import KnownPlaces
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LocalUpdate:
     """W_i after steps (c) and (d) of a round, and what the device adds to the sum over everyone."""
 
     linear: RealArray = field(repr=False)  # (D + 1,)
@@ -50,9 +51,10 @@ class Learnt:
     loss: float = field(repr=False)  # mean over the own records, before each step
 
 
-def visited_places(person: Person, campaign: Campaign, known: Known) -> VisitContribution:
-    """The places that the person has visited, each once, as a vector of norm 1 in whole numbers: what
-    privacy/weighted_popularity.py computes for a city, for one person."""
+def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> VisitContribution:
+    """The places that the person has visited, each once, as a vector of norm 1 in whole numbers.
+
+    privacy/weighted_popularity.py computes the same for all people of a simulated city."""
     places = known.rows[visited_positions(person.visits(), known)].astype(np.int64)
     once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
     return VisitContribution(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
@@ -66,7 +68,7 @@ def visits_vector(visited: VisitContribution, campaign: Campaign) -> RingArray:
     return vector.view(np.uint64)
 
 
-def start(campaign: Campaign) -> RealArray:
+def initial_model(campaign: Campaign) -> RealArray:
     """W_i before the first round of a campaign: zero for everyone."""
     return first_linear(1, _features(campaign)).ravel()
 
@@ -80,32 +82,12 @@ def mixing_vector(campaign: Campaign, linear: RealArray, *, centre: RealArray) -
 def learn(
     records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
     mean: RealArray | None = None,
-) -> Learnt:  # fmt: skip
+) -> LocalUpdate:  # fmt: skip
     """Steps (c) to (e) of round t: mix with the cohort's mean, if it was opened in this round, then the local step.
 
-    `linear` stays as it is: the new model counts once it is stored in one transaction with what was masked."""
-    w, gradient, loss = _moved(
-        records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean
-    )  # fmt: skip
-    return Learnt(w, campaign.rounds.interaction.write(gradient), loss)
-
-
-def learn_alone(
-    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
-    mean: RealArray | None = None,
-) -> RealArray:  # fmt: skip
-    """W_i after a round to which the person adds nothing: when the budget is spent, or for a newcomer.
-
-    Nothing leaves the device, so it costs nothing. What others have opened is public, and may be mixed in all the same.
-    """
-    return _moved(records, campaign, linear=linear, interaction=interaction, iteration=iteration, mean=mean)[0]
-
-
-def _moved(
-    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
-    mean: RealArray | None,
-) -> tuple[RealArray, RealArray, float]:  # fmt: skip
-    """Steps (c) and (d): W_i, the clipped mean gradient of V, and the mean loss."""
+    `linear` stays as it is: the new model counts once it is stored in one transaction with what was masked. Whoever
+    adds nothing, since the budget is spent or for a newcomer, uses `Learnt.linear` alone: nothing leaves the device, so
+    it costs nothing, and what others have opened is public, and may be mixed in all the same."""
     _check(campaign, linear=linear, other=mean, interaction=interaction)
     if records.features != _features(campaign):
         raise UsageError("these records are encoded otherwise than the campaign calls for; make them anew")
@@ -116,7 +98,7 @@ def _moved(
     gradient, lost = campaign.rounds.learn(w, shared, records.own, key=records.key, iteration=iteration)  # (d)
     if not np.isfinite(w).all():
         raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
-    return w, gradient, lost / max(len(records.own.place), 1)
+    return LocalUpdate(w, campaign.rounds.interaction.write(gradient), lost / max(len(records.own.place), 1))  # (e)
 
 
 def _check(
@@ -141,7 +123,7 @@ def _features(campaign: Campaign) -> int:
 # which ones it has. So the device adds zeros instead, at the full price, and its model stays as it was.
 
 
-WHAT = {
+WHAT = {  # for the ledger and the agent's news, in words
     "popularity": "how popular places are",
     "linear": "mixing linear models in the neighbourhood",
     "interaction": "the feature interaction model V",
@@ -165,8 +147,8 @@ class Contribution:
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
     empty: Exception | None = field(default=None, repr=False)  # why it is zeros; shown to the person, sent to nobody
 
-    def keep_unsent(self, person: Person) -> None:
-        """Where the budget does not cover the sum: the device has learnt for itself all the same."""
+    def learn_locally(self, person: Person) -> None:
+        """Where the budget does not cover the sum, store the local step all the same: nothing of it is sent."""
         if self.task.round.kind == "interaction":
             with person.store.transaction() as rows:
                 self.settle(rows)
@@ -202,45 +184,44 @@ def is_current(of: Round, view: View) -> bool:
 
 
 def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:
-    task, name = _same(campaign.popularity(attempt=of.attempt), of), campaign.name
+    task = _require_round(campaign.popularity(attempt=of.attempt), of)
     nowhere = VisitContribution(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    visited, why = _worked_out(lambda: visited_places(person, campaign, view.known), instead=nowhere)
-    return _priced(
-        task, visits_vector(visited, campaign), campaign, lambda rows: save_visit_contribution(rows, name, visited), why
-    )  # fmt: skip
+    visited, why = _computed(lambda: visited_places(person, campaign, view.known), instead=nowhere)
+    settle = partial(save_visit_contribution, campaign=campaign.name, visited=visited)
+    return _priced(task, visits_vector(visited, campaign), campaign, settle, why)
 
 
 def _mixing(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
     V, centre, held = _interaction(model, campaign), _centre(view), person.model(campaign.name)
     task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
-    value, why = _worked_out(
+    value, why = _computed(
         lambda: mixing_vector(campaign, _linear(held, campaign), centre=centre),
         instead=campaign.rounds.linear.ring.zeros(len(centre)),
     )
-    return _priced(_same(task, of), value, campaign, _nothing, why)
+    return _priced(_require_round(task, of), value, campaign, _nothing, why)
 
 
 def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
     V, t, cohort = _interaction(model, campaign), model.iteration, view.cohort
     opened = cohort in positions(model.opened, size=len(model.means))
     mean = _centre(view) if opened else None
-    task, held = _same(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
+    task, held = _require_round(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
     zeros = campaign.rounds.interaction.ring.zeros(V.size)
     if held is not None and held.iteration > t:  # an earlier attempt of this round was learnt from; once is enough
         return _priced(task, zeros, campaign, _nothing)
     linear = _linear(held, campaign)
-    learnt, why = _worked_out(
+    learnt, why = _computed(
         lambda: learn(
             encode_records(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
         ),
-        instead=Learnt(linear, zeros, 0.0),
+        instead=LocalUpdate(linear, zeros, 0.0),
     )
-    took = (view.mean_name or b"") if opened and why is None else b""
-    kept = LinearModel(campaign.name, t + 1, learnt.linear, took)
-    return _priced(task, learnt.contribution, campaign, lambda rows: save_model(rows, kept), why)
+    mixed_in = (view.mean_name or b"") if opened and why is None else b""
+    moved = LinearModel(campaign.name, t + 1, learnt.linear, mixed_in)
+    return _priced(task, learnt.contribution, campaign, partial(save_model, model=moved), why)
 
 
-def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
+def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
     """What is computed from the person's records, or `instead` of it and the reason. Every exception is caught: any
     kind of failure would say something about the records. What is wrong in public documents was refused before."""
     try:
@@ -251,10 +232,10 @@ def _worked_out(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Ex
 
 def _linear(held: LinearModel | None, campaign: Campaign) -> RealArray:
     """W_i as it was stored last; 0 before a campaign's first round."""
-    return start(campaign) if held is None else held.linear
+    return initial_model(campaign) if held is None else held.linear
 
 
-def _same(task: Task, of: Round) -> Task:
+def _require_round(task: Task, of: Round) -> Task:
     if task.round != of:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
     return task
@@ -295,11 +276,13 @@ def _bounded(values: RealArray) -> RealArray:
 # second time. A round that the log has left behind is over: nothing more is masked, paid for or posted for it.
 
 
-MOST = 4  # rounds at once: an honest recommender never has more than two
+MOST_ROUNDS = (
+    4  # at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
+)
 
 
-def of_use(messages: Iterable[bytes], view: View) -> list[bytes]:
-    """The messages for rounds that the log has not left behind."""
+def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:
+    """Those of these messages whose round the log has not left behind."""
     return [body for body in messages if is_current(decode(body).round, view)]
 
 
@@ -311,7 +294,7 @@ class Rounds:
         entropy: Callable[[int], bytes] = urandom,
     ) -> None:  # fmt: skip
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
-        self._parties: dict[Round, tuple[Member, Contribution]] = {}
+        self._parties: dict[Round, tuple[Member, Contribution]] = {}  # rounds that this process has entered
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
         self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
@@ -328,9 +311,10 @@ class Rounds:
             self.declined = refusal
             return []
 
-    def handed_in_before(self, view: View) -> list[bytes]:
-        """Masked vectors of an earlier process, which may not have been delivered."""
-        return of_use(self._person.store.pending(), view)
+    def pending_messages(self, view: View) -> list[bytes]:
+        """Masked vectors that an earlier process journalled and may not have posted: they are posted again, bit for
+        bit."""
+        return still_current(self._person.store.pending(), view)
 
     def forget_past(self, view: View) -> None:
         """When the log has gone on: drops the keys of rounds that are over, and vectors that were masked for them. They
@@ -350,10 +334,10 @@ class Rounds:
         mine = contribution(of, view, self._person)
         self.empty = mine.empty or self.empty
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
-            mine.keep_unsent(self._person)
+            mine.learn_locally(self._person)
             raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
-        entropy = self._entropy(member.ENTROPY)
-        while len(self._parties) >= MOST:
+        entropy = self._entropy(member.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
+        while len(self._parties) >= MOST_ROUNDS:
             self._parties.pop(next(iter(self._parties)))
         self._parties[of] = Member(mine.task, identity=self._identity, value=mine.value, entropy=entropy), mine
 
@@ -382,7 +366,7 @@ class Rounds:
         except PrirecError as refusal:
             self._parties.pop(of, None)  # nothing of it is sent
             if isinstance(refusal, PolicyError):
-                mine.keep_unsent(self._person)
+                mine.learn_locally(self._person)
             raise
 
     def _has_masked(self, of: Round) -> bool:

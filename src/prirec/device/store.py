@@ -1,7 +1,19 @@
 """A device's file: one SQLite database with the round journal, the privacy ledger, personal data and documents.
 
 `Store` opens the file and runs transactions; the functions below it read and write rows inside one, so that whatever
-must be true together is committed together. The ledger's rows are in device/ledger.py.
+must be true together is committed together. The tables, and the life of each record:
+
+    table       holds                                                      deleted
+    rounds      the journal: the last attempt at each round number         never: a round is entered once
+    spending    the privacy ledger (device/ledger.py)                      never: nothing is refunded
+    budget      the person's privacy budget                                never; replaced by a new one
+    profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
+    membership  the deployment: pinned key, own identity, place in log     by `leave` or `forget`
+    models      the linear model W_i of a campaign                         with its campaign, `leave` or `forget`
+    given       what this device added to a campaign's sum of visits       likewise
+    documents   public documents by their hash                             when nothing in force names them
+    standing    the document in force of each kind (device/sync.py)        replaced when the log goes on
+    regions     coarse cells that the person asked for beside the own      by `leave` or `forget`
 
 Rounds are journalled before anything is sent (the rules: protocols/journal.py). Every journal write reads what is
 stored, asks the rules and writes the answer inside one exclusive transaction, and returns when that is durable. A crash
@@ -13,17 +25,14 @@ since it never reopens a round number that it has closed.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
-from prirec.device.database import DAMAGED, Database, Migrations
-from prirec.device.values import checked_name
 from prirec.errors import StateError, UsageError
 from prirec.protocols import journal
 from prirec.protocols.actions import Persist, Stage
@@ -31,8 +40,392 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.sharing.keys import KEY, SigningKey
 from prirec.types import OffsetArray, RealArray
+from prirec.util import sqlite
 from prirec.wire.documents import address
 from prirec.wire.log import Head
+
+Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
+
+APPLICATION = 0x50524543  # "PREC" in the header of the file
+WAIT = 30.0  # seconds that a second writer waits for the first
+# synchronous=EXTRA: with a rollback journal a commit is the removal of that journal. FULL leaves the removal to the
+# operating system, so after a power failure the journal can reappear and undo an acknowledged commit, which here would
+# be an acknowledged charge. EXTRA is FULL with the folder synced as well.
+# secure_delete: `forget` must leave nothing in free pages. trusted_schema: a schema in a foreign file runs no code.
+PRAGMAS = ("synchronous=EXTRA", "fullfsync=ON", "secure_delete=ON", "trusted_schema=OFF", "cell_size_check=ON")
+DAMAGED = (
+    "is damaged; move it away and enrol this device anew. Do not put an older copy in its place: "
+    "with that, this device could take part in a round twice"
+)
+
+
+class Store:
+    """A device's file: the round journal, and transactions in which other rows are written together with it.
+
+    Whoever drives a protocol party hands over each `Persist` before doing what follows it: a message that is sent
+    before it is on disk could be sent again after a crash with other content.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self._connection = path, connection
+
+    @classmethod
+    def open(cls, path: Path, *, migrations: Migrations | None = None) -> Self:
+        """Open the file, or create it readable by its owner only. StateError, and the file untouched, if it is damaged,
+        newer or foreign. An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
+        with _explained(path):
+            sqlite.create(path)
+            store = cls(path, _connect(path))
+            try:
+                # One transaction for all: of two processes that find no file, one creates the tables, the other sees
+                # them.
+                with store._exclusively() as rows:
+                    sqlite.migrate(
+                        rows, path, MIGRATIONS if migrations is None else migrations,
+                        application=APPLICATION, damaged=DAMAGED, connected=_connect,
+                    )  # fmt: skip
+                # No write-ahead log: a device writes a few rows a round, so its speed buys nothing, and without it a
+                # copy of this one file is a copy of everything.
+                store._connection.execute("PRAGMA journal_mode=DELETE")
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, and durable on exit. A journal conflict rolls everything back and burns the round."""
+        try:
+            with self._exclusively() as rows:
+                yield rows
+        except ConflictError as conflict:
+            # Two different vectors for one round would let the recommender subtract them: neither is sent any more.
+            with self._exclusively() as rows, suppress(StateError):  # a finished round cannot be burnt, and need not
+                write_journal(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The rows as they are, for SELECT only."""
+        with _explained(self.path):
+            yield self._connection
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.path):
+            # IMMEDIATE takes the write lock before anything is read: nobody changes what a rule has just looked at.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.rollback()
+                raise
+
+    # --- the round journal
+
+    def write(self, persist: Persist) -> JournalEntry:
+        """The journal entry, once it is on disk. StateError where the rules refuse it; a conflict burns the round."""
+        with self.transaction() as rows:
+            return write_journal(rows, persist)
+
+    def entry(self, of: Round) -> JournalEntry | None:
+        """The entry for this round's number. It may be of another attempt: look at `entry.round`."""
+        with self.reading() as rows:
+            return _journal_entry(rows, of)
+
+    def last(self, deployment: bytes, kind: str) -> int | None:
+        """The highest round number of this kind that the device has entered."""
+        with self.reading() as rows:
+            return _last_number(rows, deployment, kind)
+
+    def resend(self, of: Round) -> bytes | None:
+        """The masked vector of exactly this round and attempt, bit for bit, while its survivors are not agreed on."""
+        found = self.entry(of)
+        return found.payload or None if found is not None and found.round == of else None
+
+    def pending(self) -> list[bytes]:
+        """Every masked vector that may still be sent again, bit for bit."""
+        with self.reading() as rows:
+            found = rows.execute("SELECT payload FROM rounds WHERE stage = ? AND payload != x''", (Stage.MASKED,))
+            return [bytes(payload) for (payload,) in found]
+
+    # --- beside the file
+
+    @contextmanager
+    def agent_lock(self) -> Iterator[None]:
+        """Held by the one process that answers letters on this file; StateError while another holds it.
+
+        A lock on a file of its own, so that writers do not wait for it; the system releases it when the process ends,
+        however it ends."""
+        beside = self.path.with_name(f"{self.path.name}.agent")
+        with _explained(self.path):
+            sqlite.create(beside)
+            lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
+        try:
+            with _explained(beside):
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                        raise
+                    raise StateError(f"another agent is at work on {self.path.name}; stop that one first") from None
+            yield
+        finally:
+            lock.close()
+
+    def delete_backups(self) -> None:
+        """Delete the backups that migrations made: they still hold what was erased here since."""
+        folder, prefix = self.path.absolute().parent, f"{self.path.name}.version-"
+        try:
+            for file in [one for one in folder.iterdir() if one.name.startswith(prefix)]:
+                file.unlink(missing_ok=True)
+            sqlite.sync(folder)
+        except OSError as error:
+            raise StateError(
+                f"an older copy of {self.path.name} could not be removed ({error.strerror}); remove it by hand"
+            ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite.connect(path, pragmas=PRAGMAS, wait=WAIT)
+
+
+def _explained(path: Path) -> AbstractContextManager[None]:
+    return sqlite.explained(path, damaged=DAMAGED)
+
+
+# --- Journal rows ---------------------------------------------------------------------------------------------------
+
+
+def write_journal(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
+    """Write what the journal's rules admit, inside a transaction that other rows may have joined."""
+    held = _journal_entry(rows, wanted.round)
+    last = _last_number(rows, wanted.round.deployment, wanted.round.kind)
+    if journal.admit(wanted, held=held, last=last) is Verdict.KNOWN and held is not None:
+        return held
+    new = journal.entry(wanted, held=held)
+    of = new.round
+    rows.execute(
+        "INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (of.deployment, of.kind, of.number, of.group, of.attempt, new.stage, new.digest, new.payload, new.masked),
+    )
+    return new
+
+
+def burn_unsent(rows: sqlite3.Connection) -> None:
+    """Burn every round whose masked vector could still be sent, and erase the vector: the device leaves."""
+    rows.execute("UPDATE rounds SET stage = ?, payload = x'' WHERE payload != x''", (Stage.BURNT,))
+
+
+def _journal_entry(rows: sqlite3.Connection, of: Round) -> JournalEntry | None:
+    row = rows.execute(
+        "SELECT cohort, attempt, stage, digest, payload, masked FROM rounds"
+        " WHERE deployment = ? AND kind = ? AND number = ?",
+        (of.deployment, of.kind, of.number),
+    ).fetchone()
+    if row is None:
+        return None
+    group, attempt, stage, digest, payload, masked = row
+    stored = Round(of.deployment, of.kind, of.number, group, attempt)
+    return JournalEntry(stored, Stage(stage), digest, payload, bool(masked))
+
+
+def _last_number(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int | None:
+    found = rows.execute("SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ?", (deployment, kind))
+    number: int | None = found.fetchone()[0]
+    return number
+
+
+# --- Membership: the deployment that the device belongs to ----------------------------------------------------------
+
+_COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The one deployment that a device belongs to: whom it trusts, who it is there, how far it has read the log.
+
+    The recommender's key is pinned when the membership is made; the secret never leaves the device."""
+
+    deployment: bytes
+    url: str
+    recommender: bytes  # its public key
+    title: str
+    cell: int = field(repr=False)  # the coarse H3 cell that the device shares; 0: none
+    secret: bytes = field(repr=False)
+    authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
+    enrolled: bool = False  # whether the recommender has confirmed the enrolment
+    head: Head = field(default_factory=Head)
+
+    @property
+    def identity(self) -> SigningKey:
+        return SigningKey(self.secret)
+
+    @property
+    def name(self) -> bytes:
+        """The device's public key: its name in rosters."""
+        return self.identity.public
+
+
+def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
+    """StateError if the device belongs to a deployment already: it has to leave that one first."""
+    if load_membership(rows) is not None:
+        raise StateError("this device belongs to a deployment already; let it leave that one first")
+    wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
+    if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
+        raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
+    rows.execute(
+        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
+            *(new.secret, new.enrolled, new.head.length, new.head.last),
+        ),
+    )
+
+
+def load_membership(rows: sqlite3.Connection) -> Membership | None:
+    row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
+    if row is None:
+        return None
+    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last = row
+    return Membership(
+        deployment, url, recommender, title, int.from_bytes(cell, "big"), secret, authority,
+        enrolled=bool(enrolled), head=Head(length, last),
+    )  # fmt: skip
+
+
+def save_enrolled(rows: sqlite3.Connection) -> None:
+    """The recommender has confirmed the enrolment."""
+    _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
+
+
+def save_head(rows: sqlite3.Connection, head: Head) -> None:
+    """How far the log is verified. It never goes back, or a recommender could rewrite what it has already published."""
+    _require_one(
+        rows.execute(
+            "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
+            (head.length, head.last, head.length, head.length, head.last),
+        )
+    )
+
+
+def _require_one(done: sqlite3.Cursor) -> None:
+    if done.rowcount != 1:
+        raise StateError("this device belongs to no deployment, or knows more of its log than that")
+
+
+# --- Models: W_i of each campaign, and the contribution to the campaign's sum of visits ------------------------------
+# Both are written in the transaction that masks what was computed from them (device/ledger.py): after a crash the model
+# and the round are both where they were, or both one further. Neither leaves the device.
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel:
+    """W_i after so many rounds of a campaign."""
+
+    campaign: bytes  # the charter's address
+    iteration: int
+    linear: RealArray = field(repr=False)  # (D + 1,)
+    mean: bytes = b""  # address of the cohort mean that was mixed in last; empty: none yet
+
+
+@dataclass(frozen=True, slots=True)
+class VisitContribution:
+    """What this device added to a sum of visits, in units of 2^-f. As private as the visits themselves."""
+
+    places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
+    whole: OffsetArray = field(repr=False)  # (n,)
+
+
+def save_model(rows: sqlite3.Connection, model: LinearModel) -> None:
+    """StateError if the stored model has as many rounds behind it: nobody learns from a round twice."""
+    if model.linear.ndim != 1 or not np.isfinite(model.linear).all():
+        raise UsageError("a linear model is a vector of finite numbers")
+    # a round may be attempted several times, but its local step is taken once
+    held = rows.execute("SELECT iteration FROM models WHERE campaign = ?", (model.campaign,)).fetchone()
+    if held is not None and held[0] >= model.iteration:
+        raise StateError("this device has learnt in that round already, or in a later one")
+    rows.execute(
+        "INSERT OR REPLACE INTO models (campaign, iteration, linear, mean) VALUES (?, ?, ?, ?)",
+        (model.campaign, model.iteration, model.linear.astype("<f8").tobytes(), model.mean),
+    )
+
+
+def load_model(rows: sqlite3.Connection, campaign: bytes) -> LinearModel | None:
+    row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
+    if row is None:
+        return None
+    iteration, linear, mean = row
+    if len(linear) % 8:
+        raise StateError(f"the device's file {DAMAGED}")
+    return LinearModel(campaign, iteration, np.frombuffer(linear, dtype="<f8").astype(np.float64), mean)
+
+
+def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
+    """Delete models and visit contributions of all campaigns but these."""
+    wanted = set(keeping)
+    for table in ("models", "given"):
+        for (campaign,) in rows.execute(f"SELECT DISTINCT campaign FROM {table}").fetchall():  # noqa: S608
+            if campaign not in wanted:
+                rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
+
+
+def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: VisitContribution) -> None:
+    """Record what was masked: it may be in the opened sum, so it is what the device leaves out again (decisions/0006).
+
+    Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
+    drop_visit_contribution(rows, campaign)
+    pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
+    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
+
+
+def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
+    """Empty for a device that took no part."""
+    found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
+    """The sum was opened without this device: nothing has to be left out."""
+    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
+
+
+# --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
+
+
+def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
+    rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
+
+
+def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
+    """Its bytes as fetched; wire.documents.read verifies the hash again on every use."""
+    row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
+    return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
+
+
+def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
+    """Delete all other documents, and count them. A device keeps what its campaign and its last publication name."""
+    others = document_names(rows) - set(keeping)
+    rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
+    return len(others)
+
 
 # --- Tables ---------------------------------------------------------------------------------------------------------
 # Every column has a CHECK on its type: SQLite would otherwise store any type anywhere, and a damaged row would be
@@ -190,288 +583,3 @@ MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS)
 
 OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment
-
-
-class Store(Database):
-    """A device's file: the round journal, and transactions in which other rows are written together with it.
-
-    Whoever drives a protocol party hands over each `Persist` before doing what follows it: a message that is sent
-    before it is on disk could be sent again after a crash with other content.
-    """
-
-    @classmethod
-    def open(cls, path: Path, *, migrations: Migrations = MIGRATIONS) -> Self:
-        """Open the file, or create it readable by its owner only. StateError if it is damaged, newer or foreign.
-
-        An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
-        return super().open(path, migrations=migrations)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, and durable on exit. A journal conflict rolls everything back and burns the round."""
-        try:
-            with super().transaction() as rows:
-                yield rows
-        except ConflictError as conflict:
-            # two different vectors for one round would let the recommender subtract them: neither is sent any more
-            with super().transaction() as rows, suppress(StateError):  # a finished round cannot be burnt, and need not
-                write_journal(rows, Persist(conflict.round, Stage.BURNT, bytes(32)))
-            raise
-
-    def write(self, persist: Persist) -> JournalEntry:
-        """The journal entry, once it is on disk. StateError where the rules refuse it; a conflict burns the round."""
-        with self.transaction() as rows:
-            return write_journal(rows, persist)
-
-    def entry(self, of: Round) -> JournalEntry | None:
-        """The entry for this round's number. It may be of another attempt: look at `entry.round`."""
-        with self.reading() as rows:
-            return _journal_entry(rows, of)
-
-    def last(self, deployment: bytes, kind: str) -> int | None:
-        """The highest round number of this kind that the device has entered."""
-        with self.reading() as rows:
-            return _last_number(rows, deployment, kind)
-
-    def resend(self, of: Round) -> bytes | None:
-        """The masked vector of exactly this round and attempt, bit for bit, while its survivors are not agreed on."""
-        found = self.entry(of)
-        return found.payload or None if found is not None and found.round == of else None
-
-    def pending(self) -> list[bytes]:
-        """Every masked vector that may still be sent again, bit for bit."""
-        with self.reading() as rows:
-            found = rows.execute("SELECT payload FROM rounds WHERE stage = ? AND payload != x''", (Stage.MASKED,))
-            return [bytes(payload) for (payload,) in found]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-# --- Journal rows ---------------------------------------------------------------------------------------------------
-
-
-def write_journal(rows: sqlite3.Connection, wanted: Persist) -> JournalEntry:
-    """Write what the journal's rules admit, inside a transaction that other rows may have joined."""
-    held = _journal_entry(rows, wanted.round)
-    last = _last_number(rows, wanted.round.deployment, wanted.round.kind)
-    if journal.admit(wanted, held=held, last=last) is Verdict.KNOWN and held is not None:
-        return held
-    new = journal.entry(wanted, held=held)
-    of = new.round
-    rows.execute(
-        "INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (of.deployment, of.kind, of.number, of.group, of.attempt, new.stage, new.digest, new.payload, new.masked),
-    )
-    return new
-
-
-def burn_unsent(rows: sqlite3.Connection) -> None:
-    """Burn every round whose masked vector could still be sent, and erase the vector: the device leaves."""
-    rows.execute("UPDATE rounds SET stage = ?, payload = x'' WHERE payload != x''", (Stage.BURNT,))
-
-
-def _journal_entry(rows: sqlite3.Connection, of: Round) -> JournalEntry | None:
-    row = rows.execute(
-        "SELECT cohort, attempt, stage, digest, payload, masked FROM rounds"
-        " WHERE deployment = ? AND kind = ? AND number = ?",
-        (of.deployment, of.kind, of.number),
-    ).fetchone()
-    if row is None:
-        return None
-    group, attempt, stage, digest, payload, masked = row
-    stored = Round(of.deployment, of.kind, of.number, group, attempt)
-    return JournalEntry(stored, Stage(stage), digest, payload, bool(masked))
-
-
-def _last_number(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int | None:
-    found = rows.execute("SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ?", (deployment, kind))
-    number: int | None = found.fetchone()[0]
-    return number
-
-
-# --- Membership: the deployment that the device belongs to ----------------------------------------------------------
-
-_COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """The one deployment that a device belongs to: whom it trusts, who it is there, how far it has read the log.
-
-    The recommender's key is pinned when the membership is made; the secret never leaves the device."""
-
-    deployment: bytes
-    url: str
-    recommender: bytes  # its public key
-    title: str
-    cell: int = field(repr=False)  # the coarse H3 cell that the device shares; 0: none
-    secret: bytes = field(repr=False)
-    authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
-    enrolled: bool = False  # whether the recommender has confirmed the enrolment
-    head: Head = field(default_factory=Head)
-
-    @property
-    def identity(self) -> SigningKey:
-        return SigningKey(self.secret)
-
-    @property
-    def name(self) -> bytes:
-        """The device's public key: its name in rosters."""
-        return self.identity.public
-
-
-def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
-    """StateError if the device belongs to a deployment already: it has to leave that one first."""
-    if load_membership(rows) is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
-    checked_name(new.url, what="the address of a recommender")
-    if new.title:
-        checked_name(new.title, what="the title of a deployment")
-    wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
-    if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
-        raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
-    rows.execute(
-        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
-            *(new.secret, new.enrolled, new.head.length, new.head.last),
-        ),
-    )
-
-
-def load_membership(rows: sqlite3.Connection) -> Membership | None:
-    row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
-    if row is None:
-        return None
-    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last = row
-    return Membership(
-        deployment, url, recommender, title, int.from_bytes(cell, "big"), secret, authority,
-        enrolled=bool(enrolled), head=Head(length, last),
-    )  # fmt: skip
-
-
-def save_enrolled(rows: sqlite3.Connection) -> None:
-    """The recommender has confirmed the enrolment."""
-    _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
-
-
-def save_head(rows: sqlite3.Connection, head: Head) -> None:
-    """How far the log is verified. It never goes back, or a recommender could rewrite what it has already published."""
-    _require_one(
-        rows.execute(
-            "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
-            (head.length, head.last, head.length, head.length, head.last),
-        )
-    )
-
-
-def _require_one(done: sqlite3.Cursor) -> None:
-    if done.rowcount != 1:
-        raise StateError("this device belongs to no deployment, or knows more of its log than that")
-
-
-# --- Models: W_i of each campaign, and the contribution to the campaign's sum of visits ------------------------------
-# Both are written in the transaction that masks what was computed from them (device/ledger.py): after a crash the model
-# and the round are both where they were, or both one further. Neither leaves the device.
-
-
-@dataclass(frozen=True, slots=True)
-class LinearModel:
-    """W_i after so many rounds of a campaign."""
-
-    campaign: bytes  # the charter's address
-    iteration: int
-    linear: RealArray = field(repr=False)  # (D + 1,)
-    mean: bytes = b""  # address of the cohort mean that was mixed in last; empty: none yet
-
-
-@dataclass(frozen=True, slots=True)
-class VisitContribution:
-    """What this device added to a sum of visits, in units of 2^-f. As private as the visits themselves."""
-
-    places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
-    whole: OffsetArray = field(repr=False)  # (n,)
-
-
-def save_model(rows: sqlite3.Connection, model: LinearModel) -> None:
-    """StateError if the stored model has as many rounds behind it: nobody learns from a round twice."""
-    if model.linear.ndim != 1 or not np.isfinite(model.linear).all():
-        raise UsageError("a linear model is a vector of finite numbers")
-    # a round may be attempted several times, but its local step is taken once
-    held = rows.execute("SELECT iteration FROM models WHERE campaign = ?", (model.campaign,)).fetchone()
-    if held is not None and held[0] >= model.iteration:
-        raise StateError("this device has learnt in that round already, or in a later one")
-    rows.execute(
-        "INSERT OR REPLACE INTO models (campaign, iteration, linear, mean) VALUES (?, ?, ?, ?)",
-        (model.campaign, model.iteration, model.linear.astype("<f8").tobytes(), model.mean),
-    )
-
-
-def load_model(rows: sqlite3.Connection, campaign: bytes) -> LinearModel | None:
-    row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
-    if row is None:
-        return None
-    iteration, linear, mean = row
-    if len(linear) % 8:
-        raise StateError(f"the device's file {DAMAGED}")
-    return LinearModel(campaign, iteration, np.frombuffer(linear, dtype="<f8").astype(np.float64), mean)
-
-
-def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
-    """Delete models and visit contributions of all campaigns but these."""
-    wanted = set(keeping)
-    for table in ("models", "given"):
-        for (campaign,) in rows.execute(f"SELECT DISTINCT campaign FROM {table}").fetchall():  # noqa: S608
-            if campaign not in wanted:
-                rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
-
-
-def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: VisitContribution) -> None:
-    """Record what was masked: it may be in the opened sum, so it is what the device leaves out again (decisions/0006).
-
-    Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
-    drop_visit_contribution(rows, campaign)
-    pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
-    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
-
-
-def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
-    """Empty for a device that took no part."""
-    found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
-    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
-
-
-def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
-    """The sum was opened without this device: nothing has to be left out."""
-    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
-
-
-# --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
-
-
-def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
-    rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
-
-
-def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
-    """Its bytes as fetched; wire.documents.read verifies the hash again on every use."""
-    row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
-    return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
-
-
-def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
-    """Delete all other documents, and count them. A device keeps what its campaign and its last publication name."""
-    others = document_names(rows) - set(keeping)
-    rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
-    return len(others)

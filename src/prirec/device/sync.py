@@ -25,9 +25,20 @@ from prirec.errors import Fault, PeerError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
 from prirec.protocols.messages import Part
 from prirec.wire.campaign import Campaign, cohorts_by
-from prirec.wire.documents import Charter, Edition, Line, Manifest, Mean, Model, People, Publication, address, read
+from prirec.wire.documents import (
+    Charter,
+    Edition,
+    Manifest,
+    Mean,
+    Model,
+    People,
+    Publication,
+    RosterLine,
+    address,
+    read,
+)
 from prirec.wire.log import MOST, SignedEntry
-from prirec.wire.regions import Known, parts_of, read_regions, refuse_other_places, region_documents
+from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_other_places, region_documents
 
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
 SUBJECTS = ("charter", "edition", "model", "publication")
@@ -37,7 +48,7 @@ _SUPERSEDES = {"charter": ("edition", "model"), "edition": ("model",)}
 _Kind = TypeVar("_Kind", bound=Part)
 
 
-class Source(Protocol):
+class DocumentSource(Protocol):
     """Where public documents come from: device/client.py, or a cache."""
 
     async def log(self, after: int) -> Sequence[SignedEntry]: ...
@@ -67,7 +78,7 @@ class DocumentCache:
     def read(self, kind: type[_Kind], name: bytes) -> _Kind:
         return read(kind, self.body(name), name=name)
 
-    async def fetch(self, source: Source, names: Iterable[bytes]) -> None:
+    async def fetch(self, source: DocumentSource, names: Iterable[bytes]) -> None:
         """Fetch what is missing. PeerError for a body that does not have the hash that was asked for."""
         for name in names:
             if not self.has(name):
@@ -113,7 +124,7 @@ class View:
         return _campaign(charter, edition)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[RosterLine, ...]:
         """The campaign's roster, ascending by name."""
         if self.campaign is None:
             return ()
@@ -126,7 +137,7 @@ class View:
     @cached_property
     def position(self) -> int | None:
         """This device's place in the roster; None if it is not listed, or listed with a cell that it did not give."""
-        me = Line(self.member.name, self.member.cell)
+        me = RosterLine(self.member.name, self.member.cell)
         return next((at for at, line in enumerate(self.lines) if line == me), None)
 
     @cached_property
@@ -187,7 +198,7 @@ class View:
     # --- places
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> KnownPlaces:
         """The places that this device has downloaded for the campaign; with popularity once there is an edition."""
         if self.campaign is None:
             raise StateError("nothing has been published yet")
@@ -198,7 +209,7 @@ class View:
         return self._read_regions(manifest, self.campaign)
 
     @cached_property
-    def publication(self) -> tuple[Publication, Campaign, Known] | None:
+    def publication(self) -> tuple[Publication, Campaign, KnownPlaces] | None:
         """What to recommend with: the last publication, the campaign that it came from, and its places."""
         if "publication" not in self.latest:
             return None
@@ -227,7 +238,7 @@ class View:
             raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
         return charter
 
-    def _read_regions(self, manifest: Manifest, campaign: Campaign) -> Known:
+    def _read_regions(self, manifest: Manifest, campaign: Campaign) -> KnownPlaces:
         """The own regions, and of the extra ones those that were downloaded whole."""
         cells = self.own_cells(manifest)
         if cells is not None:
@@ -255,7 +266,7 @@ def _around(cell: int, resolution: int) -> tuple[int, ...]:
 # --- Following the log ----------------------------------------------------------------------------------------------
 
 
-async def catch_up(person: Person, source: Source) -> View:
+async def catch_up(person: Person, source: DocumentSource) -> View:
     """Read the log to its end, verify it, fetch and store what is in force; the view after that."""
     before = View.of(person)
     head, latest, more = before.member.head, dict(before.latest), True
@@ -316,7 +327,7 @@ def _refuse_going_back(before: View, now: View) -> None:
             raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
 
 
-async def _fetch_all(view: View, source: Source) -> set[bytes]:
+async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
     """Fetch the documents in force that concern this device. Returns the names of all that it needs to keep."""
     needed = set(view.latest.values())
     documents = view.documents
@@ -340,7 +351,7 @@ async def _fetch_all(view: View, source: Source) -> set[bytes]:
     return needed
 
 
-async def _fetch_regions(view: View, source: Source, name: bytes) -> set[bytes]:
+async def _fetch_regions(view: View, source: DocumentSource, name: bytes) -> set[bytes]:
     """Fetch a manifest and the own regions. Extra regions are kept if they are there, and not fetched here."""
     await view.documents.fetch(source, [name])
     manifest = view.documents.read(Manifest, name)
@@ -377,7 +388,7 @@ def missing_extra_regions(view: View) -> list[bytes]:
     return [name for name in dict.fromkeys(names) if not view.documents.has(name)]
 
 
-async def fetch_extra_regions(person: Person, source: Source) -> None:
+async def fetch_extra_regions(person: Person, source: DocumentSource) -> None:
     """One document after another, each stored when it arrives. A failed one is tried again at the next log sync."""
     view = View.of(person)
     for name in missing_extra_regions(view):

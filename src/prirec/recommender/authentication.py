@@ -26,8 +26,8 @@ from prirec.recommender.responses import too_many
 from prirec.sharing.keys import derive, verify
 from prirec.wire.http import BEARER, Claim, Session, SignedClaim, SignedEnrolment
 
-CHALLENGE_SECONDS: Final = 60
-SESSION_SECONDS: Final = 900
+CHALLENGE_SECONDS: Final = 60  # for two requests of one device; answered challenges are remembered as long
+SESSION_SECONDS: Final = 900  # how long a stolen token is of use: only a new token key revokes it
 SKEW: Final = 5  # seconds by which another worker's clock may be ahead
 MOST_SESSIONS: Final = 50_000  # tokens whose MAC need not be checked again
 MOST_CHALLENGES: Final = 200_000  # answered challenges that a worker remembers

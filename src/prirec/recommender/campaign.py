@@ -8,7 +8,7 @@ which everything is built on, and if V never moved, since then there is nothing 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,13 +25,26 @@ from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire.campaign import Campaign, cohorts_by
-from prirec.wire.documents import Charter, Edition, Line, MaybeDigest, Mean, Model, People, array, octets, read, written
+from prirec.wire.documents import (
+    Charter,
+    Edition,
+    MaybeDigest,
+    Mean,
+    Model,
+    People,
+    RosterLine,
+    array,
+    octets,
+    read,
+    written,
+)
 from prirec.wire.http import MOST_ATTEMPTS
 from prirec.wire.log import Subject
 
 MOST_PAST = 1000  # reports of sums that are over: the last so many are kept
 
-Documents = list[tuple[bytes, bytes]]  # name and content
+Documents: TypeAlias = list[tuple[bytes, bytes]]  # name and content
+Fetch: TypeAlias = Callable[[bytes], bytes]  # a document from the recommender's store, by its name
 
 
 class PhaseOutcome(Part, frozen=True):
@@ -91,45 +104,130 @@ def decode_state(data: bytes) -> CampaignState:
         raise StateError("the store's account of the campaign is damaged; restore the store from a backup") from None
 
 
-def first_round(progress: CampaignState, campaign: Campaign) -> tuple[CampaignState, Documents]:
-    """After the sum of visits: V starts small and random, from the public seed, and every linear model at 0."""
-    edition, features = _edition(campaign), len(campaign.encoding.names())
-    V = first_interaction(features, campaign.settings)
-    begun = _replace(
-        progress,
-        phase=_first_phase(campaign, 0),
-        attempt=0,
-        edition=written(edition)[0],
-        shape=V.shape,
-        means=octets(first_linear(edition.cohorts, features), np.float64),
-        **_interaction_fields(V, no_moments(V.shape)),
-    )
-    return begun, model_of(begun, mixed=begun.phase == "learning")
+def with_outcome(state: CampaignState, outcome: PhaseOutcome) -> CampaignState:
+    return _replace(state, past=(*state.past, outcome)[-MOST_PAST:])
 
 
-def after_mixing(
-    progress: CampaignState, campaign: Campaign, opened: Mapping[int, Finished]
-) -> tuple[CampaignState, Documents]:
-    """Step (b): the new mean of each cohort whose sum was opened; the others keep their last one."""
-    means, rules = progress.centres, campaign.rounds
-    centres = rules.centres(means)
-    for cohort, total in opened.items():
-        means[cohort] = rules.cohort_mean(centres[cohort], total.total, total.summands)
-    mixed = _replace(progress, phase="learning", attempt=0, means=octets(means, np.float64))
-    return mixed, model_of(mixed, mixed=True, opened=sorted(opened))
+def failed(state: CampaignState) -> CampaignState:
+    """The campaign ends here, and nothing is published."""
+    return _replace(state, phase="failed")
 
 
-def after_learning(
-    progress: CampaignState, campaign: Campaign, opened: Finished | None
-) -> tuple[CampaignState, Documents]:
-    """Step (f): V moves on, if its sum was opened, and the next round begins, unless this was the last one."""
-    after, learnt = progress.iteration + 1, dict[str, object]()
-    if opened is not None:
-        V, moments = progress.V, progress.moments
-        learnt = _interaction_fields(*campaign.rounds.move_interaction(V, moments, opened.total, opened.summands))
-    phase = "over" if after == campaign.settings.iterations else _first_phase(campaign, after)
-    moved = _replace(progress, phase=phase, attempt=0, iteration=after, **learnt)
-    return moved, [] if phase == "over" else model_of(moved, mixed=phase == "learning")
+def _replace(state: CampaignState, **changes: object) -> CampaignState:
+    return msgspec.structs.replace(state, **changes)
+
+
+# Which sums a phase has, and what follows when they are over
+
+
+class NextState(NamedTuple):
+    """What is written in one transaction: the new state of the campaign, and entries for the log, each with its subject
+    and the documents that are stored with it, of which the entry names the last."""
+
+    state: CampaignState
+    entries: Sequence[tuple[Subject, Documents]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignSteps:
+    """A campaign with its roster, as the store has them."""
+
+    campaign: Campaign
+    lines: tuple[RosterLine, ...] = field(repr=False)
+    fetch: Fetch = field(repr=False)
+
+    @classmethod
+    def of(cls, state: CampaignState, fetch: Fetch) -> Self:
+        charter = read(Charter, fetch(state.charter), name=state.charter)
+        found = read(Edition, fetch(state.edition), name=state.edition) if state.edition else None
+        people = read(People, fetch(charter.people), name=charter.people)
+        return cls(Campaign.of(charter, found), people.lines, fetch)
+
+    def holds(self, state: CampaignState) -> bool:
+        """Whether this is the campaign, and the edition of it, that the state belongs to."""
+        return self.campaign.name == state.charter and (self.campaign.edition is None) == (not state.edition)
+
+    def sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
+        """The sums of a phase, and who is invited to each."""
+        everyone, t, attempt = [line.name for line in self.lines], state.iteration, state.attempt
+        if state.phase == "visits":
+            return [(self.campaign.popularity(attempt=attempt), everyone)]
+        if state.phase == "learning":
+            return [(self.campaign.interaction(t, V=state.V, attempt=attempt), everyone)]
+        cohort, V, centres = cohorts_by(self.lines, self.campaign.settings), state.V, state.centres
+        members = [[everyone[at] for at in np.flatnonzero(cohort == one)] for one in range(int(cohort.max()) + 1)]
+        return [
+            (self.campaign.mixing(t, number, V=V, centre=centres[number], attempt=attempt), names)
+            for number, names in enumerate(members)
+        ]
+
+    def after(self, state: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool) -> NextState:
+        """What follows from the sums that were opened, by cohort (0 for a sum over everyone). `rostered` is how many
+        devices were in them, `masked` whether any of these may have masked a vector."""
+        # Nobody has paid for the phase, so it is tried again. Once a vector was masked it is not: a second attempt with
+        # a member fewer could be subtracted from the first, if that was opened after all.
+        if not opened and not masked and state.attempt + 1 < MOST_ATTEMPTS:
+            return NextState(_replace(state, attempt=state.attempt + 1))
+        if state.phase == "visits":
+            return self._after_visits(state, opened.get(0), rostered=rostered)
+        if state.phase == "mixing":
+            return self._after_mixing(state, opened)
+        return self._after_learning(state, opened.get(0))
+
+    def _after_visits(self, state: CampaignState, opened: Finished | None, *, rostered: int) -> NextState:
+        """The edition, and the start of the first round: V small and random, from the public seed, and every linear
+        model at 0."""
+        if opened is None:
+            return NextState(failed(state))
+        catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
+        issued = popularity_release(
+            self.campaign, catalogue, self.lines, opened=opened.total, survivors=opened.summands, rostered=rostered
+        )
+        campaign = Campaign.of(self.campaign.charter, issued.document)
+        features = len(campaign.encoding.names())
+        V = first_interaction(features, campaign.settings)
+        begun = _replace(
+            state,
+            phase=_first_phase(campaign, 0),
+            attempt=0,
+            edition=issued.name,
+            shape=V.shape,
+            means=octets(first_linear(issued.document.cohorts, features), np.float64),
+            **_interaction_fields(V, no_moments(V.shape)),
+        )
+        model = model_documents(begun, mixed=begun.phase == "learning")
+        return NextState(begun, [("edition", issued.documents), ("model", model)])
+
+    def _after_mixing(self, state: CampaignState, opened: Mapping[int, Finished]) -> NextState:
+        """Step (b): the new mean of each cohort whose sum was opened; the others keep their last one."""
+        means, rules = state.centres, self.campaign.rounds
+        centres = rules.centres(means)
+        for cohort, total in opened.items():
+            means[cohort] = rules.cohort_mean(centres[cohort], total.total, total.summands)
+        mixed = _replace(state, phase="learning", attempt=0, means=octets(means, np.float64))
+        return NextState(mixed, [("model", model_documents(mixed, mixed=True, opened=sorted(opened)))])
+
+    def _after_learning(self, state: CampaignState, opened: Finished | None) -> NextState:
+        """Step (f): V moves on, if its sum was opened. The next round begins, or the model is published."""
+        after, learnt, rules = state.iteration + 1, dict[str, object](), self.campaign.rounds
+        if opened is not None:
+            learnt = _interaction_fields(
+                *rules.move_interaction(state.V, state.moments, opened.total, opened.summands)
+            )  # fmt: skip
+        last = after == self.campaign.settings.iterations
+        phase = "over" if last else _first_phase(self.campaign, after)
+        moved = _replace(state, phase=phase, attempt=0, iteration=after, **learnt)
+        if not last:
+            return NextState(moved, [("model", model_documents(moved, mixed=phase == "learning"))])
+        if not moved.steps:  # V is still its random start: what was published before stays in force
+            return NextState(failed(moved))
+        if self.campaign.edition is None:
+            raise StateError("rounds begin with an edition")
+        catalogue = Catalogue.read(self.campaign.edition.manifest, self.fetch, campaign=self.campaign)
+        issued = publication(
+            self.campaign, catalogue, self.lines, iteration=moved.iteration, V=moved.V, means=moved.centres
+        )
+        return NextState(moved, [("publication", issued.documents)])
 
 
 def _first_phase(campaign: Campaign, iteration: int) -> str:
@@ -137,25 +235,14 @@ def _first_phase(campaign: Campaign, iteration: int) -> str:
     return "mixing" if campaign.rounds.mixes(iteration) else "learning"
 
 
-def model_of(progress: CampaignState, *, mixed: bool, opened: Sequence[int] = ()) -> Documents:
+def model_documents(state: CampaignState, *, mixed: bool, opened: Sequence[int] = ()) -> Documents:
     """V and the cohorts' means as they are published: a document for each mean, then the model that names them."""
-    means = [
-        written(Mean(number, octets(mean, np.float64))) for number, mean in enumerate(progress.centres)
-    ]  # fmt: skip
+    means = [written(Mean(number, octets(mean, np.float64))) for number, mean in enumerate(state.centres)]
     model = Model(
-        progress.edition, progress.iteration, mixed, progress.interaction, tuple(name for name, _ in means),
+        state.edition, state.iteration, mixed, state.interaction, tuple(name for name, _ in means),
         bitmap(opened, size=len(means)),
     )  # fmt: skip
     return [*means, written(model)]
-
-
-def with_outcome(progress: CampaignState, past: PhaseOutcome) -> CampaignState:
-    return _replace(progress, past=(*progress.past, past)[-MOST_PAST:])
-
-
-def failed(progress: CampaignState) -> CampaignState:
-    """The campaign ends here, and nothing is published."""
-    return _replace(progress, phase="failed")
 
 
 def _interaction_fields(V: RealArray, moments: Moments) -> dict[str, object]:
@@ -165,111 +252,3 @@ def _interaction_fields(V: RealArray, moments: Moments) -> dict[str, object]:
         "second": octets(moments.second, np.float64),
         "steps": moments.steps,
     }
-
-
-def _edition(campaign: Campaign) -> Edition:
-    if campaign.edition is None:
-        raise StateError("rounds begin with an edition")
-    return campaign.edition
-
-
-def _replace(progress: CampaignState, **changes: object) -> CampaignState:
-    return msgspec.structs.replace(progress, **changes)
-
-
-# Which sums a phase has, and what follows when they are over
-
-
-Fetch = Callable[[bytes], bytes]  # a document from the recommender's store, by its name
-
-
-class Step(NamedTuple):
-    """A log entry and the documents that are stored with it; the entry names the last of them."""
-
-    subject: Subject
-    documents: Documents
-
-
-@dataclass(frozen=True, slots=True)
-class NextState:
-    """What is written in one transaction: the new state of the campaign, and entries for the log."""
-
-    progress: CampaignState
-    steps: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignSteps:
-    """A campaign with its roster, as the store has them."""
-
-    campaign: Campaign
-    lines: tuple[Line, ...] = field(repr=False)
-    fetch: Fetch = field(repr=False)
-
-    @classmethod
-    def of(cls, progress: CampaignState, fetch: Fetch) -> Self:
-        charter = read(Charter, fetch(progress.charter), name=progress.charter)
-        found = read(Edition, fetch(progress.edition), name=progress.edition) if progress.edition else None
-        people = read(People, fetch(charter.people), name=charter.people)
-        return cls(Campaign.of(charter, found), people.lines, fetch)
-
-    def holds(self, progress: CampaignState) -> bool:
-        """Whether this is the campaign, and the edition of it, that the state belongs to."""
-        return self.campaign.name == progress.charter and (self.campaign.edition is None) == (not progress.edition)
-
-    def sums(self, progress: CampaignState) -> list[tuple[Task, list[bytes]]]:
-        """The sums of a phase, and who is invited to each."""
-        everyone, t, attempt = [line.name for line in self.lines], progress.iteration, progress.attempt
-        if progress.phase == "visits":
-            return [(self.campaign.popularity(attempt=attempt), everyone)]
-        if progress.phase == "learning":
-            return [(self.campaign.interaction(t, V=progress.V, attempt=attempt), everyone)]
-        cohort, V, centres = cohorts_by(self.lines, self.campaign.settings), progress.V, progress.centres
-        members = [[everyone[at] for at in np.flatnonzero(cohort == one)] for one in range(int(cohort.max()) + 1)]
-        return [
-            (self.campaign.mixing(t, number, V=V, centre=centres[number], attempt=attempt), names)
-            for number, names in enumerate(members)
-        ]
-
-    def after(
-        self, progress: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool
-    ) -> NextState:
-        """What follows from the sums that were opened, by group. Where none was, and nobody has masked a vector, the
-        phase is tried again: nobody has paid for it yet."""
-        if not opened and not masked and progress.attempt + 1 < MOST_ATTEMPTS:
-            return NextState(msgspec.structs.replace(progress, attempt=progress.attempt + 1))
-        if progress.phase == "mixing":
-            mixed, documents = after_mixing(progress, self.campaign, opened)
-            return NextState(mixed, (Step("model", documents),))
-        if progress.phase == "learning":
-            return self._after_learning(progress, opened.get(0))
-        return self._after_visits(progress, opened.get(0), rostered=rostered)
-
-    def interrupted(self, progress: CampaignState, *, masked: bool) -> NextState:
-        """After sums that another conductor began and did not finish. They are tried again, unless key boxes were
-        delivered in one of them: then vectors were masked for it, and that conductor may have opened it."""
-        return self.after(progress, {}, rostered=0, masked=masked)
-
-    def _after_visits(self, progress: CampaignState, opened: Finished | None, *, rostered: int) -> NextState:
-        if opened is None:
-            return NextState(failed(progress))
-        catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
-        issued = popularity_release(
-            self.campaign, catalogue, self.lines,
-            opened=opened.total, survivors=opened.summands, rostered=rostered,
-        )  # fmt: skip
-        campaign = Campaign.of(self.campaign.charter, issued.document)
-        begun, model = first_round(progress, campaign)
-        return NextState(begun, (Step("edition", issued.documents), Step("model", model)))
-
-    def _after_learning(self, progress: CampaignState, opened: Finished | None) -> NextState:
-        moved, documents = after_learning(progress, self.campaign, opened)
-        if moved.phase != "over":
-            return NextState(moved, (Step("model", documents),))
-        if not moved.steps:  # V is still its random start: what was published before stays in force
-            return NextState(failed(moved))
-        catalogue = Catalogue.read(_edition(self.campaign).manifest, self.fetch, campaign=self.campaign)
-        issued = publication(
-            self.campaign, catalogue, self.lines, iteration=moved.iteration, V=moved.V, means=moved.centres
-        )
-        return NextState(moved, (Step("publication", issued.documents),))

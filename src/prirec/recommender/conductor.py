@@ -8,17 +8,16 @@ refused. While the store is away a conductor waits for it, with all that it has 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from os import urandom
 from threading import Event, Thread
 from time import monotonic
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from prirec.errors import PeerError, PrirecError, StateError
 from prirec.protocols import meeting, noise
@@ -35,14 +34,20 @@ from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Letter
 
+# `map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL.
+ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
 WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers with letters that are on disk
 
-LEASE_SECONDS = 15.0  # for which a conductor holds the lease; it renews it in time
+# How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
+# may fail twice before another worker takes over.
+LEASE_SECONDS = 15.0
 BATCH_BYTES = 4 * 2**20  # of letters in one transaction: no device can post meanwhile
-COLLECTOR_THREADS: Final = 4  # for as many sums at once
-IDLE, BUSY = 0.5, 0.02  # seconds between two looks at the store, for what was posted to other workers
+COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are checked outside the GIL
+# Seconds between two looks at the store without and with sums under way. Messages that are posted to this worker wake
+# the conductor at once; looks are for what was posted to other workers, of which it is not told.
+IDLE, BUSY = 0.5, 0.02
 LONGEST_PAUSE = 10.0  # seconds until a store that was away is tried again
-_BATCH = 200  # posted messages in memory at once
+_BATCH = 200  # posted messages that are read at once: enough for the threads, and few in memory beside their sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Pace:
     """How long a step waits for devices that are still missing, in seconds. To join a round, devices must come online;
     once they are in, each step takes them seconds."""
 
-    coming: float = 300.0
+    coming: float = 300.0  # as long as an agent pauses at most (device/agent.py): who can come has come by then
     step: float = 30.0
 
 
@@ -66,12 +71,6 @@ class ConductorEvent:
     rostered: int = 0
     refused: int = 0
     problem: str = ""
-
-
-class ParallelMap(Protocol):
-    """`map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL."""
-
-    def __call__(self, task: Callable[[Round], None], of: Iterable[Round], /) -> Iterable[None]: ...
 
 
 class Conductor:
@@ -98,10 +97,10 @@ class Conductor:
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the campaign state, that were seen
         self._written: bytes | None = None  # the campaign state in the store
-        self._read: CampaignState | None = None  # the same, decoded
+        self._state: CampaignState | None = None  # the campaign state in the store, decoded
         self._begun: bytes | None = None  # the campaign state when the sums were begun
-        self._course: CampaignSteps | None = None
-        self._heard = 0  # number of the last posted message that was looked at
+        self._steps: CampaignSteps | None = None
+        self._read_up_to = 0  # number of the last posted message that was read
 
     def take_over(self) -> None:
         """Burn the rounds that another conductor, or this one before a restart, left open; the campaign goes on
@@ -113,9 +112,12 @@ class Conductor:
         if progress is None:  # the campaign was ended when they had just been begun
             self.store.advance(progress=None, persists=burnt, over=left, holder=self.holder)
             return
-        masked = any(one.masked for one in self.store.rounds(len(left)))  # those left are the ones entered last
+        # If key boxes were delivered in one of them, vectors were masked for it, and that conductor may have opened it:
+        # then the phase is not tried again. The rounds left open are the ones entered last.
+        masked = any(one.masked for one in self.store.rounds(len(left)))
         past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0)
-        self._write(self._on(progress).interrupted(progress, masked=masked), persists=burnt, over=left, past=past)
+        following = self._on(progress).after(progress, {}, rostered=0, masked=masked)
+        self._write(following, persists=burnt, over=left, past=past)
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
@@ -131,8 +133,8 @@ class Conductor:
         if not self.sums:
             self._begin(progress)
             return True
-        # All messages posted before `now` are heard before anybody is counted as late.
-        moved = self._hear() > 0
+        # All messages posted before `now` are read before anybody is counted as late.
+        moved = self._read_posted() > 0
         for one in self.sums.values():
             moved |= one.move(now=now)
         self._carry_out()
@@ -146,13 +148,13 @@ class Conductor:
         at many times a second."""
         self._changes, found = self.store.progress_since(self._changes)
         if found is not None:
-            self._written, self._read = found, rules.decode_state(found)
-        return None if self._read is None or self._read.ended else self._read
+            self._written, self._state = found, rules.decode_state(found)
+        return None if self._state is None or self._state.ended else self._state
 
     def _on(self, progress: CampaignState) -> CampaignSteps:
-        if self._course is None or not self._course.holds(progress):
-            self._course = CampaignSteps.of(progress, partial(operator.own_document, self.store))
-        return self._course
+        if self._steps is None or not self._steps.holds(progress):
+            self._steps = CampaignSteps.of(progress, partial(operator.own_document, self.store))
+        return self._steps
 
     def _begin(self, progress: CampaignState) -> None:
         """Send invitations for all sums of a phase, but not to devices that have left the deployment since."""
@@ -167,24 +169,23 @@ class Conductor:
         self._carry_out()
         self.tell(ConductorEvent("begun", progress.phase, progress.iteration, rostered=invited))
 
-    def _hear(self) -> int:
-        """Read all posted messages that are new; how many there were."""
-        heard = 0
-        while came := self.store.incoming(self._heard, _BATCH):  # may be fewer than _BATCH, although there are more
-            self._heard = came[-1][0]
-            heard += len(came)
-            self._feed(body for _, body in came)
-        return heard
+    def _read_posted(self) -> int:
+        """Read all posted messages that are new, and feed each sum its own, in the order in which they were posted; how
+        many there were."""
+        count = 0
+        while posted := self.store.incoming(self._read_up_to, _BATCH):  # may be fewer than _BATCH, and not the last
+            self._read_up_to = posted[-1][0]
+            count += len(posted)
+            messages = dict[Round, list[AnyMessage]]()
+            for _, body in posted:
+                with suppress(PeerError):  # the service takes none that does not decode
+                    message = decode(body)
+                    messages.setdefault(message.round, []).append(message)
+            self._feed({of: messages[of] for of in messages if of in self.sums})
+        return count
 
-    def _feed(self, bodies: Iterable[bytes]) -> None:
-        """Each sum its own messages, in the order in which they were posted."""
-        messages = dict[Round, list[AnyMessage]]()
-        for body in bodies:
-            with suppress(PeerError):  # the service takes none that does not decode
-                message = decode(body)
-                messages.setdefault(message.round, []).append(message)
-        known = [of for of in messages if of in self.sums]
-        deque(self._parallel(lambda of: self.sums[of].hear_all(messages[of]), known), maxlen=0)
+    def _feed(self, messages: Mapping[Round, Sequence[AnyMessage]]) -> None:
+        deque(self._parallel(lambda of: self.sums[of].receive(messages[of]), messages), maxlen=0)  # runs all of them
 
     def _carry_out(self) -> None:
         """Write and send what the collectors ask for; from then on devices have the time of a step to answer."""
@@ -209,18 +210,17 @@ class Conductor:
         self.sums.clear()
         problem = next((one.problem for one in sums if one.problem), "")
         refused = sum(one.refused for one in sums)
-        event = ConductorEvent(
-            "ended", past.kind, past.iteration, past.opened, survivors, rostered, refused, problem
-        )  # fmt: skip
-        self.tell(event)
+        self.tell(
+            ConductorEvent("ended", past.kind, past.iteration, past.opened, survivors, rostered, refused, problem)
+        )
 
     def _write(self, following: NextState, *, persists: list[Persist], over: list[Round], past: PhaseOutcome) -> None:
-        said = [(step.subject, step.documents[-1][0]) for step in following.steps]
+        named = [(subject, documents[-1][0]) for subject, documents in following.entries]
         self.store.advance(
-            progress=encode(rules.with_outcome(following.progress, past)),
+            progress=encode(rules.with_outcome(following.state, past)),
             before=self._written,
-            entries=operator.sign_entries(self._founding, said),
-            documents=[one for step in following.steps for one in step.documents],
+            entries=operator.sign_entries(self._founding, named),
+            documents=[one for _, documents in following.entries for one in documents],
             persists=persists,
             over=over,
             holder=self.holder,
@@ -253,21 +253,18 @@ class OpenSum:
     def begin(self, names: Collection[bytes]) -> None:
         self._do(self.collector.invite(names))
 
-    def hear_all(self, messages: Iterable[AnyMessage]) -> None:
-        for message in messages:
-            self.hear(message)
-
-    def hear(self, message: AnyMessage) -> None:
+    def receive(self, messages: Iterable[AnyMessage]) -> None:
         """Feed the collector; a message that it refuses is counted and dropped, so that one device's garbage costs
         nobody else the round."""
-        try:
-            self._do(self.collector.receive(message))
-        except PeerError:
-            self.refused += 1
+        for message in messages:
+            try:
+                self._do(self.collector.receive(message))
+            except PeerError:
+                self.refused += 1
 
     def move(self, *, now: float) -> bool:
         """Go on to the next step where nobody is missing, or the time is over; whether that happened. All messages
-        posted before `now` must have been heard."""
+        posted before `now` must have been received."""
         if self.over or (self.collector.waiting and now < self._until):
             return False
         self._do(self.collector.advance())
@@ -315,22 +312,6 @@ class OpenSum:
             self.problem = "the opened sum is larger than its members could make it; it is not used"
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Letters of one transaction, and what they entail for the store."""
-
-    letters: list[tuple[bytes, Round, bytes]] = field(default_factory=list)
-    inviting: list[tuple[bytes, Round]] = field(default_factory=list)
-    masking: set[Round] = field(default_factory=set)
-
-    def add(self, message: AnyMessage, body: bytes) -> None:
-        self.letters.append((message.receiver, message.round, body))
-        if isinstance(message, Invitation):
-            self.inviting.append((message.receiver, message.round))
-        elif isinstance(message, Delivery):
-            self.masking.add(message.round)
-
-
 class Outbox:
     """What is still to be written and sent, in batches. What could not be written stays here until it is. Letters that
     are on disk are passed on to long polls of this process (`wake`), which then need not read them."""
@@ -352,23 +333,27 @@ class Outbox:
         is gone from here, and the rest is not."""
         while self._persists or self._messages:
             batch = self._next_batch()
+            letters = [(message.receiver, message.round, body) for message, body in batch]
             first = self._store.deliver(
-                batch.letters, persists=self._persists, inviting=batch.inviting, masking=batch.masking,
+                letters,
+                persists=self._persists,
+                inviting=[(message.receiver, message.round) for message, _ in batch if isinstance(message, Invitation)],
+                masking={message.round for message, _ in batch if isinstance(message, Delivery)},
                 holder=self._holder,
-            )  # fmt: skip
+            )
             self._persists = []
-            for _ in batch.letters:
+            for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(batch.letters, first)])
+            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(letters, first)])
 
-    def _next_batch(self) -> _Batch:
-        batch, size = _Batch(), 0
+    def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
+        batch, size = list[tuple[AnyMessage, bytes]](), 0
         for message in self._messages:
             body = encode(message)
             size += len(body)
-            if batch.letters and size > self._most:
+            if batch and size > self._most:
                 break
-            batch.add(message, body)
+            batch.append((message, body))
         return batch
 
 
@@ -435,9 +420,7 @@ class Lease:
         self._renewing.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._renewing.join()
         with suppress(PrirecError):  # it expires by itself

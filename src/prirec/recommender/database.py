@@ -7,13 +7,14 @@ seen number n has seen all numbers below. Readers wait for nobody.
 """
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from time import monotonic, sleep
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias
 
 from prirec.errors import StateError, UsageError
 from prirec.util import sqlite
@@ -25,51 +26,80 @@ MOST_ROWS = 64  # that one statement inserts
 CONNECTIONS = 6  # at most, of one process: one writes, the others read
 
 
-class Connection(Protocol):
+class Connection(ABC):
     """A connection to either database. A "?" in a statement stands for a value. One thread uses it at a time."""
 
     clock: str  # SQL expression for the seconds since 1970, by the database's clock
 
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
     def one(self, statement: str, *values: object) -> Row | None:
         """The first row."""
+        row: Row | None = self._run(statement, values).fetchone()
+        return row
 
-    def all(self, statement: str, *values: object) -> list[Row]: ...
+    def all(self, statement: str, *values: object) -> list[Row]:
+        rows: list[Row] = self._run(statement, values).fetchall()
+        return rows
 
     def execute(self, statement: str, *values: object) -> int:
         """How many rows it changed."""
+        return int(self._run(statement, values).rowcount)
 
+    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
+        """Insert rows, many with one statement: in a process with busy threads each statement waits for the GIL. Each
+        statement inserts a power of two of rows: so there are few different ones, and each is prepared once."""
+        first = 0
+        while left := len(values) - first:
+            some = values[first : first + min(MOST_ROWS, 1 << (left.bit_length() - 1))]
+            marks = f"({', '.join('?' * len(some[0]))})"
+            statement = f"INSERT INTO {into} VALUES {', '.join([marks] * len(some))} {conflict}"  # noqa: S608
+            self.execute(statement, *(value for row in some for value in row))
+            first += len(some)
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def after_migration(self) -> None:
+        """What an open database needs outside a transaction, once its tables are known to be this program's."""
+        return
+
+    def erase_deleted(self) -> None:
+        """Overwrite deleted rows on the disk. PostgreSQL cannot: it overwrites them when it needs the space."""
+        return
+
+    @abstractmethod
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         """The statement once for each row of values."""
 
-    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        """Insert rows, many with one statement: in a process with busy threads each statement waits for the GIL."""
-
+    @abstractmethod
     def is_idle(self) -> bool:
         """Whether the connection is alive and in no transaction, so that it can be used again."""
 
+    @abstractmethod
     def begin(self) -> None:
         """Begin a transaction, and lock out other writers."""
 
-    def commit(self) -> None: ...
-
+    @abstractmethod
     def rollback(self) -> None: ...
 
-    def erase_deleted(self) -> None:
-        """Where the database can: overwrite deleted rows on the disk."""
-
-    def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=Connection)
+    @abstractmethod
+    def _run(self, statement: str, values: Sequence[object]) -> Any:
+        """A cursor."""
 
 
-class Backend(Protocol, Generic[C]):
+class Backend(Protocol):
     """A kind of database."""
 
-    def connect(self) -> C: ...
+    def connect(self) -> Connection: ...
 
-    def migrate(self, db: C, migrations: Migrations) -> None:
-        """Create the tables, or bring them up to date. StateError if they are newer, damaged or not PriRec's."""
+    def migrate(self, db: Any, migrations: Migrations) -> None:
+        """Create the tables, or bring them up to date, inside a transaction. StateError if they are newer, damaged or
+        not PriRec's."""
 
     def translated_errors(self) -> AbstractContextManager[None]:
         """Raise the database's errors as StateError. Their own texts are dropped: they can quote what is in a row."""
@@ -78,7 +108,7 @@ class Backend(Protocol, Generic[C]):
 class Database:
     """A pool of connections to one database, whose tables are of this program's version. Any thread may use it."""
 
-    def __init__(self, backend: Backend[Any], *, most: int = CONNECTIONS) -> None:
+    def __init__(self, backend: Backend, *, most: int = CONNECTIONS) -> None:
         self._backend, self._idle, self._closed = backend, deque[Connection](), False
         self._free, self._writing = BoundedSemaphore(most), Lock()
 
@@ -88,8 +118,10 @@ class Database:
         backend = _backend(url)
         database = cls(backend)
         try:
-            with database.reading() as db:
+            with database.transaction() as db:  # of two processes that find no tables, one creates them
                 backend.migrate(db, migrations)
+            with database.reading() as db:
+                db.after_migration()
         except BaseException:
             database.close()
             raise
@@ -168,7 +200,7 @@ def sqlite_path(url: str | Path) -> Path | None:
     return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
 
 
-def _backend(url: str | Path) -> Backend[Any]:
+def _backend(url: str | Path) -> Backend:
     if (file := sqlite_path(url)) is not None:
         return Sqlite(file)
     if not str(url).startswith(("postgresql://", "postgres://")):
@@ -180,25 +212,9 @@ def _backend(url: str | Path) -> Backend[Any]:
     return Postgres(str(url))
 
 
-def insert_statements(
-    into: str, values: Sequence[Sequence[object]], conflict: str
-) -> Iterator[tuple[str, list[object]]]:
-    """INSERT statements with their values, each for a power of two of rows: so there are few different ones, and each
-    is prepared once."""
-    first = 0
-    while left := len(values) - first:
-        some = values[first : first + min(MOST_ROWS, 1 << (left.bit_length() - 1))]
-        marks = f"({', '.join('?' * len(some[0]))})"
-        statement = f"INSERT INTO {into} VALUES {', '.join([marks] * len(some))} {conflict}"  # noqa: S608
-        yield statement, [value for row in some for value in row]
-        first += len(some)
-
-
-def run_migrations(db: Connection, migrations: Migrations, *, since: int, types: dict[str, str]) -> None:
-    """Run the migrations from version `since` on, with the column types of this database filled in."""
-    for migration in migrations[since:]:
-        for statement in migration:
-            db.execute(statement.format_map(types))
+def typed(migrations: Migrations, types: dict[str, str]) -> Migrations:
+    """Migrations with the column types of a database filled in."""
+    return [[statement.format_map(types) for statement in migration] for migration in migrations]
 
 
 # SQLite: one file, for one machine.
@@ -227,37 +243,17 @@ DAMAGED = (
 )
 
 
-class SqliteConnection:
+class SqliteConnection(Connection):
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def one(self, statement: str, *values: object) -> Row | None:
-        row: Row | None = self._connection.execute(statement, values).fetchone()
-        return row
-
-    def all(self, statement: str, *values: object) -> list[Row]:
-        return self._connection.execute(statement, values).fetchall()
-
-    def execute(self, statement: str, *values: object) -> int:
-        return self._connection.execute(statement, values).rowcount
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(statement, values)
-
-    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        for statement, some in insert_statements(into, values, conflict):
-            self.execute(statement, *some)
 
     def is_idle(self) -> bool:
         return not self._connection.in_transaction
 
     def begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
         self._connection.rollback()
@@ -270,14 +266,8 @@ class SqliteConnection:
         finally:
             self._connection.execute(f"PRAGMA busy_timeout={int(SQLITE_WAIT * 1000)}")
 
-    def close(self) -> None:
-        self._connection.close()
-
-    def version(self, path: Path, *, newest: int) -> int:
-        return sqlite.version(self._connection, path, application=APPLICATION, newest=newest, damaged=DAMAGED)
-
-    def use_write_ahead_log(self) -> None:
-        """Of two processes that ask for it at once, one is refused and has to ask again."""
+    def after_migration(self) -> None:
+        """Switch to a write-ahead log. Of two processes that ask for it at once, one is refused and asks again."""
         until = monotonic() + SQLITE_WAIT
         while True:
             with suppress(sqlite3.OperationalError):
@@ -286,6 +276,15 @@ class SqliteConnection:
             if monotonic() > until:
                 raise StateError("this file cannot have a write-ahead log; keep it on a disk of this machine")
             sleep(0.01)
+
+    def migrate(self, path: Path, migrations: Migrations) -> None:
+        sqlite.migrate(
+            self._connection, path, migrations, application=APPLICATION, damaged=DAMAGED, connected=connect_sqlite
+        )
+
+    def _run(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self._connection.execute(statement, values)
+        return cursor
 
 
 class Sqlite:
@@ -303,21 +302,7 @@ class Sqlite:
 
     def migrate(self, db: SqliteConnection, migrations: Migrations) -> None:
         """An older file is copied first, to `<name>.version-<number>` beside it."""
-        db.begin()  # of two processes that find no file, one creates the tables
-        try:
-            version = db.version(self.path, newest=len(migrations))
-            if 0 < version < len(migrations):
-                backup = self.path.with_name(f"{self.path.name}.version-{version}")
-                sqlite.back_up(self.path, backup, connected=connect_sqlite)
-            run_migrations(db, migrations, since=version, types=SQLITE_TYPES)
-            if version < len(migrations):
-                db.execute(f"PRAGMA application_id={APPLICATION}")
-                db.execute(f"PRAGMA user_version={len(migrations)}")
-            db.commit()
-        except BaseException:
-            db.rollback()
-            raise
-        db.use_write_ahead_log()
+        db.migrate(self.path, typed(migrations, SQLITE_TYPES))
 
     def translated_errors(self) -> AbstractContextManager[None]:
         return sqlite.explained(self.path, damaged=DAMAGED)
@@ -350,12 +335,8 @@ def back_up(store: Path, target: Path) -> int:
 
 def _drop_transient(copy: Path) -> int:
     with closing(connect_sqlite(copy)) as rows:
-        for table in (
-            "mail",
-            "inbox",
-            "invited",
-            "lease",
-        ):  # the worker that conducts the original does not conduct the copy
+        # The lease too: the worker that conducts the original does not conduct the copy.
+        for table in ("mail", "inbox", "invited", "lease"):
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

@@ -34,14 +34,16 @@ class Rate:
 class Limits:
     """The limits of a service. An address may stand for many devices (NAT), so it is given more than a device."""
 
+    # Each figure is what honest devices need, with room to spare, and no more: whatever is let through can be sent by a
+    # program that is no device.
     mail: int = MOST_OCTETS  # bytes of one request with messages: devices follow no campaign that needs more
     under_way: int = 256 * 2**20  # bytes of all large bodies that are being read or stored
-    device: Rate = Rate(10.0, 100)
+    device: Rate = Rate(10.0, 100)  # a step of a sum is a request or two, and rounds come in bursts
     device_bytes: Rate = Rate(2**20, 64 * 2**20)  # of messages: what it posts is stored until its round is over
-    address: Rate = Rate(200.0, 2000)
-    enrolment: Rate = Rate(0.2, 50)  # from one address
+    address: Rate = Rate(200.0, 2000)  # twenty devices behind one router, all at their own limit
+    enrolment: Rate = Rate(0.2, 50)  # from one address: a household or a class at once, no crowd of made-up devices
     enrolments: Rate = Rate(10.0, 1000)  # from everywhere
-    guess: Rate = Rate(0.01, 10)  # enrolments with a wrong code, from one address
+    guess: Rate = Rate(0.01, 10)  # enrolments with a wrong code, from one address: ten typing errors, then 36 an hour
     guesses: Rate = Rate(0.5, 500)  # from everywhere: fifty addresses together exhaust it, and no fewer
     remembered: int = 100_000  # devices or addresses that are counted one by one; those beyond share one rate
     polls: int = 20_000  # long polls; those beyond are answered at once

@@ -28,12 +28,12 @@ from prirec.recommender import observability
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
 from prirec.recommender.responses import internal_error, store_unavailable
-from prirec.recommender.store import Incoming, Store
+from prirec.recommender.store import PostedMessage, Store
 from prirec.wire.http import MOST_LETTERS, Letter
 
 CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
 DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
-MOST_BATCHED: Final = 256  # requests that share a transaction
+MOST_BATCHED: Final = 256  # requests that share a transaction: one more would wait for all of them
 MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones are read from the store
 
 
@@ -88,7 +88,7 @@ class NewMail:
 class _Request:
     name: bytes
     after: int  # letters up to this number have arrived
-    items: Sequence[Incoming] = field(repr=False)
+    items: Sequence[PostedMessage] = field(repr=False)
     done: "asyncio.Future[MailReply]" = field(repr=False)
 
 
@@ -144,7 +144,7 @@ class Mailbox:
         in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
         self._queue.put(_Check(sent=letters if in_memory else ()))
 
-    def ask(self, name: bytes, items: Sequence[Incoming], *, after: int) -> "asyncio.Future[MailReply]":
+    def ask(self, name: bytes, items: Sequence[PostedMessage], *, after: int) -> "asyncio.Future[MailReply]":
         """Post these messages; the reply holds letters after a number, and comes once the messages are durable."""
         request = _Request(name, after, items, self._loop.create_future())
         self._queue.put(request)

@@ -11,6 +11,7 @@ import os
 import traceback
 from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,31 +111,23 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "prirec_requests", "Requests, by route and status.", ("route", "status"), registry=registry
-        )  # fmt: skip
-        self.seconds = Histogram(
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self.requests = counter("prirec_requests", "Requests, by route and status.", ("route", "status"))
+        self.seconds = histogram(
             "prirec_request_seconds", "Time to an answer, with what it waited for letters.", ("route",),
-            registry=registry, buckets=_SECONDS,
+            buckets=_SECONDS,
         )  # fmt: skip
-        self.messages = Counter(
-            "prirec_messages", "Messages of the protocols that were posted: taken, or why not.", ("result",),
-            registry=registry,
-        )  # fmt: skip
-        self.letters = Counter("prirec_letters", "Letters that were given out.", registry=registry)
-        self.received = Counter("prirec_message_bytes", "Bytes of messages that were posted.", registry=registry)
-        self.commits = Histogram(
-            "prirec_commit_messages", "Messages that were made durable together.", registry=registry, buckets=_MANY
+        self.messages = counter(
+            "prirec_messages", "Messages of the protocols that were posted: taken, or why not.", ("result",)
         )
-        self.commit_seconds = Histogram(
-            "prirec_commit_seconds", "Time until they were durable.", registry=registry, buckets=_SECONDS
-        )
+        self.letters = counter("prirec_letters", "Letters that were given out.")
+        self.received = counter("prirec_message_bytes", "Bytes of messages that were posted.")
+        self.commits = histogram("prirec_commit_messages", "Messages that were made durable together.", buckets=_MANY)
+        self.commit_seconds = histogram("prirec_commit_seconds", "Time until they were durable.", buckets=_SECONDS)
         self.polls = Gauge(
             "prirec_waiting_polls", "Requests that wait for letters.", registry=registry, multiprocess_mode="livesum"
         )
-        self.conductor_failures = Counter(
-            "prirec_conductor_failures", "How often the conductor ended with an error.", registry=registry
-        )
+        self.conductor_failures = counter("prirec_conductor_failures", "How often the conductor ended with an error.")
         if SHARED_METRICS in os.environ:
             _forget_the_dead(Path(os.environ[SHARED_METRICS]))
         else:

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 
 from prirec.errors import StateError, UsageError
-from prirec.recommender.database import Migrations, Row, insert_statements, run_migrations
+from prirec.recommender.database import Connection, Migrations, Row, typed
 
 POSTGRES_WAIT = 30.0  # seconds that a writer waits for another, and that one may be idle in the middle of a write
 NAME = "the PostgreSQL database"
@@ -35,28 +35,12 @@ TROUBLE = {  # by the class of SQLSTATE
 }
 
 
-class PostgresConnection:
+class PostgresConnection(Connection):
     clock = "extract(epoch FROM clock_timestamp())::float8"
-
-    def __init__(self, connection: "psycopg.Connection[Row]") -> None:
-        self._connection = connection
-
-    def one(self, statement: str, *values: object) -> Row | None:
-        return self._connection.execute(_with_placeholders(statement), values, binary=True).fetchone()
-
-    def all(self, statement: str, *values: object) -> list[Row]:
-        return self._connection.execute(_with_placeholders(statement), values, binary=True).fetchall()
-
-    def execute(self, statement: str, *values: object) -> int:
-        return self._connection.execute(_with_placeholders(statement), values).rowcount
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(_with_placeholders(statement), values)
-
-    def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
-        for statement, some in insert_statements(into, values, conflict):
-            self.execute(statement, *some)
 
     def is_idle(self) -> bool:
         """An idle server sends nothing unless it is closing the connection: unread input means that it is dead."""
@@ -67,18 +51,13 @@ class PostgresConnection:
     def begin(self) -> None:
         self._connection.execute(_BEGIN)
 
-    def commit(self) -> None:
-        self._connection.execute("COMMIT")
-
     def rollback(self) -> None:
         with suppress(psycopg.Error):  # of a connection that was lost, the server rolls back by itself
             self._connection.execute("ROLLBACK")
 
-    def erase_deleted(self) -> None:
-        """Not possible here: the server overwrites deleted rows when it needs the space."""
-
-    def close(self) -> None:
-        self._connection.close()
+    def _run(self, statement: str, values: Sequence[object]) -> "psycopg.Cursor[Row]":
+        cursor: psycopg.Cursor[Row] = self._connection.execute(_with_placeholders(statement), values, binary=True)
+        return cursor
 
 
 class Postgres:
@@ -103,16 +82,11 @@ class Postgres:
         return PostgresConnection(connection)
 
     def migrate(self, db: PostgresConnection, migrations: Migrations) -> None:
-        """In one transaction. A backup before it is the operator's task: pg_dump."""
-        db.begin()  # of two processes that find no tables, one creates them
-        try:
-            version = _schema_version(db, newest=len(migrations))
-            run_migrations(db, migrations, since=version, types=POSTGRES_TYPES)
-            db.execute("UPDATE version SET version = ?", len(migrations))
-            db.commit()
-        except BaseException:
-            db.rollback()
-            raise
+        """A backup before it is the operator's task: pg_dump."""
+        version = _schema_version(db, newest=len(migrations))
+        for statement in (one for migration in typed(migrations, POSTGRES_TYPES)[version:] for one in migration):
+            db.execute(statement)
+        db.execute("UPDATE version SET version = ?", len(migrations))
 
     def translated_errors(self) -> AbstractContextManager[None]:
         return _translated_errors()

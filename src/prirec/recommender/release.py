@@ -42,19 +42,19 @@ from prirec.wire.documents import (
     Counts,
     Document,
     Edition,
-    Line,
     Manifest,
     Parts,
     People,
     Publication,
     RegionLine,
+    RosterLine,
     Start,
     octets,
     read,
     written,
 )
 from prirec.wire.http import FINEST_CELL
-from prirec.wire.regions import Fetch, Known, Popular, read_regions
+from prirec.wire.regions import Fetch, KnownPlaces, PlacePopularity, read_regions
 
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
 
@@ -67,7 +67,7 @@ class Catalogue:
     """All regions of a catalogue, and those of its documents that are new."""
 
     manifest: Manifest
-    known: Known = field(repr=False)  # all J places, in the catalogue's order
+    known: KnownPlaces = field(repr=False)  # all J places, in the catalogue's order
     documents: Documents = field(repr=False, default_factory=list)
 
     @classmethod
@@ -84,7 +84,7 @@ class Catalogue:
         """SHA-256 of the manifest."""
         return written(self.manifest)[0]
 
-    def with_counts(self, popular: Popular) -> Self:
+    def with_counts(self, popular: PlacePopularity) -> Self:
         """The catalogue with popularity in each region."""
         some = (popular.take(rows) for rows in _by_region(self.known))
         pages = [
@@ -108,7 +108,7 @@ class Catalogue:
         ]
         return self._with("parts", pages, known=replace(self.known, part=part))
 
-    def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: Known) -> Self:
+    def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: KnownPlaces) -> Self:
         found = [document_page(one) for one in pages]
         lines = [
             msgspec.structs.replace(line, **{kind: name})
@@ -138,20 +138,20 @@ def document_page(document: Document) -> tuple[bytes, bytes]:
     return name, body
 
 
-def _by_region(known: Known) -> list[IndexArray]:
+def _by_region(known: KnownPlaces) -> list[IndexArray]:
     """Row numbers of the places of each region."""
     ends = np.cumsum(np.bincount(known.region, minlength=len(known.cells)))
     return np.split(np.argsort(known.region, kind="stable").astype(np.int32), ends[:-1])
 
 
-def _known(places: Places, encoding: Encoding, *, resolution: int) -> Known:
+def _known(places: Places, encoding: Encoding, *, resolution: int) -> KnownPlaces:
     _refuse_odd_ids(places.ids)
     features = encode_columns(encoding.place, places.columns, len(places))
     if not np.isfinite(features).all():
         raise DataError("a feature of a place is not a finite number; NaN is for what is unknown")
     location = _whole(places)
     cells, region = np.unique(coarse_cells(location, resolution), return_inverse=True)
-    return Known(
+    return KnownPlaces(
         cells=tuple(cells.tolist()),
         ids=places.ids,
         words=tuple(_shown(describe_place(places, row)) for row in range(len(places))),
@@ -185,7 +185,7 @@ def _shown(text: str) -> str:
     return plain if len(plain) <= LONGEST_WORDS else plain[: LONGEST_WORDS - 1] + "…"
 
 
-def _places(region: Known, cell: int) -> documents.Places:
+def _places(region: KnownPlaces, cell: int) -> documents.Places:
     return documents.Places(
         cell=cell,
         ids=region.ids,
@@ -206,7 +206,7 @@ _Kind = TypeVar("_Kind", bound=Document)
 
 
 @dataclass(frozen=True, slots=True)
-class Issued(Generic[_Kind]):
+class NewDocuments(Generic[_Kind]):
     """A document for the log to name, with all new documents that it names in turn."""
 
     document: _Kind
@@ -219,9 +219,9 @@ class Issued(Generic[_Kind]):
 
 
 def make_charter(
-    catalogue: Catalogue, people: Sequence[Line], *, deployment: bytes, campaign: int, recommender: bytes,
+    catalogue: Catalogue, people: Sequence[RosterLine], *, deployment: bytes, campaign: int, recommender: bytes,
     settings: Settings, encoding: Encoding,
-) -> Issued[Charter]:  # fmt: skip
+) -> NewDocuments[Charter]:  # fmt: skip
     """The charter: what a campaign starts from. Everything that devices would refuse later is refused here."""
     roster = People(tuple(sorted(people, key=lambda line: line.name)))
     _refuse_odd_people(roster.lines)
@@ -244,7 +244,7 @@ def make_charter(
         places=len(catalogue.known),
     )
     Campaign.of(document).popularity()  # UsageError if the terms of its first sum are impossible
-    return Issued(document, catalogue, [*catalogue.documents, listed, document_page(document)])
+    return NewDocuments(document, catalogue, [*catalogue.documents, listed, document_page(document)])
 
 
 def popularity_columns(catalogue: Catalogue) -> int:
@@ -254,12 +254,15 @@ def popularity_columns(catalogue: Catalogue) -> int:
 
 
 def popularity_release(
-    campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, opened: RingArray, survivors: int,
+    campaign: Campaign, catalogue: Catalogue, people: Sequence[RosterLine], *, opened: RingArray, survivors: int,
     rostered: int,
-) -> Issued[Edition]:  # fmt: skip
+) -> NewDocuments[Edition]:  # fmt: skip
     """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
     release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
-    found = public_estimate(release, location=catalogue.known.location, features=_public(catalogue))
+    features = catalogue.known.features.astype(np.float64)
+    found = public_estimate(
+        release, location=catalogue.known.location, features=features if features.shape[1] else None
+    )
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
     counted = catalogue.with_counts(popular)
@@ -274,7 +277,7 @@ def popularity_release(
         seed=seed,
         cohorts=int(cohort.max()) + 1,
     )
-    return Issued(document, counted, [*counted.documents, document_page(document)])
+    return NewDocuments(document, counted, [*counted.documents, document_page(document)])
 
 
 def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
@@ -289,16 +292,11 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
     return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
 
 
-def _public(catalogue: Catalogue) -> RealArray | None:
-    features = catalogue.known.features.astype(np.float64)
-    return features if features.shape[1] else None
-
-
-def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> Popular:
+def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> PlacePopularity:
     """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
     nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
     predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
-    return Popular(
+    return PlacePopularity(
         names=names,
         released=np.stack(released, axis=1) if released else np.empty((len(nothing), 0)),
         sums=release.sums,
@@ -309,7 +307,7 @@ def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...
     )
 
 
-def _refuse_odd_people(lines: Sequence[Line]) -> None:
+def _refuse_odd_people(lines: Sequence[RosterLine]) -> None:
     if len({line.name for line in lines}) < len(lines):
         raise UsageError("a device is on the roster twice")
     if not all(line.cell == NO_CELL or h3.is_valid_cell(line.cell) for line in lines):
@@ -346,8 +344,9 @@ def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Catalo
 
 
 def publication(
-    campaign: Campaign, catalogue: Catalogue, people: Sequence[Line], *, iteration: int, V: RealArray, means: RealArray
-) -> Issued[Publication]:  # fmt: skip
+    campaign: Campaign, catalogue: Catalogue, people: Sequence[RosterLine], *, iteration: int, V: RealArray,
+    means: RealArray,
+) -> NewDocuments[Publication]:  # fmt: skip
     """The trained model: V after so many rounds, the places' half of Eq. (1) under it, and start models for newcomers.
 
     The catalogue is the edition's, with popularity; means (C, D + 1) are the cohorts' last opened ones, 0 for a cohort
@@ -359,23 +358,22 @@ def publication(
     if V.shape != (features, campaign.settings.model.dimension) or means.shape[1:] != (features + 1,):
         raise UsageError("V and the means have not the size that the edition's encoding calls for")
     first = encoding.width(encoding.person)
+    starts = starts_for(campaign, people, means)
     parted = catalogue.with_parts(PlacePart.of(V, catalogue.known.catalogue(encoding), first=first))
     document = Publication(
         edition=written(campaign.edition)[0],
         iteration=iteration,
         interaction=octets(V, np.float64),
         manifest=parted.name,
-        starts=_starts(starts_for(campaign, people, means)),
+        starts=tuple(
+            Start(cell, octets(model, np.float64))
+            for cell, model in zip(starts.cells.tolist(), starts.models, strict=True)
+        ),
     )
-    return Issued(document, parted, [*parted.documents, document_page(document)])
+    return NewDocuments(document, parted, [*parted.documents, document_page(document)])
 
 
-def starts_for(campaign: Campaign, people: Sequence[Line], means: RealArray) -> Starts:
+def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArray) -> Starts:
     """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
     return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
-
-
-def _starts(found: Starts) -> tuple[Start, ...]:
-    rows = zip(found.cells.tolist(), found.models, strict=True)
-    return tuple(Start(cell, octets(model, np.float64)) for cell, model in rows)

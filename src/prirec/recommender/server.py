@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import ssl
+from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,18 +23,16 @@ from typing import Any, Final, NoReturn, Protocol
 
 from fastapi import FastAPI
 from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import observability, tls
 from prirec.recommender.conductor import WakePollers
-from prirec.recommender.connections import Connection
-from prirec.recommender.endpoints import Endpoints
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
-from prirec.recommender.service import app
+from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Store
-from prirec.recommender.tls import expires_at
 
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
 GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
@@ -98,7 +97,7 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
     """Once a certificate has expired, all devices refuse the service at the same moment."""
-    end = expires_at(certificate)
+    end = tls.expires_at(certificate)
     if end <= now:
         observability.warning("the certificate has ended", until=end.isoformat())
     elif end - now < EXPIRY_WARNING:
@@ -177,29 +176,26 @@ def _allow_many_connections() -> None:
 @contextmanager
 def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | None) -> Iterator[None]:
     """Run a conductor in a thread of its own while the service lives; close the store at the end."""
-    stop = Event()
-    given = {"conduct": conduct, "store": store, "stop": stop}
-    conducting = Thread(target=_run_conductor, args=(at,), kwargs=given, name="conductor", daemon=True)
-    if conduct is not None:
-        conducting.start()
+    stop, failures = Event(), at.metrics.conductor_failures
+
+    def keep_conducting() -> None:
+        while conduct is not None and not stop.is_set():
+            try:
+                conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=failures.inc)
+            except Exception as error:  # the service goes on, and the conductor tries again
+                observability.failure("the conductor failed", error)
+                failures.inc()
+            stop.wait(RETRY_SECONDS)
+
+    conducting = Thread(target=keep_conducting, name="conductor", daemon=True)
+    conducting.start()
     try:
         yield
     finally:
         stop.set()
-        at.mailbox.came.set()
-        if conduct is not None:
-            conducting.join()
+        at.mailbox.came.set()  # it may be waiting for messages
+        conducting.join()
         store.close()
-
-
-def _run_conductor(at: Endpoints, *, conduct: ConductorLoop, store: Store, stop: Event) -> None:
-    while not stop.is_set():
-        try:
-            conduct(store, stop, came=at.mailbox.came, wake=at.mailbox.wake, failed=at.metrics.conductor_failures.inc)
-        except Exception as error:  # the service goes on, and the conductor tries again
-            observability.failure("the conductor failed", error)
-            at.metrics.conductor_failures.inc()
-        stop.wait(RETRY_SECONDS)
 
 
 @contextmanager
@@ -226,3 +222,94 @@ def _shared_metrics() -> Iterator[None]:
             yield
         finally:
             del os.environ[SHARED_METRICS]
+
+
+# HTTP connections with deadlines. uvicorn has none: slow clients (Slowloris) could hold all connections open. A request
+# must arrive, and its answer leave, in time, and a request's headers are bounded in size (bodies: service.py).
+
+
+HEAD_SECONDS: Final = 20.0  # for all headers of a request, however slowly they trickle in
+BODY_SECONDS: Final = 20.0  # for any body, in or out; a large one gets more
+SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move: a slow mobile network has more
+LONGEST: Final = 64 * 2**20  # bytes: a larger declared length earns no more time
+GOODBYE_SECONDS: Final = 0.5  # that a client has to close its side when the service ends
+HEAD_BYTES: Final = 16_384  # a device sends some 500
+UNREAD: Final = 131_072  # bytes of an answer that are buffered for a client
+
+
+class Connection(HttpToolsProtocol):
+    """One client's connection."""
+
+    _deadline: TimerHandle | None = None
+    _leaving: TimerHandle | None = None  # deadline for the answer
+    _head: int | None = 0  # bytes of incomplete headers; None while a body is awaited
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=UNREAD)  # or a client that reads nothing fills this process's memory
+        self._expect(HEAD_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is not None:
+            self._head += len(data)
+        super().data_received(data)
+        # uvicorn bounds no headers with this parser: a client could send them without end.
+        if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of this request is too long.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._deadline is None:  # else the deadline of the connection's first bytes goes on: no trickling
+            self._expect(HEAD_SECONDS)
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        declared = next((value for name, value in self.headers if name == b"content-length"), b"")
+        self._expect(_seconds(int(declared) if declared.isdigit() else 0))
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head = 0
+        self._expect(None)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._leaving is None:
+            seconds = _seconds(0 if self.cycle is None else self.cycle.expected_content_length)
+            self._leaving = self.loop.call_later(seconds, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        self._left()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect(None)
+        self._left()
+        super().connection_lost(exc)
+        if self.cycle is not None and (gone := self.cycle.scope["state"].get(ON_DISCONNECT)) is not None:
+            gone()
+
+    def shutdown(self) -> None:
+        """The server ends: long polls are answered first."""
+        if (release := self.app_state.get("release")) is not None:
+            release()
+        super().shutdown()
+        if self.transport.is_closing():  # idle; a suspended client would never close its side
+            self.loop.call_later(GOODBYE_SECONDS, self.transport.abort)
+
+    def _expect(self, seconds: float | None) -> None:
+        """Abort the connection after so long, unless this is called again; None: no deadline."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+    def _left(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+        self._leaving = None
+
+
+def _seconds(size: int) -> float:
+    """Time that a body of this size is given."""
+    return BODY_SECONDS + min(size, LONGEST) / SLOWEST

@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 import msgspec
@@ -43,11 +42,9 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.recommender.database import Connection, Database, Migrations, Row
 from prirec.wire import log
-from prirec.wire.documents import Line, address
+from prirec.wire.documents import RosterLine, address
 from prirec.wire.http import Letter
 from prirec.wire.log import Head, LogEntry, SignedEntry, Subject
-
-__all__ = ["Founding", "Incoming", "LeaseLostError", "OvertakenError", "Store", "StoreCounts"]
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
@@ -70,7 +67,7 @@ class Founding:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class PostedMessage:
     """A protocol message as a device posted it."""
 
     round: Round
@@ -127,9 +124,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The deployment and its people
@@ -139,9 +134,10 @@ class Store:
         with self._database.transaction() as db:
             if db.one("SELECT 1 FROM founding") is not None:
                 raise StateError("a deployment was founded in this store before; name another one for a new deployment")
-            values = (founding.deployment, founding.identity, founding.token_key, founding.title)
-            query = "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)"
-            db.execute(query, *values)
+            db.execute(
+                "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)",
+                founding.deployment, founding.identity, founding.token_key, founding.title,
+            )  # fmt: skip
 
     def founding(self) -> Founding:
         """StateError if no deployment was founded here."""
@@ -176,10 +172,10 @@ class Store:
             db.execute("DELETE FROM invited WHERE name = ?", name)
             db.execute("DELETE FROM people WHERE name = ?", name)
 
-    def people(self) -> list[Line]:
+    def people(self) -> list[RosterLine]:
         """Everyone who is enrolled, in the order of their names (public keys)."""
         found = self._all("SELECT name, cell FROM people ORDER BY name")
-        return [Line(name, int.from_bytes(cell, "big")) for name, cell in found]
+        return [RosterLine(name, int.from_bytes(cell, "big")) for name, cell in found]
 
     def counts(self) -> StoreCounts:
         tables = ("people", "documents", "log", "rounds", "rounds WHERE stage < 5", "inbox", "mail")
@@ -214,7 +210,7 @@ class Store:
 
     # Messages from devices (inbox) and to devices (mail)
 
-    def hand_in(self, items: Sequence[Incoming], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         """Store a batch of posted messages, and delete mail that has `arrived` (receiver, up to which number), in one
         transaction. For each message: whether its round is open and its sender was invited; if not, it is dropped."""
         if not items and not arrived:
@@ -250,7 +246,9 @@ class Store:
                 _settle(db, persist)
             for of in masking:
                 db.execute(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
-            ids = _require_open(db, {of for _, of in inviting} | {of for _, of, _ in letters})
+            ids = _open_ids(db, rounds := {of for _, of in inviting} | {of for _, of, _ in letters})
+            if len(ids) < len(rounds):
+                raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
             names = [(ids[of], name) for name, of in inviting]
             db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
             first = _take_numbers(db, "mail", many=len(letters))
@@ -484,14 +482,6 @@ def _open_ids(db: Connection, rounds: Iterable[Round]) -> dict[Round, int]:
     return {of: row[0] for of, row in found.items() if row is not None}
 
 
-def _require_open(db: Connection, rounds: set[Round]) -> dict[Round, int]:
-    """Ids of these rounds, all of which must still be open."""
-    ids = _open_ids(db, rounds)
-    if len(ids) < len(rounds):
-        raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
-    return ids
-
-
 def _delete_messages(db: Connection, number: int) -> None:
     for table in ("mail", "inbox", "invited"):
         db.execute(f"DELETE FROM {table} WHERE round = ?", number)  # noqa: S608
@@ -504,7 +494,7 @@ def _delete_messages(db: Connection, number: int) -> None:
 _Posted: TypeAlias = tuple[int, int, bytes, bytes, bytes]  # number, round id, sender, digest, body
 
 
-def _hand_in(db: Connection, items: Sequence[Incoming]) -> list[bool]:
+def _hand_in(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
     """For each message whether it is taken. The same message again is stored once. A different second message of one
     step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk."""
     ids = _open_ids(db, (item.round for item in items))
@@ -526,7 +516,7 @@ def _hand_in(db: Connection, items: Sequence[Incoming]) -> list[bool]:
     return taken
 
 
-def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[Incoming]) -> dict[Round, set[bytes]]:
+def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[PostedMessage]) -> dict[Round, set[bytes]]:
     """Of each open round, which senders of these messages were invited to it."""
     senders: dict[Round, set[bytes]] = {of: set() for of in ids}
     for item in items:
@@ -562,7 +552,7 @@ def _in_clauses(names: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
         yield f"({', '.join('?' * len(padded))})", padded
 
 
-# The schema: a list of migrations, for both databases (run_migrations fills in the types). A migration that has been
+# The schema: migrations for both databases (`typed` fills in the column types of each). A migration that has been
 # released is never changed; a new one is added.
 
 

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +26,8 @@ from prirec.recommender.database import sqlite_path
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 825  # more, and some clients refuse it
 _LABEL: Final = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST: Final = re.compile(
-    rf"(?:(?:{_LABEL}\.)+(?![0-9]+$))?{_LABEL}"
-)  # a name that ends in a number is a mistyped IP address
+# A name that ends in a number is a mistyped IP address.
+_HOST: Final = re.compile(rf"(?:(?:{_LABEL}\.)+(?![0-9]+$))?{_LABEL}")
 _EARLIER: Final = timedelta(hours=1)  # not valid before: a device's clock may be slow
 
 
@@ -53,16 +52,9 @@ class CertificatePair:
 
 def new_authority(title: str, *, now: datetime) -> CertificatePair:
     """A new certificate authority, for one deployment."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _named(f"PriRec development authority, {title}")
-    usage = _usage(signing=True)
-    made = (
-        _begun(subject=name, issuer=name, key=key.public_key(), now=now, days=AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .sign(key, SHA256())
-    )
-    return _pair(made, key)
+    # path_length=0: it signs servers, and no further authorities.
+    extensions = [(x509.BasicConstraints(ca=True, path_length=0), True), (_usage(signing=True), True)]
+    return _issue(f"PriRec development authority, {title}", extensions, now=now, days=AUTHORITY_DAYS)
 
 
 def server_certificate(of: CertificatePair, *, hosts: Sequence[str], now: datetime) -> CertificatePair:
@@ -70,17 +62,14 @@ def server_certificate(of: CertificatePair, *, hosts: Sequence[str], now: dateti
     if not hosts:
         raise UsageError("a server has at least one name or address by which devices reach it")
     issuer, issuer_key = _loaded(of)
-    key = ec.generate_private_key(ec.SECP256R1())
-    made = (
-        _begun(subject=_named(hosts[0]), issuer=issuer.subject, key=key.public_key(), now=now, days=SERVER_DAYS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signing=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-        .sign(issuer_key, SHA256())
-    )
-    return _pair(made, key)
+    extensions = [
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(signing=False), True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (x509.SubjectAlternativeName([_general(host) for host in hosts]), False),
+        (x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), False),
+    ]
+    return _issue(hosts[0], extensions, now=now, days=SERVER_DAYS, issuer=(issuer.subject, issuer_key))
 
 
 def check_hosts(hosts: Sequence[str]) -> None:
@@ -100,19 +89,29 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return made
 
 
-def _begun(
-    *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, days: int
-) -> x509.CertificateBuilder:
-    return (
+def _issue(
+    subject: str, extensions: Sequence[tuple[x509.ExtensionType, bool]], *, now: datetime, days: int,
+    issuer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None,
+) -> CertificatePair:  # fmt: skip
+    """A new key and its certificate, with these extensions (and whether each is critical); self-signed without an
+    issuer."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject[:64])])  # X.509 allows 64 characters
+    issuer_name, issuer_key = issuer or (name, key)
+    certificate = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
+        .subject_name(name)
+        .issuer_name(issuer_name)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
         .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+    for extension, critical in extensions:
+        certificate = certificate.add_extension(extension, critical=critical)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return CertificatePair(certificate.sign(issuer_key, SHA256()).public_bytes(Encoding.PEM), secret)
 
 
 def _usage(*, signing: bool) -> x509.KeyUsage:
@@ -121,10 +120,6 @@ def _usage(*, signing: bool) -> x509.KeyUsage:
         digital_signature=not signing, key_cert_sign=signing, crl_sign=signing, content_commitment=False,
         key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
     )  # fmt: skip
-
-
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
 
 
 def _general(host: str) -> x509.GeneralName:
@@ -148,11 +143,6 @@ def _loaded(pair: CertificatePair) -> tuple[x509.Certificate, ec.EllipticCurvePr
     except (ValueError, TypeError):
         pass
     raise StateError("the authority's files are not a certificate and its key; make a new authority")
-
-
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> CertificatePair:
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return CertificatePair(certificate.public_bytes(Encoding.PEM), secret)
 
 
 # A deployment's certificate folder. A deployment with certificates from elsewhere has none: `prirec recommender serve`
@@ -231,10 +221,7 @@ def _hosts(certificate: x509.Certificate) -> list[str]:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    addresses: list[IPv4Address | IPv6Address] = [
-        one for one in names.get_values_for_type(x509.IPAddress) if isinstance(one, IPv4Address | IPv6Address)
-    ]
-    return [*names.get_values_for_type(x509.DNSName), *map(str, addresses)]
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
 
 
 def _certificate(path: Path) -> x509.Certificate:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class DeviceAnswer:
     """One device's recommendations: private to the person, unless the person is made up."""
 
     device: int  # its row in the data
@@ -102,7 +102,7 @@ class Outcome:
     server_deaths: int
     quality: Quality | None = None
     simulated: Quality | None = None
-    asked: tuple[Answered, ...] = field(default=(), repr=False)
+    asked: tuple[DeviceAnswer, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
 
@@ -112,31 +112,26 @@ ShowStatus = Callable[[Status], None]
 def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
     """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
     tell(Status("moving people in"))
-    settings, people = plan.settings, load_people(plan)  # an impossible plan is refused before anything is created
+    people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
         require_postgres()
     with sandbox(plan) as on:
         population = make_devices(people, plan, on.devices)
-        with _recommender(plan, on) as recommender:
-            recommender.found(population, settings)
+        with _recommender(plan, on, population) as recommender:
             return _Run(plan, on, population, recommender, tell).run()
 
 
 @contextmanager
-def _recommender(plan: Plan, on: Sandbox) -> Iterator[RecommenderProcess]:
+def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[RecommenderProcess]:
     """A recommender on a store of its own. With PostgreSQL, all processes end before the database does."""
-    if not plan.postgres:
-        made = RecommenderProcess(on, store=str(on.recommender / "store"), workers=1, pace=plan.pace)
-        with closing(made.store):
+    with ExitStack() as stack:
+        store, workers = str(on.recommender / "store"), 1
+        if plan.postgres:
+            store, workers = stack.enter_context(postgres(on.postgres)), 2
+            stack.callback(on.end)
+        made = RecommenderProcess(on, population, plan.settings, store=store, workers=workers, pace=plan.pace)
+        with closing(made):
             yield made
-        return
-    with postgres(on.postgres) as url:
-        made = RecommenderProcess(on, store=url, workers=2, pace=plan.pace)
-        try:
-            with closing(made.store):
-                yield made
-        finally:
-            on.end()
 
 
 class _Run:
@@ -224,7 +219,7 @@ class _Run:
         if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
             self.monitor.measured(self.meter.measure(progress))
 
-    def _recommend(self) -> tuple[Answered, ...]:
+    def _recommend(self) -> tuple[DeviceAnswer, ...]:
         """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
         self._show("asking some devices")
         order = generator(self.plan.seed, "who is asked").permutation(len(self.population.files))
@@ -239,9 +234,9 @@ class _Run:
                 async with device.online() as agent:
                     await catch_up(device.person, agent.client)
 
-    def _answer(self, row: int) -> Answered:
+    def _answer(self, row: int) -> DeviceAnswer:
         with Device.open(self.population.files[row]) as device:
-            return Answered(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
+            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
 
     def _check(self) -> None:
         self.recommender.check()

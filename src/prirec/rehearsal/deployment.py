@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 from subprocess import SubprocessError
@@ -20,15 +19,12 @@ from prirec.config import Settings
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
-from prirec.recommender import tls
 from prirec.recommender.conductor import Pace
-from prirec.recommender.operator import found_deployment, publish_catalogue
+from prirec.recommender.recommender import Recommender
 from prirec.recommender.release import CatalogueSource
-from prirec.recommender.store import Store
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population
 from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
-from prirec.sharing.keys import SigningKey
 from prirec.util.keyed_random import generator
 
 HOST, TITLE = "127.0.0.1", "a city on one machine"
@@ -42,28 +38,20 @@ POSTGRES_MISSING = (
 
 
 class RecommenderProcess:
-    """One recommender on one address. `start` makes a process; the store outlives any of them."""
+    """One recommender on one address. `start` makes a process; the deployment and its store outlive any of them."""
 
-    def __init__(self, on: Sandbox, *, store: str, workers: int, pace: Pace) -> None:
-        self.url, self.workers, self.pace = store, workers, pace
-        self.store = Store.open(store)
-        self._start, self._log = on.start, on.folder / RECOMMENDER_LOG
-        self._certificate, self._key = on.recommender / "certificate.pem", on.recommender / "key.pem"
+    def __init__(
+        self, on: Sandbox, population: Population, settings: Settings, *, store: str, workers: int, pace: Pace
+    ) -> None:
+        self._start, self._log, self._workers, self._pace = on.start, on.folder / RECOMMENDER_LOG, workers, pace
+        self._url, self._certificates = store, on.recommender / "certificates"
+        self._deployment = Recommender.create(store, title=TITLE, hosts=[HOST], certificates=self._certificates)
+        encoding = plan_encoding(population.dataset, Popularity(), settings.features)
+        self._deployment.publish(CatalogueSource(population.dataset.places, encoding))
+        self.store, self.close = self._deployment.store, self._deployment.close
+        self.authority, self.fingerprint = self._deployment.authority, self._deployment.fingerprint
         self.child: ChildProcess | None = None
         self.port = 0  # any free one
-        self.authority = b""
-        self.fingerprint = ""
-
-    def found(self, population: Population, settings: Settings) -> None:
-        """Keys, a development certificate authority that signs for this machine, and a catalogue."""
-        founding = found_deployment(self.store, title=TITLE)
-        self.fingerprint = SigningKey(founding.identity).public.hex()
-        now = datetime.now(UTC)
-        authority = tls.new_authority(TITLE, now=now)
-        tls.server_certificate(authority, hosts=(HOST, "localhost"), now=now).write(self._certificate, self._key)
-        self.authority = authority.certificate
-        encoding = plan_encoding(population.dataset, Popularity(), settings.features)
-        publish_catalogue(self.store, CatalogueSource(population.dataset.places, encoding))
 
     @property
     def address(self) -> str:
@@ -73,8 +61,8 @@ class RecommenderProcess:
         """Returns when it listens: the first time on any free port, later on the same, which devices know."""
         before = self._log.stat().st_size if self._log.exists() else 0
         task = {
-            "store": self.url, "certificate": str(self._certificate), "key": str(self._key), "port": self.port,
-            "workers": self.workers, "coming": self.pace.coming, "step": self.pace.step,
+            "store": self._url, "certificates": str(self._certificates), "port": self.port,
+            "workers": self._workers, "coming": self._pace.coming, "step": self._pace.step,
         }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
         until = time.monotonic() + START_SECONDS
@@ -142,8 +130,8 @@ class DeviceGroup:
 
     @property
     def traffic(self) -> Traffic:
-        said = {} if self.child is None else self.child.said
-        return self.before + Traffic(said.get("sent", 0), said.get("received", 0), said.get("requests", 0))
+        counted = {} if self.child is None else self.child.report
+        return self.before + Traffic(*(counted.get(name, 0) for name in ("sent", "received", "requests")))
 
 
 class DeviceProcesses:

@@ -17,9 +17,8 @@ import httpx
 import msgspec
 
 from prirec.device.agent import Agent, RetryPolicy
-from prirec.device.client import Client, home_cell, https_connection, join, tls_context
+from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
-from prirec.device.store import Membership
 from prirec.errors import PrirecError
 from prirec.rehearsal.processes import allow_many_files, die_with_parent
 
@@ -86,7 +85,10 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
         try:
             with Device.open(Path(file)) as device:
                 async with turn:
-                    member = await _join(device, task)
+                    member = device.person.membership() or await device.join_async(
+                        task.url, home=device.person.home(), authority=task.authority.encode(),
+                        fingerprint=task.fingerprint,
+                    )  # fmt: skip
                 async with https_connection(member.url, trust=trust) as line:
                     line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}
                     client = Client(line, identity=member.identity, deployment=member.deployment)
@@ -96,16 +98,6 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
             tally.ended[type(problem).__name__] += 1
             failures += 1
             await asyncio.sleep(PATIENCE.pause(failures, jitter=1.0))
-
-
-async def _join(device: Device, task: Task) -> Membership:
-    """Join over HTTPS with the cell of the person's home, unless the device has joined before."""
-    if (member := device.person.membership()) is not None:
-        return member
-    return await join(
-        device.person, task.url, cell=home_cell(device.person.home()), authority=task.authority.encode(),
-        fingerprint=task.fingerprint,
-    )  # fmt: skip
 
 
 async def _report(tally: Tally) -> None:

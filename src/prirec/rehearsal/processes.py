@@ -51,7 +51,7 @@ class ChildProcess:
             with suppress(BrokenPipeError):
                 self.process.stdin.write(json.dumps(task).encode() + b"\n")
                 self.process.stdin.flush()
-        self.said: dict[str, Any] = {}
+        self.report: dict[str, Any] = {}  # the last line of JSON on its standard output
         self._killed = False
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -91,7 +91,7 @@ class ChildProcess:
     def _read(self) -> None:
         for line in self.process.stdout or ():
             with suppress(ValueError):  # a line that was cut off by a kill
-                self.said = json.loads(line)
+                self.report = json.loads(line)
 
 
 class Sandbox:

@@ -1,15 +1,12 @@
 """The recommender of a rehearsal, in a process of its own: python -m prirec.rehearsal.server_process"""
 
 import sys
-from functools import partial
-from pathlib import Path
 
 import msgspec
 
-from prirec.recommender import observability
-from prirec.recommender.conductor import Pace, conduct
+from prirec.recommender.conductor import Pace
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.server import Worker, serve
+from prirec.recommender.recommender import Recommender
 from prirec.rehearsal.processes import die_with_parent
 
 UNLIMITED = Rate(10_000.0, 1_000_000)  # all devices come from one address
@@ -19,8 +16,7 @@ class Task(msgspec.Struct, frozen=True):
     """What the rehearsal hands over on standard input."""
 
     store: str
-    certificate: str
-    key: str
+    certificates: str  # folder
     port: int
     workers: int
     coming: float  # seconds, see conductor.Pace
@@ -30,14 +26,9 @@ class Task(msgspec.Struct, frozen=True):
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     die_with_parent()
-    worker = Worker(
-        task.store,
-        certificate=Path(task.certificate),
-        key=Path(task.key),
-        conduct=partial(conduct, pace=Pace(task.coming, task.step), tell=observability.log_event),
-        limits=Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED),
-    )
-    serve(worker, host="127.0.0.1", port=task.port, workers=task.workers)
+    limits = Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED)
+    with Recommender.open(task.store, certificates=task.certificates) as recommender:
+        recommender.serve(port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """SQLite files that are PriRec's own: made for their owner alone, recognised, copied before they change, and explained.
 
-What is in them, and how they are locked and synced, is for each user of this module to say: device/database.py and
+What is in them, and how they are locked and synced, is for each user of this module to say: device/store.py and
 recommender/database.py.
 """
 
@@ -64,6 +64,23 @@ def version(rows: sqlite3.Connection, path: Path, *, application: int, newest: i
     if (found < 1 and not new) or rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise StateError(f"{path.name} {damaged}")
     return int(found)
+
+
+def migrate(
+    rows: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]], *, application: int, damaged: str,
+    connected: Callable[[Path], sqlite3.Connection],
+) -> None:  # fmt: skip
+    """Brings the tables up to date, inside a transaction of the caller's. `migrations` holds the statements that lead
+    from version 0, 1, ... to the next. An older file is copied first, to `<name>.version-<number>` beside it."""
+    newest = len(migrations)
+    found = version(rows, path, application=application, newest=newest, damaged=damaged)
+    if 0 < found < newest:
+        back_up(path, path.with_name(f"{path.name}.version-{found}"), connected=connected)
+    for statement in (one for migration in migrations[found:] for one in migration):
+        rows.execute(statement)
+    if found < newest:
+        rows.execute(f"PRAGMA application_id={application}")
+        rows.execute(f"PRAGMA user_version={newest}")
 
 
 def back_up(path: Path, backup: Path, *, connected: Callable[[Path], sqlite3.Connection]) -> None:

@@ -27,7 +27,7 @@ from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
-from prirec.wire.documents import Charter, Edition, Line, address
+from prirec.wire.documents import Charter, Edition, RosterLine, address
 from prirec.wire.http import refuse_oversized
 
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
@@ -157,7 +157,7 @@ class Campaign:
         return sha256(b"prirec held" + self.name + edition + model_hash(*models)).digest()
 
 
-def cohorts_by(lines: Sequence[Line], settings: Settings) -> IndexArray:
+def cohorts_by(lines: Sequence[RosterLine], settings: Settings) -> IndexArray:
     """The cohort of each line of a roster, which everyone computes from the roster and the edition's seed."""
     cells = np.array([line.cell for line in lines], dtype=np.uint64)
     return cohorts_of(cells, person_keys([person_id(line.name) for line in lines]), settings)

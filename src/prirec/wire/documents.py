@@ -25,7 +25,7 @@ Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highe
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 
 
-class Line(Part, frozen=True):
+class RosterLine(Part, frozen=True):
     """One device in a roster: its public key, and the coarse cell that it shares."""
 
     name: Name
@@ -37,7 +37,7 @@ class People(Part, frozen=True, tag="prirec people"):
 
     It is fixed before the first sum. Once cohorts are drawn, a recommender cannot add made-up members to one."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RosterLine, ...]
 
 
 class Offer(Part, frozen=True, tag="prirec offer"):

@@ -37,11 +37,11 @@ from prirec.wire.documents import (
 )
 from prirec.wire.http import COUNTED, is_within
 
-_PER_PLACE = ("released", "sums", "predicted", "weight")  # arrays of Popular with a row for each place
+_PER_PLACE = ("released", "sums", "predicted", "weight")  # arrays of PlacePopularity with a row for each place
 
 
 @dataclass(frozen=True, slots=True)
-class Popular:
+class PlacePopularity:
     """The popularity of n places, and what a device needs to leave its own part out of it."""
 
     names: tuple[str, ...]  # of the columns, in the order of the encoding's blocks
@@ -70,7 +70,7 @@ class Popular:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPlaces:
     """The n places of some regions, ascending by their row in the whole catalogue."""
 
     cells: tuple[int, ...]
@@ -80,7 +80,7 @@ class Known:
     location: RealArray = field(repr=False)  # (n, 2), NaN where unknown
     features: FeatureArray = field(repr=False)  # (n, p): X^j, static
     region: IndexArray = field(repr=False)  # (n,): which of the cells each place is in
-    popular: Popular | None = None  # once there is an edition
+    popular: PlacePopularity | None = None  # once there is an edition
     part: PlacePart | None = None  # once there is a publication: `pull` (n, K) and `square` (n,)
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Known:
         return np.array([at.get(one, -1) for one in ids], dtype=np.int32)
 
     @property
-    def counted(self) -> Popular:
+    def counted(self) -> PlacePopularity:
         """The popularity; UsageError before there is any."""
         if self.popular is None:
             raise UsageError("popularity is known once the sum of visits is open")
@@ -118,7 +118,7 @@ class Known:
         )
 
 
-def joined(regions: Sequence[Known]) -> Known:
+def joined(regions: Sequence[KnownPlaces]) -> KnownPlaces:
     """At least one region; either all or none have popularity, and likewise parts. Places are sorted by their row."""
     first = regions[0]
 
@@ -134,7 +134,7 @@ def joined(regions: Sequence[Known]) -> Known:
         part = PlacePart(together("pull", halves), together("square", halves))
     counts = np.array([len(one.cells) for one in regions], dtype=np.int32)
     before = np.cumsum(counts, dtype=np.int32) - counts
-    whole = Known(
+    whole = KnownPlaces(
         cells=tuple(cell for one in regions for cell in one.cells),
         ids=tuple(text for one in regions for text in one.ids),
         words=tuple(text for one in regions for text in one.words),
@@ -168,7 +168,7 @@ def parts_of(line: RegionLine) -> tuple[bytes, ...]:
 
 def read_regions(
     manifest: Manifest, fetch: Fetch, *, campaign: Campaign, cells: Collection[int] | None = None
-) -> Known:  # fmt: skip
+) -> KnownPlaces:  # fmt: skip
     """The places of these regions (None: of all) under a campaign.
 
     With popularity if the campaign has an edition, and with the places' half of Eq. (1) if the manifest is a
@@ -207,13 +207,13 @@ class _Reader:
         with_parts = any(line.parts for line in manifest.regions)
         return cls(fetch, campaign.encoding, campaign.edition, campaign.settings.model.dimension, with_parts)
 
-    def nothing(self) -> Known:
+    def nothing(self) -> KnownPlaces:
         """A region without places: arrays of length 0, of the right widths."""
         places, counts, parts = Places(0, (), (), b"", b"", b""), Counts(0, b"", b"", b"", b""), Parts(0, b"", b"")
         popular = None if self.edition is None else self._popular(counts, self.edition, 0)
         return self._known(places, (), popular, self._part(parts, 0) if self.with_parts else None)
 
-    def region(self, line: RegionLine) -> Known:
+    def region(self, line: RegionLine) -> KnownPlaces:
         places = self._read(Places, line.places, line)
         n = len(places.ids)
         popular = None
@@ -231,8 +231,8 @@ class _Reader:
         return document
 
     def _known(
-        self, places: Places, cells: tuple[int, ...], popular: Popular | None, part: PlacePart | None
-    ) -> Known:  # fmt: skip
+        self, places: Places, cells: tuple[int, ...], popular: PlacePopularity | None, part: PlacePart | None
+    ) -> KnownPlaces:  # fmt: skip
         n, width = len(places.ids), self.encoding.width(self.encoding.place)
         location = array(places.location, np.float64, (n, 2))
         features = array(places.features, np.float32, (n, width))
@@ -245,9 +245,9 @@ class _Reader:
         _refuse_large(features)
         rows = array(places.rows, np.int32, (n,))
         region = np.zeros(n, dtype=np.int32)
-        return Known(cells, places.ids, places.words, rows, location, features, region, popular, part)
+        return KnownPlaces(cells, places.ids, places.words, rows, location, features, region, popular, part)
 
-    def _popular(self, counts: Counts, edition: Edition, n: int) -> Popular:
+    def _popular(self, counts: Counts, edition: Edition, n: int) -> PlacePopularity:
         names = tuple(block.column for block in self.encoding.popularity)
         released = array(counts.released, np.float64, (n, len(names)))
         sums, predicted, weight = (
@@ -258,7 +258,7 @@ class _Reader:
         # a Gamma prior divides by the prediction
         if edition.shape > 0 and not (predicted > 0).all():
             raise _misfit("a place is predicted to have nobody, or fewer")
-        return Popular(names, released, sums, predicted, weight, edition.sigma, edition.shape)
+        return PlacePopularity(names, released, sums, predicted, weight, edition.sigma, edition.shape)
 
     def _part(self, parts: Parts, n: int) -> PlacePart:
         pull, square = array(parts.pull, np.float64, (n, self.dimension)), array(parts.square, np.float64, (n,))
@@ -282,7 +282,7 @@ def _is_cell(cell: int, resolution: int) -> bool:
     return bool(h3.is_valid_cell(cell)) and h3.get_resolution(cell) == resolution
 
 
-def _refuse_repeated(whole: Known, *, many: int) -> None:
+def _refuse_repeated(whole: KnownPlaces, *, many: int) -> None:
     """Expects ascending rows."""
     rows = whole.rows
     within = not len(rows) or (rows[0] >= 0 and rows[-1] < many)
