@@ -11,6 +11,7 @@ import pytest
 
 import prirec
 from prirec.errors import DataError, UsageError
+from support import messages
 
 VISITS = {
     "user": ["ann", "ann", "bob", "cy"],
@@ -85,16 +86,36 @@ def test_repeated_visits_are_noted_or_refused() -> None:
 
 
 BAD = {
-    "no visits": ({"visits": None}, UsageError, "a city needs visits"),
-    "no table": ({"visits": 7}, UsageError, "the table 'visits' is a Polars or pandas frame"),
-    "rows of lists": ({"visits": [["ann", "cafe"]]}, UsageError, "list of rows that are"),
-    "no rows": ({"visits": {"user": [], "poi": []}}, UsageError, "has no rows"),
-    "one cell": ({"visits": {"user": "ann", "poi": ["cafe"]}}, UsageError, "column 'user' of 'visits' must be a list"),
-    "lengths": ({"visits": {"user": ["ann"], "poi": ["cafe", "park"]}}, UsageError, "equally long"),
-    "no such column": ({"visits": {"usr": ["ann"], "poi": ["cafe"]}}, DataError, "visits, column 'user'"),
-    "unknown place": ({"visits": VISITS, "pois": {"poi": ["cafe"]}}, DataError, "visits, column 'poi': this id is not"),
-    "schema": ({"visits": VISITS, "schema": {"people": {}}}, DataError, "there is no table 'people'"),
-    "swapped": ({"visits": VISITS, "pois": {**POIS, "lat": POIS["lon"], "lon": POIS["lat"]}}, DataError, "swapped"),
+    "no visits": ({"visits": None}, UsageError, messages.VISITS_MISSING),
+    "no table": ({"visits": 7}, UsageError, messages.not_a_table("visits")),
+    "rows of lists": ({"visits": [["ann", "cafe"]]}, UsageError, messages.ROWS_NOT_MAPPINGS),
+    "no rows": ({"visits": {"user": [], "poi": []}}, UsageError, messages.TABLE_WITHOUT_ROWS),
+    "one cell": (
+        {"visits": {"user": "ann", "poi": ["cafe"]}},
+        UsageError,
+        messages.not_a_column("user", table="visits"),
+    ),
+    "lengths": (
+        {"visits": {"user": ["ann"], "poi": ["cafe", "park"]}},
+        UsageError,
+        messages.COLUMNS_OF_DIFFERENT_LENGTHS,
+    ),
+    "no such column": (
+        {"visits": {"usr": ["ann"], "poi": ["cafe"]}},
+        DataError,
+        messages.in_column("user", messages.NO_SUCH_COLUMN, file="visits"),
+    ),
+    "unknown place": (
+        {"visits": VISITS, "pois": {"poi": ["cafe"]}},
+        DataError,
+        messages.in_column("poi", messages.ID_UNKNOWN, file="visits"),
+    ),
+    "schema": ({"visits": VISITS, "schema": {"people": {}}}, DataError, messages.no_such_table("people")),
+    "swapped": (
+        {"visits": VISITS, "pois": {**POIS, "lat": POIS["lon"], "lon": POIS["lat"]}},
+        DataError,
+        messages.LATITUDE_OUT_OF_RANGE,
+    ),
 }
 
 
@@ -114,7 +135,7 @@ def test_a_refusal_shows_nobodys_cells() -> None:
 
 
 def test_a_made_up_city_has_no_other_arguments() -> None:
-    with pytest.raises(UsageError, match="did you mean 'districts'"):
+    with pytest.raises(UsageError, match=messages.did_you_mean("districts")):
         prirec.make_city(people=50, district=3)
-    with pytest.raises(UsageError, match="people is a whole number"):
+    with pytest.raises(UsageError, match=messages.not_a_count("people")):
         prirec.make_city(people="many")

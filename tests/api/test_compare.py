@@ -11,6 +11,7 @@ import prirec
 from prirec.errors import UsageError
 from prirec.features.samples import Records
 from prirec.simulate.setup import Setup
+from support import messages
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_presets_are_compared_and_each_is_a_fit(city: prirec.City, tmp_path: Pat
     assert found["rounds"].recommend(person, k=2).to_dict() == alone.recommend(person, k=2).to_dict()
     assert "every profile, every record" in repr(found)
     assert found.to_polars().height == 3
-    with pytest.raises(UsageError, match="no fit of 'private'"):
+    with pytest.raises(UsageError, match=messages.no_fit_of("private")):
         _ = found["private"]
 
 
@@ -77,7 +78,7 @@ def test_a_class_an_object_and_a_name_of_ones_own(city: prirec.City) -> None:
 def test_settings_are_compared_as_they_are(city: prirec.City) -> None:
     chosen = {str(k): prirec.settings("rounds", iterations=2, model={"dimension": k}) for k in (2, 3)}
     assert [row["model"] for row in prirec.compare(city, chosen).table] == ["2", "3"]
-    with pytest.raises(UsageError, match="these settings are whole already"):
+    with pytest.raises(UsageError, match=messages.CHANGES_OF_WHOLE_SETTINGS):
         prirec.compare(city, chosen, iterations=3)
 
 
@@ -116,9 +117,9 @@ def test_a_registered_model_is_found_by_its_name(city: prirec.City) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("constnt", "no preset and no registered model is called 'constnt'; did you mean 'constant'"),
-        ("gone", "registered as their_models:Gone, and cannot be loaded"),
-        ("lost", "registered as no_such_module:Lost, and cannot be loaded"),
+        ("constnt", messages.joined(messages.no_such_model("constnt"), messages.did_you_mean("constant"))),
+        ("gone", messages.model_cannot_be_loaded("their_models:Gone")),
+        ("lost", messages.model_cannot_be_loaded("no_such_module:Lost")),
     ],
 )
 def test_a_name_that_leads_nowhere_gets_a_sentence(city: prirec.City, name: str, words: str) -> None:
@@ -150,15 +151,15 @@ class Scores(Popular):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (NoFit, "'NoFit' is no model: it has no method fit"),
-        (NoFit(), "'NoFit' is no model"),
-        (3, "'int' is no model"),
-        (NeedsMore, "cannot be made without arguments"),
-        (FitsNothing, "fit of the model 'FitsNothing' returned NoneType, which has no method scores"),
-        (Scores(lambda many: np.zeros((many, 1))), "one number for each"),
-        (Scores(lambda many: np.zeros(many - 1)), "one number for each"),
-        (Scores(lambda many: ["high"] * many), "one number for each"),
-        (Scores(lambda many: np.full(many, np.nan)), "hold NaN"),
+        (NoFit, messages.not_a_model("'NoFit'")),
+        (NoFit(), messages.not_a_model("'NoFit'")),
+        (3, messages.not_a_model("'int'")),
+        (NeedsMore, messages.MODEL_NEEDS_ARGUMENTS),
+        (FitsNothing, messages.fit_returned("NoneType", model="FitsNothing")),
+        (Scores(lambda many: np.zeros((many, 1))), messages.SCORES_OF_ANOTHER_SHAPE),
+        (Scores(lambda many: np.zeros(many - 1)), messages.SCORES_OF_ANOTHER_SHAPE),
+        (Scores(lambda many: ["high"] * many), messages.SCORES_OF_ANOTHER_SHAPE),
+        (Scores(lambda many: np.full(many, np.nan)), messages.SCORES_NOT_NUMBERS),
     ],
 )
 def test_a_missing_piece_gets_a_sentence(city: prirec.City, model: object, words: str) -> None:
@@ -169,5 +170,5 @@ def test_a_missing_piece_gets_a_sentence(city: prirec.City, model: object, words
 def test_settings_of_a_model_are_a_mapping(city: prirec.City) -> None:
     odd = Popular()
     odd.settings = ["features.dynamic"]
-    with pytest.raises(UsageError, match="are a mapping"):
+    with pytest.raises(UsageError, match=messages.SETTINGS_NOT_A_MAPPING):
         prirec.compare(city, [odd])

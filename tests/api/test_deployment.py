@@ -10,6 +10,7 @@ import pytest
 import prirec
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.recommender.conductor import Pace
+from support import messages
 from support.founded_deployment import folder  # noqa: F401  # a fixture
 from support.https_deployment import OPEN
 
@@ -34,17 +35,17 @@ def test_a_deployment_is_founded_opened_and_described(recommender: prirec.Recomm
     assert repr(recommender) == "Recommender 'Our town': 0 people enrolled, no campaign yet"
     with prirec.Recommender.open(folder / "town.db") as again:
         assert again.fingerprint == recommender.fingerprint
-    with pytest.raises(StateError, match="founded in this store before"):
+    with pytest.raises(StateError, match=messages.STORE_HAS_A_DEPLOYMENT):
         prirec.Recommender.create(folder / "town.db", title="Our town")
-    with pytest.raises(StateError, match="there is no store nowhere"):
+    with pytest.raises(StateError, match=messages.no_store("nowhere.db")):
         prirec.Recommender.open(folder / "nowhere.db")
     assert not (folder / "nowhere.db").exists()
 
 
 def test_few_devices_begin_no_campaign(recommender: prirec.Recommender) -> None:
-    with pytest.raises(PolicyError, match="0 devices have enrolled"):
+    with pytest.raises(PolicyError, match=messages.too_few_enrolled(0)):
         recommender.begin()
-    with pytest.raises(PolicyError, match="nothing to end"):
+    with pytest.raises(PolicyError, match=messages.NO_CAMPAIGN_TO_END):
         recommender.end()
     assert recommender.campaign() is None
 
@@ -54,7 +55,7 @@ def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa:
     recommender.rotate_keys()
     assert recommender.certificates.certificate.read_bytes() != before
     assert recommender.back_up(folder / "copy.db") == recommender.status().counts.entries
-    with pytest.raises(UsageError, match="1 to 100 characters"), recommender.serving(code=""):
+    with pytest.raises(UsageError, match=messages.code_length(100)), recommender.serving(code=""):
         pass
 
 
@@ -79,7 +80,7 @@ def test_the_asynchronous_twins(recommender: prirec.Recommender, folder: Path) -
                 await device.join_async(url, home=home(), authority=recommender.authority, code="")
                 await device.take_part_async(seconds=0.5)
                 assert recommender.status().counts.people == 1
-                with pytest.raises(StateError, match="nothing has been published"):
+                with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
                     await device.download_async(near=home())
                 await device.leave_async()
                 assert recommender.status().counts.people == 0
@@ -95,7 +96,7 @@ def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender,
             device.join(url, home=home(), authority=recommender.authority, code="")
             device.record_visit("p01")
             device.take_part(seconds=0.5)
-            with pytest.raises(StateError, match="nothing has been published"):
+            with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
                 device.download(near=home())
             device.leave()
             assert recommender.status().counts.people == 0
@@ -111,7 +112,7 @@ def test_a_service_in_a_task_ends_when_it_is_cancelled(recommender: prirec.Recom
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await serving
-        with pytest.raises(UsageError, match="one worker"):
+        with pytest.raises(UsageError, match=messages.ONE_WORKER_ONLY):
             recommender.serve(workers=2)
 
     asyncio.run(app())

@@ -9,6 +9,7 @@ import pytest
 import prirec
 from prirec.errors import DataError, StateError, UsageError
 from prirec.protocols.prediction import Reason, Suggestion
+from support import messages
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
 
@@ -38,13 +39,16 @@ def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: prirec.settings("rounds", itrations=3), "did you mean 'iterations'"),
-        (lambda: prirec.settings("rounds", {"iterations": 3}, iterations=4), "'iterations' is given twice"),
-        (lambda: prirec.settings("round"), "round"),
-        (lambda: prirec.fit(7), "a city is a prirec.City"),
-        (lambda: prirec.fit(prirec.make_city(people=40), {"iterations": 3}), "prirec.settings"),
-        (lambda: prirec.compare(prirec.make_city(people=40), "fm"), "name the models"),
-        (lambda: prirec.compare(prirec.make_city(people=40), ["fm", "fm"]), "two models are called 'fm'"),
+        (lambda: prirec.settings("rounds", itrations=3), messages.did_you_mean("iterations")),
+        (
+            lambda: prirec.settings("rounds", {"iterations": 3}, iterations=4),
+            messages.setting_given_twice("iterations"),
+        ),
+        (lambda: prirec.settings("round"), messages.no_such_preset("round")),
+        (lambda: prirec.fit(7), messages.NOT_A_CITY),
+        (lambda: prirec.fit(prirec.make_city(people=40), {"iterations": 3}), messages.NOT_SETTINGS),
+        (lambda: prirec.compare(prirec.make_city(people=40), "fm"), messages.MODELS_NOT_A_LIST),
+        (lambda: prirec.compare(prirec.make_city(people=40), ["fm", "fm"]), messages.two_models_called("fm")),
     ],
 )  # fmt: skip
 def test_bad_arguments_get_a_sentence(call, words: str) -> None:
@@ -107,14 +111,14 @@ def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        ({"near": "35,139"}, UsageError, "near is a pair of degrees"),
-        ({"near": (139.7, 35.6)}, DataError, "latitude first"),
-        ({"near": (-41.3, 12.6)}, UsageError, "no place is within 100 km"),
-        ({"at": "tonight"}, UsageError, "at takes a date and a local time"),
-        ({"at": 3.5}, UsageError, "at is a datetime"),
-        ({"k": 0}, UsageError, "k, how many places"),
-        ({"radius_km": -1}, UsageError, "radius_km"),
-        ({"radius_km": "far"}, UsageError, "radius_km"),
+        ({"near": "35,139"}, UsageError, messages.NEAR_NOT_A_PAIR),
+        ({"near": (139.7, 35.6)}, DataError, messages.in_column("lat", messages.DEGREES_OUT_OF_RANGE)),
+        ({"near": (-41.3, 12.6)}, UsageError, messages.no_place_within(100)),
+        ({"at": "tonight"}, UsageError, messages.AT_NOT_A_DATE),
+        ({"at": 3.5}, UsageError, messages.AT_NOT_A_TIME),
+        ({"k": 0}, UsageError, messages.not_a_count("k, how many places to suggest,")),
+        ({"radius_km": -1}, UsageError, messages.RADIUS_NEGATIVE),
+        ({"radius_km": "far"}, UsageError, messages.RADIUS_NEGATIVE),
     ],
 )
 def test_a_bad_question_gets_a_sentence(fit: prirec.Fit, given, kind, words: str) -> None:
@@ -136,7 +140,7 @@ def test_rankings(fit: prirec.Fit) -> None:
 
 def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path: Path) -> None:
     fit.save(tmp_path / "run")
-    with pytest.raises(UsageError, match="exists"):
+    with pytest.raises(UsageError, match=messages.FOLDER_EXISTS):
         fit.save(tmp_path / "run")
     loaded = prirec.load(tmp_path / "run", city)
     person = fit.people[7]
@@ -156,13 +160,13 @@ def test_without_its_city_a_saved_run_can_be_looked_at_and_says_what_it_lacks(fi
     assert loaded.settings == fit.settings
     assert "a city that is not loaded" in repr(loaded)
     for ask in (lambda: loaded.recommend("u001"), lambda: loaded.quality, loaded.rank):
-        with pytest.raises(StateError, match="load it together with its city"):
+        with pytest.raises(StateError, match=messages.RUN_WITHOUT_ITS_CITY):
             ask()
 
 
 def test_another_city_is_refused(fit: prirec.Fit, tmp_path: Path) -> None:
     fit.save(tmp_path / "run")
-    with pytest.raises(StateError, match="another city"):
+    with pytest.raises(StateError, match=messages.places_differ(0, places=120)):
         prirec.load(tmp_path / "run", prirec.make_city(people=300, seed=6))
     with pytest.raises(StateError):
         prirec.load(tmp_path / "nothing")

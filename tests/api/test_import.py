@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import prirec
+from support import messages
 
 HEAVY = ("numpy", "numba", "scipy", "polars", "msgspec", "cryptography", "asyncio", "typer", "httpx", "fastapi")
 
@@ -47,7 +48,7 @@ def test_type_checkers_see_the_same_names() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'recomend'"):
+    with pytest.raises(AttributeError, match=messages.no_such_attribute("recomend")):
         _ = prirec.recomend
 
 

@@ -17,6 +17,7 @@ from prirec_experiments.models import MODELS, Job
 from prirec_experiments.reproduce import Request, _refuse_models
 from prirec_experiments.rivals.descent import quiet
 from prirec_experiments.trial import TrainAndTest, ranked, resolve
+from support import messages
 from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
@@ -108,9 +109,9 @@ def test_reproduce_adds_a_registered_model_to_the_tables_of_accuracy() -> None:
     assert isinstance(table4.measure, TrainAndTest)
     assert table4.measure.expected(cell, workspace) > 0
     assert resolve(cell, workspace.city(cell.city)[0], MODELS["nearby"], {}).own is None
-    with pytest.raises(UsageError, match="no preset and no registered model is called 'nearbi'"):
+    with pytest.raises(UsageError, match=messages.no_such_model("nearbi")):
         _refuse_models(request("nearbi"))
-    with pytest.raises(UsageError, match="--model belongs to table4 and table5"):
+    with pytest.raises(UsageError, match=messages.model_option_belongs_to("table4 and table5")):
         _refuse_models(request("nearby", names=("figure4",)))
 
 

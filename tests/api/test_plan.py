@@ -4,6 +4,7 @@ import pytest
 
 import prirec
 from prirec.errors import PolicyError, UsageError
+from support import messages
 
 
 def test_a_plan_says_its_verdict_first() -> None:
@@ -46,14 +47,22 @@ def test_periods_add_up() -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        ({}, UsageError, "a plan needs a city, or the numbers"),
-        ({"people": 0, "places": 5}, UsageError, "people is a whole number"),
-        ({"people": 500, "places": 5, "years": 2}, UsageError, "years has no meaning"),
-        ({"people": 500, "places": 5, "years": 0}, UsageError, "years is a number"),
-        ({"people": 500, "places": 5, "epsilon": -1}, UsageError, "epsilon"),
-        ({"people": 500, "places": 5, "epsilon": "one"}, UsageError, "privacy.epsilon_per_user"),
-        ({"people": 500, "places": 5, "rounds": 2.5}, UsageError, "iterations"),
-        ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, "for rounds"),
+        ({}, UsageError, messages.PLAN_WITHOUT_NUMBERS),
+        ({"people": 0, "places": 5}, UsageError, messages.not_a_count("people")),
+        ({"people": 500, "places": 5, "years": 2}, UsageError, messages.YEARS_WITHOUT_A_PERIOD),
+        ({"people": 500, "places": 5, "years": 0}, UsageError, messages.YEARS_OUT_OF_RANGE),
+        (
+            {"people": 500, "places": 5, "epsilon": -1},
+            UsageError,
+            messages.setting_out_of_range("privacy.epsilon_per_user"),
+        ),
+        (
+            {"people": 500, "places": 5, "epsilon": "one"},
+            UsageError,
+            messages.setting_of_another_type("privacy.epsilon_per_user"),
+        ),
+        ({"people": 500, "places": 5, "rounds": 2.5}, UsageError, messages.setting_of_another_type("iterations")),
+        ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, messages.EPSILON_OUTSIDE_ROUNDS),
     ],
 )
 def test_what_cannot_be_planned_gets_a_sentence(given, kind, words: str) -> None:

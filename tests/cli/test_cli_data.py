@@ -10,7 +10,8 @@ from prirec.cli.data import make
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
 from prirec.data.synthetic import TOKYO, CityPlan
-from support.shell import call, make_city_by_command
+from support import messages
+from support.shell import call, make_city_by_command, says
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_nothing_is_written_over_what_is_there(city):
     before = {file: file.read_bytes() for file in city.iterdir()}
     found = call("data", "make", city)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "not empty" in found.stderr
+    assert says(found.stderr, messages.FOLDER_NOT_EMPTY)
     assert {file: file.read_bytes() for file in city.iterdir()} == before
 
 

@@ -7,7 +7,8 @@ import pytest
 from prirec.config import Settings, apply
 from prirec.data.folder import read_folder
 from prirec.simulate.setup import set_up
-from support.shell import call, make_city_by_command
+from support import messages
+from support.shell import call, make_city_by_command, says
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_describe_follows_settings_as_training_does(city, tmp_path):
 def test_describe_refuses_a_filter_that_is_given_twice(city):
     found = call("data", "describe", city, "--filter", "none", "--set", "data.keep=paper")
     assert found.exit_code == 2
-    assert "'data.keep' is given twice" in found.stderr
+    assert says(found.stderr, messages.setting_given_twice("data.keep"))
     assert json.loads(call("data", "describe", city, "--set", "data.keep=all", "--json").stdout)["filter"] == "none"
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from prirec.data.dataset import Dataset
 from prirec.device.device import Device
-from support import shell
+from support import messages, shell
 from support.running_deployment import PRIREC, Others, Running, running, serving, write_town
 from support.shell import call, told
 
@@ -300,7 +300,7 @@ def test_a_device_joins_only_whom_it_means(town, tmp_path):
     budget = told("device", "privacy", file)["budget"]
     assert (budget["epsilon"], budget["delta"], budget["period_days"]) == (0.5, 1e-6, 30)
     again = town.init(file)
-    assert (again.exit_code, "belongs to a deployment already" in again.stderr) == (5, True)
+    assert (again.exit_code, shell.says(again.stderr, messages.IN_A_DEPLOYMENT_ALREADY)) == (5, True)
     assert call("device", "forget", file, "--leave", "--yes").exit_code == 0
 
 
@@ -330,7 +330,7 @@ def moved(file: Path, url: str) -> None:
 def test_the_agent_stops_at_once_however_long_it_would_have_waited(town, phone, by):
     with running(PRIREC, "device", "run", phone, cwd=town.folder) as agent:
         agent.heard("running")
-        with pytest.raises(AssertionError, match="nothing said"):
+        with pytest.raises(AssertionError, match=messages.Foreign.NOTHING_HEARD):
             agent.heard("stopped", seconds=1.5)  # it waits for letters now
         begun = monotonic()
         assert agent.end(by=by) == 0

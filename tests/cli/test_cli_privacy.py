@@ -15,7 +15,7 @@ from prirec.privacy.accountant import epsilon_by_pld
 from prirec.privacy.plan import plan_for
 from prirec.privacy.units import Adjacency
 from prirec.simulate.setup import features_of, set_up
-from support import shell
+from support import messages, shell
 from support.shell import flat
 
 SIZE = ("--people", 20_000, "--places", 15_000)
@@ -157,7 +157,7 @@ def test_features_are_counted_as_training_has_them_and_without_a_look_at_records
 def test_an_average_that_could_not_be_taken_is_refused_by_the_plan_too(city):
     found = call("plan", city, "--set", "features.averages=['spend']")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "visits have no such column" in found.stderr
+    assert shell.says(found.stderr, messages.AVERAGE_OF_NO_COLUMN)
 
 
 def test_a_plan_shows_nothing_of_anyone(city):

@@ -19,8 +19,9 @@ from prirec.errors import StateError, UsageError
 from prirec.simulate.saved_runs import FILES, load_run
 from prirec.simulate.setup import set_up
 from prirec.util.files import room_beside
+from support import messages
 from support.cities import change
-from support.shell import call, write_city
+from support.shell import call, says, write_city
 
 ITERATIONS = 120
 # a shell that starts jobs in the background lets them ignore Ctrl-C, and tests may run in such a job
@@ -111,7 +112,7 @@ def test_under_a_budget_a_checkpoint_for_another_number_of_rounds_is_of_another_
     kept, words = kept_after(4, city, tmp_path, preset="private")
     found = call(*words, "--iterations", 6)
     assert (found.exit_code, found.stdout) == (5, "")
-    assert "another run" in found.stderr
+    assert says(found.stderr, messages.CHECKPOINT_OF_ANOTHER_RUN)
     assert kept.exists()
     assert json.loads(call(*words, "--iterations", 4, "--json").stdout)["resumed_at"] == 4
 
@@ -134,7 +135,7 @@ def test_a_checkpoint_of_another_run_is_a_state_error_and_kept(unfinished):
     kept, words = unfinished
     found = call(*words, "--seed", 9)
     assert found.exit_code == 5
-    assert "another run" in found.stderr
+    assert says(found.stderr, messages.CHECKPOINT_OF_ANOTHER_RUN)
     assert "--no-resume starts over" in found.stderr
     assert kept.exists()
 
@@ -214,7 +215,7 @@ def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city,
 @pytest.mark.parametrize("text", [b'{"whose": "\xe9"}', b'{"whose": ' + 100_000 * b"[", b'{"more": ' + 100_000 * b"["])
 def test_a_damaged_manifest_is_a_state_error(text, tmp_path):
     (tmp_path / "manifest.json").write_bytes(text)
-    with pytest.raises(StateError, match="damaged"):
+    with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
         read_manifest(tmp_path)
 
 

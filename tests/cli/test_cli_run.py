@@ -11,8 +11,9 @@ from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import FILES, load_run, set_up_again
 from prirec.simulate.setup import quality
+from support import messages
 from support.cities import change
-from support.shell import call, flat, write_city
+from support.shell import call, flat, says, write_city
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +117,7 @@ def test_a_run_with_a_latent_part_is_trained_evaluated_and_recommended_from(city
 def test_a_latent_part_within_a_budget_is_refused_before_the_data_are_read(tmp_path):
     refused = call("train", tmp_path / "nowhere", "--out", tmp_path / "r", "--set", "latent.dimension=4")
     assert refused.exit_code != 0
-    assert "drown in a budget's noise" in flat(refused.stderr)
+    assert says(refused.stderr, messages.LATENT_FACTORS_UNDER_NOISE)
 
 
 def test_evaluate_measures_what_the_library_measures(run, city):

@@ -8,7 +8,8 @@ from prirec.config import ROUNDS
 from prirec.simulate.popularity import MECHANISMS
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.unused_settings import READ_BY
-from support.shell import call, flat, write_city
+from support import messages
+from support.shell import call, flat, says, write_city
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_weights_of_one_are_refused_with_the_reason_and_by_name_watched_as_they_
     watched = call(*words, "neighbours.weights=ones-diverges")
     assert watched.exit_code == 2
     assert "no learning rate helps" in flat(watched.stderr)
-    assert "larger than the bound" in flat(watched.stderr)
+    assert says(watched.stderr, messages.BEYOND_THE_BOUND)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from prirec.config import PRIVATE
 from prirec.privacy.plan import plan_for
 from prirec.privacy.units import Adjacency
-from support import shell
+from support import messages, shell
 from support.shell import flat
 
 DROWNING = ("--set", "privacy.quality=0.05")
@@ -104,7 +104,7 @@ def test_a_training_is_saved_though_too_few_are_left_for_its_quality_figures(cit
     monkeypatch.setattr("prirec.simulate.private_figures.left_in_collection", half)
     flags = ("--iterations", 1, "--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
     done = call("train", city, "--out", tmp_path / "run", *flags)
-    assert "quality figures are not opened: 176 of 353 devices are left" in flat(done.stderr)
+    assert shell.says(done.stderr, messages.devices_left_for_quality(176, devices=353))
     assert (tmp_path / "run").is_dir()
 
 

@@ -19,6 +19,7 @@ from prirec.engines.train import Checkpointing
 from prirec.errors import StateError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
 from recorded.runs import HASHES, SIMULATED, of_state, processor
+from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of
 from support.cluster_runs import after_all, in_actors, moved_into
 from support.engine_twins import UNUSUAL_CITIES, city
@@ -182,11 +183,11 @@ def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path, monkeypat
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
     assert len(list(kept.path.iterdir())) == 4  # two shards, the conductor, the manifest: none of an earlier iteration
     monkeypatch.setattr(gathered, "ActorPool", None)  # what is refused is refused before actors are started
-    with pytest.raises(StateError, match="of 2 shards; ask for as many actors"):
+    with pytest.raises(StateError, match=messages.checkpoint_of_shards(2)):
         train(samples, LONGER, actors=1, checkpointing=kept)
-    with pytest.raises(StateError, match="of another run"):
+    with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
         train(samples, change(LONGER, seed=1), actors=2, checkpointing=kept)
-    with pytest.raises(StateError, match="at iteration 6, past the 5 asked for"):
+    with pytest.raises(StateError, match=messages.checkpoint_past(6, wanted=5)):
         train(samples, change(LONGER, iterations=5), actors=2, checkpointing=kept)
 
 
@@ -195,7 +196,10 @@ def test_a_run_goes_on_from_its_checkpoint_and_from_no_other(tmp_path, monkeypat
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [(SMALL_PAPER, "the cluster runs rounds"), (change(SMALL_ROUNDS, stopping={"patience": 2}), "early stopping")],
+    [
+        (SMALL_PAPER, messages.CLUSTER_RUNS_ROUNDS_ONLY),
+        (change(SMALL_ROUNDS, stopping={"patience": 2}), messages.NO_EARLY_STOPPING_ON_A_CLUSTER),
+    ],
     ids=["the paper's schedule", "early stopping"],
 )
 def test_what_the_cluster_does_not_carry_is_refused(settings, words):
@@ -206,13 +210,13 @@ def test_what_the_cluster_does_not_carry_is_refused(settings, words):
 @pytest.mark.long
 def test_what_a_shard_refuses_reaches_the_driver_as_it_is():
     settings = change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 26})
-    with pytest.raises(UsageError, match="could wrap"):
+    with pytest.raises(UsageError, match=messages.SUM_COULD_WRAP):
         train(samples_of(city(), settings), settings, actors=1)
 
 
 def test_nodes_with_another_program_are_refused():
     told = [pool.versions(), {**pool.versions(), "numpy": "1.0"}]
-    with pytest.raises(UsageError, match=r"a node of the cluster has numpy 1\.0"):
+    with pytest.raises(UsageError, match=messages.node_has_another("numpy", "1.0", here=pool.versions()["numpy"])):
         pool._refuse_other_programs(told)
 
 
@@ -224,7 +228,7 @@ def test_an_actor_made_anew_on_a_node_with_another_program_is_refused(monkeypatc
         import_ray().kill(made.actors[0])
         here = pool.versions()
         monkeypatch.setattr(pool, "versions", lambda: {**here, "numba": "0.1"})
-        with pytest.raises(UsageError, match=f"has numba {here['numba']}, and this machine 0.1"):
+        with pytest.raises(UsageError, match=messages.node_has_another("numba", here["numba"], here="0.1")):
             made.mend()
     finally:
         made.dismiss()
@@ -250,7 +254,7 @@ def test_an_actor_that_dies_in_the_same_round_again_and_again_ends_the_run(tmp_p
     monkeypatch.setattr("prirec.cluster.train.LOST_IN_A_ROW", 1)
     samples = samples_of(city(), LONGER)
     never = tmp_path / "nowhere" / "mark"  # cannot be made: the shard kills itself each time
-    with pytest.raises(StateError, match="lost again and again"):
+    with pytest.raises(StateError, match=messages.ACTORS_LOST_REPEATEDLY):
         after_all(samples, LONGER, source=lambda shard, share: Dying(share, mark=never), shards=1)
 
 

@@ -7,6 +7,7 @@ from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, check, preset
 from prirec.errors import UsageError
 from prirec.privacy.plan import Kind, plan_for
+from support import messages
 from support.cities import change
 
 PRESETS = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
@@ -55,7 +56,7 @@ def test_all_that_private_sums_comes_to_its_epsilon_and_not_more(people, changes
 
 @pytest.mark.parametrize("name", ["Paper", "", "none", 3])
 def test_an_unknown_preset_is_refused_with_the_names_there_are(name):
-    with pytest.raises(UsageError, match="there are paper, rounds, private and fm"):
+    with pytest.raises(UsageError, match=messages.no_such_preset(name)):
         config.load(changes={"preset": name})
 
 

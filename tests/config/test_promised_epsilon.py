@@ -5,6 +5,7 @@ import pytest
 from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, check, rules
 from prirec.errors import PolicyError
+from support import messages
 from support.cities import change
 
 BUDGET = {"epsilon_per_user": 1.0}
@@ -12,31 +13,52 @@ SECURE_SUM, RESPONSE = {"mechanism": "secure-sum"}, {"mechanism": "randomized-re
 BROKEN = {
     "private without an epsilon": (
         change(PRIVATE, privacy={"epsilon_per_user": None}),
-        "the preset 'private' promises one budget",
+        messages.PRIVATE_WITHOUT_EPSILON,
     ),
     "nor any noise": (
         change(PRIVATE, privacy={"epsilon_per_user": None}, popularity={"mechanism": "plain"}),
-        "the preset 'private' promises one budget",
+        messages.PRIVATE_WITHOUT_EPSILON,
     ),
-    "secure sums without an epsilon": (change(ROUNDS, popularity=SECURE_SUM), "'secure-sum' needs a budget"),
-    "the paper's schedule with an epsilon": (change(PAPER, privacy=BUDGET, popularity=SECURE_SUM), "is for rounds"),
-    "one place with an epsilon": (change(FM, privacy=BUDGET, popularity=SECURE_SUM), "is for rounds"),
-    "plain counts with an epsilon": (change(PRIVATE, popularity={"mechanism": "plain"}), "'plain' is not within"),
-    "rounds with an epsilon and plain counts": (change(ROUNDS, privacy=BUDGET), "'plain' is not within"),
-    "answers with an epsilon": (change(PRIVATE, popularity=RESPONSE), "'randomized-response' is not within"),
-    "early stopping with an epsilon": (change(PRIVATE, stopping={"patience": 3}), "which no budget covers"),
-    "latent factors with an epsilon": (change(PRIVATE, latent={"dimension": 8}), "drown in a budget's noise"),
-    "nothing for popularity": (change(PRIVATE, privacy={"popularity": 0.0}), "each need a part"),
-    "nothing for mixing": (change(PRIVATE, privacy={"mixing": 0.0}), "each need a part"),
-    "nothing for V": (change(PRIVATE, privacy={"interaction": 0.0}), "each need a part"),
+    "secure sums without an epsilon": (
+        change(ROUNDS, popularity=SECURE_SUM),
+        messages.mechanism_needs_a_budget("secure-sum"),
+    ),
+    "the paper's schedule with an epsilon": (
+        change(PAPER, privacy=BUDGET, popularity=SECURE_SUM),
+        messages.EPSILON_OUTSIDE_ROUNDS,
+    ),
+    "one place with an epsilon": (change(FM, privacy=BUDGET, popularity=SECURE_SUM), messages.EPSILON_OUTSIDE_ROUNDS),
+    "plain counts with an epsilon": (
+        change(PRIVATE, popularity={"mechanism": "plain"}),
+        messages.mechanism_outside_the_budget("plain"),
+    ),
+    "rounds with an epsilon and plain counts": (
+        change(ROUNDS, privacy=BUDGET),
+        messages.mechanism_outside_the_budget("plain"),
+    ),
+    "answers with an epsilon": (
+        change(PRIVATE, popularity=RESPONSE),
+        messages.mechanism_outside_the_budget("randomized-response"),
+    ),
+    "early stopping with an epsilon": (
+        change(PRIVATE, stopping={"patience": 3}),
+        messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET,
+    ),
+    "latent factors with an epsilon": (change(PRIVATE, latent={"dimension": 8}), messages.LATENT_FACTORS_UNDER_NOISE),
+    "nothing for popularity": (change(PRIVATE, privacy={"popularity": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "nothing for mixing": (change(PRIVATE, privacy={"mixing": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "nothing for V": (change(PRIVATE, privacy={"interaction": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
     "no popularity, and nothing for mixing": (
         change(PRIVATE, features={"dynamic": False}, privacy={"mixing": 0.0}),
-        "each need a part",
+        messages.PART_OF_THE_BUDGET_MISSING,
     ),
-    "no budget whose plan could choose a cohort": (change(ROUNDS, neighbours={"size": 0}), "or a size$"),
-    "nor any cohorts": (change(PAPER, neighbours={"size": 0}), "or a size$"),
-    "sums over a few people": (change(ROUNDS, floor=49), "can be taken apart"),
-    "cohorts below the floor": (change(ROUNDS, neighbours={"size": 99}), "use larger cohorts"),
+    "no budget whose plan could choose a cohort": (
+        change(ROUNDS, neighbours={"size": 0}),
+        messages.COHORT_SIZE_WITHOUT_A_PLAN,
+    ),
+    "nor any cohorts": (change(PAPER, neighbours={"size": 0}), messages.COHORT_SIZE_WITHOUT_A_PLAN),
+    "sums over a few people": (change(ROUNDS, floor=49), messages.floor_too_low(50)),
+    "cohorts below the floor": (change(ROUNDS, neighbours={"size": 99}), messages.COHORTS_BELOW_THE_FLOOR),
 }
 KEPT = {
     "rounds with a budget": change(ROUNDS, privacy=BUDGET, popularity=SECURE_SUM),
@@ -82,12 +104,12 @@ def test_a_promise_is_held_to_in_a_file_and_in_changes_too(tmp_path):
         lambda: config.load(changes={"popularity.mechanism": "plain"}),
         lambda: config.loads((tmp_path / "s.toml").read_text()),
     ):
-        with pytest.raises(PolicyError, match="not within that budget"):
+        with pytest.raises(PolicyError, match=messages.mechanism_outside_the_budget("plain")):
             ask()
 
 
 def test_a_preset_of_a_file_that_is_made_private_keeps_privates_promise(tmp_path):
     (tmp_path / "s.toml").write_text('preset = "rounds"\n[stopping]\npatience = 2\n')
     assert config.load(tmp_path / "s.toml").stopping.patience == 2
-    with pytest.raises(PolicyError, match="early stopping"):
+    with pytest.raises(PolicyError, match=messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET):
         config.load(tmp_path / "s.toml", changes={"preset": "private"})

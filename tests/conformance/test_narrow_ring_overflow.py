@@ -8,6 +8,7 @@ from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.model.sample_pass import narrow, table
 from prirec.sharing.fixed_point import FixedPoint
+from support import messages
 from support.cities import SMALL_PAPER, change, same_state, samples_of, small_city
 
 CITY = small_city()
@@ -56,7 +57,7 @@ def test_a_run_that_fits_stays_narrow():
 def test_a_model_that_leaves_the_wide_ring_is_refused(engine, bound):
     settings = change(SMALL_PAPER, ring={"bound": bound}, linear={"alpha": 30.0})
     samples = samples_of(CITY, settings)
-    with pytest.raises(UsageError, match=f"larger than the bound {bound:g}"):
+    with pytest.raises(UsageError, match=messages.beyond_the_bound(bound)):
         make_engine(engine, samples, settings).advance(start(samples, settings))
 
 

@@ -11,6 +11,7 @@ from prirec.engines.train import make_engine, start
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
 from prirec.protocols.terms import model_hash
+from support import messages
 from support.cities import (
     SMALL_PAPER,
     SMALL_ROUNDS,
@@ -96,7 +97,7 @@ def test_a_longer_run_on_a_sparse_mask_graph():
 def test_a_single_neighbour_is_refused():
     settings = change(SMALL_PAPER, neighbours={"count": 1})
     samples = samples_of(tiny_city(), settings)
-    with pytest.raises(UsageError, match="give at least two"):
+    with pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR):
         make_engine("protocol", samples, settings).advance(start(samples, settings))
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from prirec.engines.train import make_engine, start
 from prirec.errors import PolicyError, UsageError
+from support import messages
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, without_coordinates
 
 CITY = small_city(people=40, places=10, records=200)
@@ -22,52 +23,52 @@ def advance(engine: str, settings, city=CITY, *, linear: np.ndarray | None = Non
 
 @BOTH
 def test_fewer_people_than_the_floor(engine):
-    with pytest.raises(PolicyError, match="40 people are fewer than the floor of 50"):
+    with pytest.raises(PolicyError, match=messages.too_few_people(40, floor=50)):
         advance(engine, change(SMALL_ROUNDS, floor=50))
 
 
 @BOTH
 def test_nearest_neighbours_without_coordinates(engine):
-    with pytest.raises(UsageError, match="need coordinates"):
+    with pytest.raises(UsageError, match=messages.NEAREST_WITHOUT_COORDINATES):
         advance(engine, SMALL_PAPER, without_coordinates(CITY))
 
 
 @BOTH
 def test_weights_by_distance_without_coordinates(engine):
     settings = change(SMALL_PAPER, neighbours={"kind": "fixed", "weights": "gaussian"})
-    with pytest.raises(UsageError, match="need coordinates"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_WITHOUT_COORDINATES):
         advance(engine, settings, without_coordinates(CITY))
 
 
 @BOTH
 def test_weights_for_neighbours_that_are_drawn_anew(engine):
-    with pytest.raises(UsageError, match="uniform weights only"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_FOR_NEIGHBOURS_DRAWN_ANEW):
         advance(engine, change(SMALL_PAPER, neighbours={"kind": "random", "weights": "metropolis"}))
 
 
 @BOTH
 @pytest.mark.parametrize("kind", ["random", "fixed", "nearest"])
 def test_as_many_neighbours_as_people(engine, kind):
-    with pytest.raises(UsageError, match="N"):
+    with pytest.raises(UsageError, match=messages.number_of_neighbours(39, people=40)):
         advance(engine, change(SMALL_PAPER, neighbours={"kind": kind, "count": 40}))
 
 
 @BOTH
 def test_a_ring_in_which_everyones_sum_could_wrap(engine):
-    with pytest.raises(UsageError, match="could wrap"):
+    with pytest.raises(UsageError, match=messages.SUM_COULD_WRAP):
         advance(engine, change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 26}))
 
 
 @BOTH
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER], ids=["rounds", "samples"])
 def test_a_model_that_is_not_a_number(engine, settings):
-    with pytest.raises(UsageError, match="not a number"):
+    with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
         advance(engine, settings, linear=np.array(np.nan))
 
 
 @BOTH
 def test_a_model_outside_the_bound_that_somebody_would_sum(engine):
-    with pytest.raises(UsageError, match="larger than the bound 1000"):
+    with pytest.raises(UsageError, match=messages.beyond_the_bound(1000)):
         advance(engine, SMALL_PAPER, linear=np.array(2000.0))
 
 
@@ -86,7 +87,7 @@ def test_engines_agree_when_only_a_weighted_model_is_inside_the_bound():
 
 def test_engines_have_names_and_need_threads():
     samples = samples_of(CITY, SMALL_ROUNDS)
-    with pytest.raises(UsageError, match="no engine is called 'fast'; there are local, plain and protocol"):
+    with pytest.raises(UsageError, match=messages.no_such_engine("fast")):
         make_engine("fast", samples, SMALL_ROUNDS)
-    with pytest.raises(UsageError, match="at least one thread"):
+    with pytest.raises(UsageError, match=messages.NO_THREADS):
         make_engine("local", samples, SMALL_ROUNDS, threads=0)

@@ -6,6 +6,7 @@ from prirec.data.dataset import Category, Declared, Tags
 from prirec.data.folder import read_folder
 from prirec.data.schema import read_schema, schema_text
 from prirec.errors import DataError
+from support import messages
 
 VISITS = "user,poi,device\nann,bar,web\nbob,bar,app\n"
 USERS = "user,gender,age,zip\nann,female,30,01\nbob,,40,02\n"
@@ -113,7 +114,7 @@ def test_a_schema_that_makes_no_sense_is_refused_with_the_remedy(tmp_path, schem
 def test_a_declaration_for_a_table_that_is_not_there_is_refused(tmp_path):
     folder(tmp_path, "[users.age]\nlow = 0\nhigh = 100")
     (tmp_path / "users.csv").unlink()
-    with pytest.raises(DataError, match="no such table"):
+    with pytest.raises(DataError, match=messages.TABLE_FOR_DECLARED_COLUMN_MISSING):
         read_folder(tmp_path)
 
 

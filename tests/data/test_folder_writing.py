@@ -13,6 +13,7 @@ from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Pl
 from prirec.data.folder import read_folder
 from prirec.data.write_folder import write_folder
 from prirec.errors import UsageError
+from support import messages
 
 FORMATS = ("csv", "parquet")
 TEXT = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
@@ -138,10 +139,10 @@ def test_an_empty_target_is_filled_and_a_used_one_refused(tmp_path):
     target.mkdir()
     write_folder(town(), target)
     before = sorted(target.iterdir())
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
         write_folder(town(), target)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
         write_folder(town(), tmp_path / "file")
     assert sorted(target.iterdir()) == before
 
@@ -161,22 +162,22 @@ SPAN = np.array([0, 1], np.int64)
 @pytest.mark.parametrize(
     ("changes", "hint"),
     [
-        (column(Tags(SPAN, ONE, ("a|b",))), "line break"),
-        (column(Tags(SPAN, ONE, ("a\nb",))), "line break"),
-        (column(Tags(SPAN, ONE, (" ",))), "blank word"),
-        (column(Tags(SPAN, ONE, (" a",))), "spaces around it"),
-        (column(Category(ONE, ("",))), "blank word"),
-        (column(Numbers(np.array([np.inf]))), "infinite"),
-        (places(columns={"lat": Numbers(np.zeros(1))}), "cannot be called"),
-        (places(columns={"a\nb": Numbers(np.zeros(1))}), "cannot be called"),
-        (places(ids=("",)), "not blank"),
-        (places(location=np.array([[np.nan, np.nan]])), "1 %"),
-        (places(location=np.array([[np.nan, 3.0]])), "together"),
-        (places(location=np.array([[139.0, 35.0]])), "latitude"),
-        ({"visits": town().visits.take(np.array([], np.int64))}, "no visits"),
-        ({"visits": replace(town().visits, label=-np.ones(1, np.int8))}, "labelled"),
-        ({"declared": {"users.age": Declared(low=0, high=1)}}, "no such column"),
-        ({"declared": {"users.zip": Declared(low=0)}}, "both low and high"),
+        (column(Tags(SPAN, ONE, ("a|b",))), messages.WORD_WITH_LINE_BREAK),
+        (column(Tags(SPAN, ONE, ("a\nb",))), messages.WORD_WITH_LINE_BREAK),
+        (column(Tags(SPAN, ONE, (" ",))), messages.WORD_BLANK),
+        (column(Tags(SPAN, ONE, (" a",))), messages.WORD_WITH_SPACES_AROUND),
+        (column(Category(ONE, ("",))), messages.WORD_BLANK),
+        (column(Numbers(np.array([np.inf]))), messages.NUMBER_INFINITE),
+        (places(columns={"lat": Numbers(np.zeros(1))}), messages.COLUMN_NAME_TAKEN),
+        (places(columns={"a\nb": Numbers(np.zeros(1))}), messages.COLUMN_NAME_TAKEN),
+        (places(ids=("",)), messages.IDS_NOT_DISTINCT),
+        (places(location=np.array([[np.nan, np.nan]])), messages.TOO_MANY_PLACES_WITHOUT_COORDINATES),
+        (places(location=np.array([[np.nan, 3.0]])), messages.ONE_COORDINATE),
+        (places(location=np.array([[139.0, 35.0]])), messages.OUTSIDE_DEGREES),
+        ({"visits": town().visits.take(np.array([], np.int64))}, messages.NO_VISITS_TO_WRITE),
+        ({"visits": replace(town().visits, label=-np.ones(1, np.int8))}, messages.LABELS_WOULD_BE_LOST),
+        ({"declared": {"users.age": Declared(low=0, high=1)}}, messages.DECLARED_COLUMN_MISSING),
+        ({"declared": {"users.zip": Declared(low=0)}}, messages.DECLARATION_INCOMPLETE),
     ],
 )
 def test_what_could_not_be_read_back_is_refused_and_leaves_nothing_behind(tmp_path, changes, hint):
@@ -190,6 +191,6 @@ def test_a_failure_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("polars.DataFrame.write_csv", full)
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(UsageError, match=messages.Foreign.NO_SPACE_LEFT):
         write_folder(town(), tmp_path / "new")
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import pytest
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
 from prirec.errors import DataError
+from support import messages
 
 TEXT = ["1", "0", "1"]
 CATEGORIES = {"categorical": pl.Categorical, "enum": pl.Enum(["1", "0"]), "the other enum": pl.Enum(["0", "1"])}
@@ -98,7 +99,7 @@ def test_what_means_nothing_is_refused_before_it_is_partitioned(tmp_path, table,
 def test_partitioning_takes_the_ids_that_reading_takes(tmp_path, ids):
     source = folder(tmp_path / "data", user=ids)
     assert refusal(source) == ("visits.parquet", "user")
-    with pytest.raises(DataError, match="text or whole numbers"):
+    with pytest.raises(DataError, match=messages.IDS_NOT_TEXT):
         partition_folder(source, tmp_path / "parts", parts=2)
 
 

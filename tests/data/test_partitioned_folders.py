@@ -16,6 +16,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, UsageError
 from prirec.util.keyed_random import run_key
+from support import messages
 from support.cities import small_city, with_idle_people, with_moods, without_coordinates
 
 
@@ -160,7 +161,7 @@ def test_training_negatives_avoid_what_is_trained_on_and_know_nothing_of_the_tes
 
 def test_a_target_that_is_occupied_is_refused(tmp_path):
     write_folder(small_city(), tmp_path / "city")
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
         partition_folder(tmp_path / "city", tmp_path / "city", parts=2)
 
 
@@ -168,7 +169,7 @@ def test_visits_of_people_who_are_not_listed_are_refused_and_nothing_is_left_beh
     (tmp_path / "city").mkdir()
     (tmp_path / "city" / "visits.csv").write_text("user,poi\na,x\nb,y\n")
     (tmp_path / "city" / "users.csv").write_text("user\na\n")
-    with pytest.raises(DataError, match="not in the table of users"):
+    with pytest.raises(DataError, match=messages.VISITS_OF_UNKNOWN_PEOPLE):
         partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
@@ -178,7 +179,7 @@ def test_a_damaged_manifest_is_refused(tmp_path):
     partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
     for text in (b"{}", b'{"version": 1, "parts": "\xe9"}', b'{"\xe9": 1}', b'{"more": ' + 100_000 * b"["):
         (tmp_path / "parts" / "partition.json").write_bytes(text)
-        with pytest.raises(DataError, match="damaged"):
+        with pytest.raises(DataError, match=messages.PARTITION_DAMAGED):
             read_folder(tmp_path / "parts")
 
 
@@ -188,7 +189,7 @@ def test_a_column_whose_name_the_parts_need_is_refused(column, tmp_path):
     write_folder(small_city(), city, table_format="csv")
     lines = (city / "visits.csv").read_text().splitlines()
     (city / "visits.csv").write_text("\n".join([f"{lines[0]},{column}", *(f"{line},1" for line in lines[1:])]))
-    with pytest.raises(DataError, match="need this name for themselves; rename the column"):
+    with pytest.raises(DataError, match=messages.COLUMN_NAME_RESERVED_FOR_PARTS):
         partition_folder(city, tmp_path / "parts", parts=3)
     assert not (tmp_path / "parts").exists()
 
@@ -196,8 +197,8 @@ def test_a_column_whose_name_the_parts_need_is_refused(column, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda lines: lines[:1], "holds no visits"),
-        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], "cannot be read to its end"),
+        (lambda lines: lines[:1], messages.TABLE_WITHOUT_VISITS),
+        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], messages.TABLE_CUT_SHORT),
     ],
     ids=["no rows", "a row that is too long"],
 )
@@ -241,5 +242,5 @@ def test_the_line_is_right_behind_a_blank_one(table, tmp_path):
     lines[6][lines[0].index("lon")] = "east"
     file.write_text("\n".join(",".join(line) for line in lines) + "\n")
     for read in (read_folder, partial(partition_folder, target=tmp_path / "parts", parts=3)):
-        with pytest.raises(DataError, match="line 7, column 'lon'"):
+        with pytest.raises(DataError, match=messages.in_column("lon", line=7)):
             read(city)

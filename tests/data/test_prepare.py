@@ -9,6 +9,7 @@ from prirec.data.dataset import Dataset, Numbers, People, Places, Visits
 from prirec.data.prepare import Prepared, Recipe, prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import DataError, UsageError
+from support import messages
 
 
 def dense(seed: int = 0, *, people: int = 60, places: int = 12, each: int = 6) -> Dataset:
@@ -229,28 +230,28 @@ def test_thinning_comes_after_the_filter_and_before_the_split(city: Dataset) -> 
 
 
 def test_thin_is_refused_where_nothing_was_ignored() -> None:
-    with pytest.raises(UsageError, match="ratio"):
+    with pytest.raises(UsageError, match=messages.THIN_WITHOUT_IGNORED_PLACES):
         prepared(Recipe(thin=3))
 
 
 def test_a_filter_that_leaves_nothing_says_what_to_change() -> None:
-    with pytest.raises(DataError, match="at_least = 1000; lower it"):
+    with pytest.raises(DataError, match=messages.filter_leaves_nothing("visitors", at_least=1000)):
         prepared(Recipe(filter="visitors", at_least=1000))
 
 
 def test_an_empty_data_set_or_part_is_refused() -> None:
     one = dense(people=1, each=1)
-    with pytest.raises(DataError, match="test set is empty"):
+    with pytest.raises(DataError, match=messages.TEST_SET_EMPTY):
         prepare(one, Recipe(split="time"), np.random.default_rng(0))
-    with pytest.raises(DataError, match="training set is empty"):
+    with pytest.raises(DataError, match=messages.TRAINING_SET_EMPTY):
         prepare(one, Recipe(train_share=0.01), np.random.default_rng(0))
-    with pytest.raises(DataError, match="no records"):
+    with pytest.raises(DataError, match=messages.NO_RECORDS):
         prepare(one.with_visits(one.visits.take(np.array([], dtype=np.int64))), Recipe(), np.random.default_rng(0))
 
 
 def test_thinning_without_a_click_is_refused(city: Dataset) -> None:
     ignored = city.with_visits(city.visits.take(city.visits.label < 0))
-    with pytest.raises(DataError, match="no click"):
+    with pytest.raises(DataError, match=messages.NO_CLICK):
         prepare(ignored, Recipe(thin=3), np.random.default_rng(0))
 
 
@@ -262,5 +263,5 @@ def test_thinning_without_a_click_is_refused(city: Dataset) -> None:
     ],
 )  # fmt: skip
 def test_an_impossible_recipe_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match=next(iter(wrong))):
+    with pytest.raises(UsageError, match=messages.recipe_invalid(next(iter(wrong)))):
         Recipe(**wrong)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Places, Visits
 from prirec.data.prepare import NOWHERE, SequentialDraws, blind_anchor, draw_negatives, nearby, uniform
 from prirec.errors import UsageError
+from support import messages
 
 
 def row_of_places(count: int, *, unknown: tuple[int, ...] = ()) -> Places:
@@ -89,9 +90,9 @@ def test_without_an_anchor_or_its_coordinates_any_place_may_come() -> None:
 
 def test_nearby_negatives_need_coordinates() -> None:
     for places in (Places(("a",), None), row_of_places(2, unknown=(0, 1))):
-        with pytest.raises(UsageError, match="uniform"):
+        with pytest.raises(UsageError, match=messages.NEARBY_NEGATIVES_WITHOUT_COORDINATES):
             nearby(places)
-    with pytest.raises(UsageError, match="pool"):
+    with pytest.raises(UsageError, match=messages.POOL_OF_NOTHING):
         nearby(row_of_places(2), pool=0)
 
 

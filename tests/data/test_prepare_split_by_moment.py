@@ -7,6 +7,7 @@ import pytest
 
 from prirec.data.prepare import Recipe, SequentialDraws, by_moment, prepare
 from prirec.errors import UsageError
+from support import messages
 from support.cities import small_city
 
 CITY = small_city()
@@ -54,5 +55,5 @@ def test_visits_without_labels_go_with_their_negatives() -> None:
 
 def test_without_times_there_are_no_moments() -> None:
     timeless = CITY.with_visits(replace(CITY.visits, time=None))
-    with pytest.raises(UsageError, match="time"):
+    with pytest.raises(UsageError, match=messages.SPLIT_BY_MOMENT_WITHOUT_TIMES):
         prepare(timeless, Recipe(split="moment"), np.random.default_rng(0))

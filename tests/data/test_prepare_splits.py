@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Visits
 from prirec.data.prepare import by_record, by_time
 from prirec.errors import UsageError
+from support import messages
 
 
 def records(person: list[int], time: list[int] | None) -> Visits:
@@ -55,7 +56,7 @@ def test_no_training_record_is_later_than_a_test_record(rows: list[tuple[int, in
 
 
 def test_a_split_by_time_needs_times() -> None:
-    with pytest.raises(UsageError, match="split by record"):
+    with pytest.raises(UsageError, match=messages.SPLIT_BY_TIME_WITHOUT_TIMES):
         by_time(records([0, 0], None), train_share=0.8)
 
 

@@ -9,6 +9,7 @@ from prirec.data.dataset import Declared, Tags
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS, import_published
 from prirec.errors import DataError, UsageError
+from support import messages
 
 EVENING = 1333476006  # 2012-04-03 18:00:06 as a wall clock
 TOKYO = 540 * 60
@@ -92,7 +93,7 @@ def test_tsmc_2014_takes_a_venue_from_its_first_row(tmp_path):
 
 
 def test_tsmc_2014_refuses_two_cities_at_once(tmp_path):
-    with pytest.raises(DataError, match="keep one city"):
+    with pytest.raises(DataError, match=messages.TWO_CITIES_IN_ONE_FOLDER):
         imported(tmp_path, "tsmc2014", {"dataset_TSMC2014_TKY.txt": TSMC, "dataset_TSMC2014_NYC.txt": TSMC})
 
 
@@ -251,22 +252,24 @@ def test_the_imported_folder_reads_back_as_what_the_import_gave(tmp_path):
 
 
 def test_an_unknown_format_is_answered_with_the_nearest(tmp_path):
-    with pytest.raises(UsageError, match="did you mean 'gowalla'"):
+    with pytest.raises(UsageError, match=messages.did_you_mean("gowalla")):
         import_published("gowala", tmp_path, tmp_path / "new")
 
 
 def test_an_occupied_target_is_refused_before_anything_is_read(tmp_path):
     (tmp_path / "something").write_text("")
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
         import_published("yelp", tmp_path / "nowhere", tmp_path)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_missing_files_are_named(tmp_path, name):
-    with pytest.raises(DataError, match=FORMATS[name].files[0].split()[0].removesuffix(".gz")):
+    with pytest.raises(
+        DataError, match=messages.published_folder_needs(FORMATS[name].files[0].split()[0].removesuffix(".gz"))
+    ):
         import_published(name, tmp_path / "nowhere", tmp_path / "new")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="is not there"):
+    with pytest.raises(DataError, match=messages.PUBLISHED_FILE_MISSING):
         import_published(name, tmp_path / "empty", tmp_path / "new")
 
 
@@ -274,12 +277,12 @@ def test_missing_files_are_named(tmp_path, name):
     "content", ["one column\n" * 9, "a\tb\tc\td\te\tf\tg\th\ti\tj\n" * 9, "a\tb\tc\td\te\tf\tg\th\n"]
 )
 def test_a_file_in_another_form_is_refused(tmp_path, content):
-    with pytest.raises(DataError, match="not as published"):
+    with pytest.raises(DataError, match=messages.PUBLISHED_ROW_UNEXPECTED):
         imported(tmp_path, "tsmc2014", {"dataset_TSMC2014_NYC.txt": content})
     assert not (tmp_path / "tsmc2014").exists()
 
 
 def test_people_from_another_city_leave_nothing_to_import(tmp_path):
     files = {**TIST, "dataset_UbiComp2016_UserProfile_TKY.txt": "1\tmale\t1\t1\n"}
-    with pytest.raises(DataError, match="no visit is left"):
+    with pytest.raises(DataError, match=messages.NO_VISIT_LEFT):
         imported(tmp_path, "tist2015-tokyo", files)

@@ -11,6 +11,7 @@ from prirec.data.partition import partition_folder
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
+from support import messages
 
 CITIES = {"Paris": (48.86, 2.35), "Oslo": (59.91, 10.75), "Nairobi": (-1.29, 36.82), "Lima": (-12.05, -77.04)}
 
@@ -36,7 +37,7 @@ def written(dataset, path):
 @pytest.mark.parametrize("name", CITIES)
 @pytest.mark.parametrize("table", ["people", "places"])
 def test_one_table_the_wrong_way_round_is_refused_with_both_files(tmp_path, name, table):
-    with pytest.raises(DataError, match=r"look swapped here or in pois\.csv") as caught:
+    with pytest.raises(DataError, match=messages.coordinates_swapped("pois.csv")) as caught:
         read_folder(written(turned(city(CITIES[name]), table), tmp_path / "city"))
     assert (caught.value.file.name, caught.value.column) == ("users.csv", "lat")
 
@@ -44,7 +45,7 @@ def test_one_table_the_wrong_way_round_is_refused_with_both_files(tmp_path, name
 @pytest.mark.parametrize("table", ["people", "places"])
 def test_a_folder_is_looked_at_while_it_is_partitioned(tmp_path, table):
     source = written(turned(city(CITIES["Paris"]), table), tmp_path / "city")
-    with pytest.raises(DataError, match=r"look swapped here or in pois\.csv"):
+    with pytest.raises(DataError, match=messages.coordinates_swapped("pois.csv")):
         partition_folder(source, tmp_path / "parts", parts=3)
     assert not (tmp_path / "parts").exists()
 
@@ -53,7 +54,7 @@ def test_a_partitioned_folder_is_looked_at_as_a_whole(tmp_path):
     partition_folder(written(city(CITIES["Paris"]), tmp_path / "city"), tmp_path / "parts", parts=3)
     for file in (tmp_path / "parts" / "users").rglob("*.parquet"):
         pl.read_parquet(file).rename({"lat": "lon", "lon": "lat"}).write_parquet(file)
-    with pytest.raises(DataError, match="look swapped"):
+    with pytest.raises(DataError, match=messages.COORDINATES_SWAPPED):
         read_folder(tmp_path / "parts")
 
 

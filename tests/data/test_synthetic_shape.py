@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Category, Dataset, Numbers, Tags
 from prirec.data.synthetic import MOST_DAYS, CityPlan, category_words, district_words, koubei_size, make_city
 from prirec.errors import UsageError
+from support import messages
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_the_longest_city_keeps_everyones_times_apart_and_a_longer_one_is_refuse
     city = make_city(CityPlan(people=3, records=40_000, days=MOST_DAYS), np.random.default_rng(0))
     assert np.array_equal(np.lexsort((city.visits.time, city.visits.person)), np.arange(40_000))
     assert city.visits.time.max() // 86_400 - city.visits.time.min() // 86_400 > 0.99 * MOST_DAYS
-    with pytest.raises(UsageError, match="days must be at most 49,710"):
+    with pytest.raises(UsageError, match=messages.days_at_most(49_710)):
         CityPlan(days=MOST_DAYS + 1)
 
 

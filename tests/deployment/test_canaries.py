@@ -14,6 +14,7 @@ from prirec.protocols import masking
 from prirec.recommender import campaign as rules
 from prirec.recommender import observability
 from prirec.wire.documents import Mean, octets, written
+from support import messages
 from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.fault_injection import FEW, few_people
 from support.low_floors import low_floor
@@ -96,7 +97,7 @@ def test_a_fault_in_the_search_is_raised_though_agents_forget_it(town: TappedTow
             monkeypatch.setattr(town.tap.everywhere, "add", broken)
             await town.campaign(agents)
 
-    with pytest.raises(AssertionError, match="a search that broke"):
+    with pytest.raises(AssertionError, match=messages.Foreign.SEARCH_BROKE):
         asyncio.run(searched())
 
 

@@ -15,6 +15,7 @@ from prirec.protocols.codec import encode
 from prirec.protocols.collector import Collector
 from prirec.protocols.messages import Masked, Round
 from prirec.recommender.conductor import Conductor, Outbox
+from support import messages
 from support.fault_injection import Chaos, Plan, few_people
 from support.faults import STORM, KilledError, MortalDeviceStore
 from support.observer import ViolationError, Witness
@@ -94,9 +95,9 @@ def test_a_second_vector_at_a_number_in_whatever_attempt():
 
     witness.heard(name, masked(0, b"one"))
     witness.heard(name, masked(0, b"one"))  # the same again is the same
-    with pytest.raises(ViolationError, match="two vectors at one number"):
+    with pytest.raises(ViolationError, match=messages.Foreign.TWO_VECTORS_AT_ONE_NUMBER):
         witness.heard(name, masked(1, b"another"))
-    with pytest.raises(ViolationError, match="two different things"):
+    with pytest.raises(ViolationError, match=messages.Foreign.TWO_DIFFERENT_MESSAGES):
         witness.heard(name, masked(0, b"another"))
 
 

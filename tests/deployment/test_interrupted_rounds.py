@@ -20,6 +20,7 @@ from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Model, read, written
 from prirec.wire.http import MOST_LETTERS, Letter
+from support import messages
 from support.fault_injection import Chaos, Plan, few_people, until
 from support.faults import CALM, KilledError
 
@@ -143,7 +144,7 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
         before = progress_of(chaos)
         assert chaos.store.lease(suspended.holder, 0.0)
         chaos.now += 100  # the time for all that it waits for is over
-        with pytest.raises(StateError, match="another worker has gone on"):
+        with pytest.raises(StateError, match=messages.CAMPAIGN_MOVED_ON):
             suspended.tick()
         assert progress_of(chaos) == before
 

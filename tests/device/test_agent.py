@@ -24,6 +24,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
+from support import messages
 from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -142,7 +143,7 @@ def test_one_that_does_not_pass_ends_the_agent(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     line = target.agent.client = Refusing(target.line.recommender)
     line.first = 10**9
-    with pytest.raises(PeerError, match="not you"):
+    with pytest.raises(PeerError, match=messages.Foreign.NOT_YOU):
         run_for_a_while(target.agent, seconds=30)
     assert line.asked == MOST_REFUSALS
 
@@ -154,7 +155,7 @@ def test_whoever_is_not_taken_in_is_told_of_the_code(tmp_path: Path) -> None:
 
     target = Target.of(Dishonest(), tmp_path / "device")
     target.agent.client = Closed(target.line.recommender)
-    with pytest.raises(PeerError, match="--code"):
+    with pytest.raises(PeerError, match=messages.CODE_NEEDED_TO_ENROL):
         run_for_a_while(target.agent, seconds=30)
 
 
@@ -249,7 +250,7 @@ def test_one_agent_at_a_time_works_on_a_file(tmp_path: Path) -> None:
             device.record_visit("a")  # whoever writes does not wait
         other = start(SECOND, tmp_path)
         assert other.stdout.readline() == "alone\n"
-        with pytest.raises(StateError, match="another agent"):
+        with pytest.raises(StateError, match=messages.ANOTHER_AGENT_AT_WORK):
             device.take_part(seconds=0)
         other.kill()
         other.communicate()

@@ -15,6 +15,7 @@ from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
+from support import messages
 
 DOCUMENT = b"a public document"
 COOKIE = "set-cookie: who=you; Path=/; Max-Age=99999\r\n"
@@ -117,7 +118,7 @@ def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(clients, "WHOLE", 0.3)
 
     async def dripping(client: Client) -> None:
-        with pytest.raises(UnavailableError, match="TimeoutError"):
+        with pytest.raises(UnavailableError, match=messages.Foreign.TIMEOUT):
             await client.document(b"\7" * 32)
 
     with_clients(tmp_path, Watcher(drip=0.1), dripping)

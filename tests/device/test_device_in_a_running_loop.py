@@ -8,22 +8,23 @@ import pytest
 from prirec.device.client import UnavailableError
 from prirec.device.device import Device
 from prirec.errors import StateError
+from support import messages
 
 
 def test_joining_inside_a_running_loop_goes_as_far_as_outside(tmp_path: Path) -> None:
     with Device.open(tmp_path / "phone.db") as device:
 
         async def inside() -> None:
-            with pytest.raises(UnavailableError, match="nobody to join"):
+            with pytest.raises(UnavailableError, match=messages.NOBODY_TO_JOIN):
                 device.join("https://localhost:1")
-            with pytest.raises(UnavailableError, match="nobody to join"):
+            with pytest.raises(UnavailableError, match=messages.NOBODY_TO_JOIN):
                 await device.join_async("https://localhost:1")
             for online in (device.take_part, device.leave):
-                with pytest.raises(StateError, match="belongs to no deployment"):
+                with pytest.raises(StateError, match=messages.IN_NO_DEPLOYMENT):
                     online()
 
         asyncio.run(inside())
-        with pytest.raises(UnavailableError, match="nobody to join"):
+        with pytest.raises(UnavailableError, match=messages.NOBODY_TO_JOIN):
             device.join("https://localhost:1")
 
 

@@ -24,6 +24,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
 from prirec.wire.http import MOST_ATTEMPTS
+from support import messages
 from support.cities import change, same_bits
 from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
 from support.fault_injection import FEW
@@ -196,7 +197,7 @@ def test_a_place_with_such_a_feature_is_not_read(tmp_path: Path, wrong: float) -
     target = Target.of(recommender, tmp_path / "device")
     recommender.charter(features=np.array([[wrong], [0.0], [0.0]]))
     view = asyncio.run(catch_up(target.person, target.line))
-    with pytest.raises(PeerError, match="larger than any that could be meant"):
+    with pytest.raises(PeerError, match=messages.NUMBER_TOO_LARGE):
         len(view.known)
 
 

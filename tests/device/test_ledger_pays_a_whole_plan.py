@@ -24,6 +24,7 @@ from prirec.protocols.messages import Round, Terms
 from prirec.protocols.noise import cost, share_for
 from prirec.protocols.terms import double_masks
 from prirec.sharing.fixed_point import FixedPoint
+from support import messages
 from support.cities import change
 from support.hypothesis_settings import FEW
 
@@ -100,7 +101,7 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings
     for release in plan_of(settings).releases:
         price = price_of(release, settings)
         assert paid.how_many_more(price.cost, day=TODAY) == 0
-        with pytest.raises(PolicyError, match=f"does not cover another release for {price.what}"):
+        with pytest.raises(PolicyError, match=messages.budget_exhausted(price.what)):
             take_part(paid, round_of(release.of.kind, release.of.releases), price)
     assert paid.ledger() == before
 
@@ -154,9 +155,9 @@ def test_what_was_paid_for_once_is_not_masked_for_another_cohort_or_attempt(paid
     take_part(paid, round_of(Kind.MIXING, 3, group=7), price)
     before = paid.ledger()
     for other in (round_of(Kind.MIXING, 3, group=8), round_of(Kind.MIXING, 3, group=7, attempt=1)):
-        with pytest.raises(StateError, match="nobody takes part in a round twice"):
+        with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
             take_part(paid, other, price, vector=b"another")
-        with pytest.raises(StateError, match="never entered"):
+        with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
             paid.write(Persist(other, Stage.MASKED, bytes(32), b"another"), price=price, day=TODAY)
     assert paid.ledger() == before
     assert paid._store.resend(round_of(Kind.MIXING, 3, group=7)) == b"vector"
@@ -173,7 +174,7 @@ def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_pla
     paid.write(
         Persist(round_of(Kind.POPULARITY, 0), Stage.MASKED, bytes(32), b""), price=price_of(release, PRIVATE), day=1
     )
-    with pytest.raises(StateError, match="another price"):
+    with pytest.raises(StateError, match=messages.CHARGED_AT_ANOTHER_PRICE):
         paid.write(Persist(round_of(Kind.POPULARITY, 0), Stage.MASKED, bytes(32), b""), price=dear, day=1)
 
 
@@ -191,7 +192,7 @@ def test_the_prices_of_a_plan_are_the_plan_to_within_a_thousandth_and_never_over
 
 def test_terms_without_noise_have_no_price() -> None:
     for release in plan_of(PRIVATE).releases:
-        with pytest.raises(PolicyError, match="without noise has no price"):
+        with pytest.raises(PolicyError, match=messages.SUM_WITHOUT_NOISE_HAS_NO_PRICE):
             cost(terms_for(release, PRIVATE, noise=0), norm=release.norm)
 
 
@@ -221,6 +222,6 @@ def test_a_roster_of_any_size_that_may_be_convened_hides_what_is_charged_for() -
         for size in (100, 101, 117, 999, 1000, 1999, PEOPLE):
             hidden = share_for(terms, size).hides()
             assert release.norm.units**2 * GRAINS / hidden <= cost(terms, norm=release.norm).grains
-        with pytest.raises(PolicyError, match="fewer than the floor"):
+        with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
             share_for(terms, 99)
         assert share_for(msgspec.structs.replace(terms, corrupt=0, lost=0), 1000).hides() >= terms.noise

@@ -30,6 +30,7 @@ from prirec.device.store import (
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget
+from support import messages
 from support.device_city import membership
 from support.journals import life
 from support.version_4_charges import charge_answer
@@ -128,7 +129,7 @@ def test_what_makes_no_sense_is_refused_without_repeating_it(
 
 def test_a_bad_value_beside_good_ones_leaves_everything_as_it_was(person: Person) -> None:
     person.set_profile({"age": 31})
-    with pytest.raises(DataError, match="column 'job'"):
+    with pytest.raises(DataError, match=messages.in_column("job", messages.WORD_BLANK_OR_TOO_LONG)):
         person.set_profile({"age": 32, "job": " "})
     assert person.profile() == {"age": 31.0}
 
@@ -162,7 +163,7 @@ def test_the_same_visit_told_again_is_the_same_visit(person: Person) -> None:
 
 def test_an_id_stands_for_one_visit(person: Person) -> None:
     person.record_visit("p1", time=10, id="x")
-    with pytest.raises(UsageError, match="stands for another visit") as caught:
+    with pytest.raises(UsageError, match=messages.VISIT_ID_TAKEN) as caught:
         person.record_visits([Visit("p2", id="y"), Visit(CANARY, time=10, id="x")])
     assert CANARY not in str(caught.value)
     assert [visit.place for visit in person.visits()] == ["p1"]
@@ -282,7 +283,7 @@ def test_forgetting_removes_the_copies_of_older_versions_and_no_other_file(path:
 
 def test_a_copy_that_cannot_be_removed_is_named(path: Path, person: Person) -> None:
     path.with_name("journal.version-1").mkdir()
-    with pytest.raises(StateError, match="an older copy of journal could not be removed"):
+    with pytest.raises(StateError, match=messages.older_copy_not_removed("journal")):
         person.forget()
 
 
@@ -310,6 +311,6 @@ def test_a_row_that_nobody_wrote_is_damage_and_is_not_quoted(path: Path, person:
     with closing(sqlite3.connect(path, isolation_level=None)) as rows:
         column = "value" if table == "profile" else "context"
         rows.execute(f"UPDATE {table} SET {column} = ?", (b"{" + CANARY.encode(),))  # noqa: S608
-    with pytest.raises(StateError, match="is damaged") as caught:
+    with pytest.raises(StateError, match=messages.FILE_DAMAGED) as caught:
         person.export()
     assert CANARY not in str(caught.value)

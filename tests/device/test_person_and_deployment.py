@@ -30,6 +30,7 @@ from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Persist, Stage
 from prirec.wire.documents import address
 from prirec.wire.log import Head
+from support import messages
 from support.cities import same_bits
 from support.device_city import DEPLOYMENT, RECOMMENDER, membership, secret_of
 from support.journals import ONE, OTHER, of
@@ -74,7 +75,7 @@ def test_a_membership_is_kept_whole(path: Path, person: Person) -> None:
 def test_a_device_belongs_to_one_deployment_at_a_time(person: Person) -> None:
     assert person.membership() is None
     person.join(membership(1))
-    with pytest.raises(StateError, match="belongs to a deployment already"):
+    with pytest.raises(StateError, match=messages.IN_A_DEPLOYMENT_ALREADY):
         person.join(membership(2))
     assert person.membership() == membership(1)
     person.leave()
@@ -120,14 +121,20 @@ def test_the_log_goes_on_and_never_back(person: Person) -> None:
         with person.store.transaction() as rows:
             save_head(rows, one)
     for other in (head(4, 3), head(5, 3), head(0, 0)):
-        with pytest.raises(StateError, match="knows more of its log"), person.store.transaction() as rows:
+        with (
+            pytest.raises(StateError, match=messages.IN_NO_DEPLOYMENT_OR_LOG_AHEAD),
+            person.store.transaction() as rows,
+        ):
             save_head(rows, other)
     assert member(person).head == head(5, 2)
 
 
 def test_whoever_belongs_nowhere_follows_no_log(person: Person) -> None:
     for save in (save_enrolled, lambda rows: save_head(rows, head(1, 1))):
-        with pytest.raises(StateError, match="belongs to no deployment"), person.store.transaction() as rows:
+        with (
+            pytest.raises(StateError, match=messages.IN_NO_DEPLOYMENT_OR_LOG_AHEAD),
+            person.store.transaction() as rows,
+        ):
             save(rows)
 
 
@@ -158,7 +165,7 @@ def test_nobody_learns_from_a_round_twice(person: Person, iteration: int) -> Non
     with person.store.transaction() as rows:
         save_model(rows, LinearModel(CAMPAIGN, 3, np.ones(2)))
         save_model(rows, LinearModel(LATER, 1, np.ones(2)))
-    with pytest.raises(StateError, match="learnt in that round already"), person.store.transaction() as rows:
+    with pytest.raises(StateError, match=messages.LEARNT_IN_THAT_ROUND), person.store.transaction() as rows:
         save_model(rows, LinearModel(CAMPAIGN, iteration, np.zeros(2)))
     assert model(person).linear.tolist() == [1.0, 1.0]
     with person.store.transaction() as rows:
@@ -168,14 +175,14 @@ def test_nobody_learns_from_a_round_twice(person: Person, iteration: int) -> Non
 
 @pytest.mark.parametrize("linear", [np.array([1.0, np.nan]), np.ones((2, 2))])
 def test_what_is_no_model_is_not_kept(person: Person, linear: np.ndarray) -> None:
-    with pytest.raises(UsageError, match="a linear model"), person.store.transaction() as rows:
+    with pytest.raises(UsageError, match=messages.LINEAR_MODEL_NOT_FINITE), person.store.transaction() as rows:
         save_model(rows, LinearModel(CAMPAIGN, 1, linear))
 
 
 def test_a_model_that_lost_bytes_is_damage(person: Person) -> None:
     with person.store.transaction() as rows:
         rows.execute("INSERT INTO models VALUES (?, 1, ?, x'')", (CAMPAIGN, bytes(15)))
-    with pytest.raises(StateError, match="is damaged"):
+    with pytest.raises(StateError, match=messages.FILE_DAMAGED):
         person.model(CAMPAIGN)
 
 
@@ -227,7 +234,7 @@ def test_what_cannot_be_paid_moves_no_model(person: Person) -> None:
 
 def test_a_model_that_is_refused_masks_and_charges_nothing(person: Person) -> None:
     take_part(person, 1, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.ones(2)))
-    with pytest.raises(StateError, match="learnt in that round already"):
+    with pytest.raises(StateError, match=messages.LEARNT_IN_THAT_ROUND):
         take_part(person, 2, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.zeros(2)))
     assert len(LedgerStore(person.store, Budget()).ledger().entries) == 1
     assert person.store.resend(of(2)) is None

@@ -21,6 +21,7 @@ from prirec.protocols.prediction import Moment, PlacePart, Recommendation, Sugge
 from prirec.simulate.recommend import Advisor
 from prirec.types import RealArray
 from prirec.wire.documents import Publication, Start, address, octets
+from support import messages
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, without_coordinates
 from support.device_city import Town, membership, town
 
@@ -173,7 +174,7 @@ def test_somebody_new_elsewhere_and_without_records_has_the_start_for_everyone(
 
 def test_a_point_far_from_every_known_place_is_refused_and_not_repeated(here: Town, person: Person) -> None:
     _, V = models(here)
-    with pytest.raises(UsageError, match="no place within 100 km of that point") as caught:
+    with pytest.raises(UsageError, match=messages.no_place_on_this_device_within(100)) as caught:
         recommend(person, ready(here, V), moment=Moment(here=(13.5, 4.711)))
     assert "13.5" not in str(caught.value)
     assert "4.711" not in repr(Moment(here=(13.5, 4.711)))
@@ -189,7 +190,7 @@ def test_what_cannot_be_asked_is_refused(with_coordinates: Town, tmp_path: Path,
 def test_a_model_of_another_size_is_refused(here: Town, person: Person) -> None:
     W, V = models(here)
     keep(person, here, W[0][:-1])
-    with pytest.raises(StateError, match="of another size"):
+    with pytest.raises(StateError, match=messages.SAVED_MODEL_SIZE_NOT_THE_CAMPAIGNS):
         recommend(person, ready(here, V))
 
 

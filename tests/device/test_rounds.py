@@ -17,6 +17,7 @@ from prirec.errors import DataError, StateError, UsageError
 from prirec.features.blocks import Log
 from prirec.privacy.norm import within
 from prirec.wire.campaign import Campaign
+from support import messages
 from support.cities import same_bits
 from support.device_city import SEED, Town, membership, town
 
@@ -172,18 +173,20 @@ def test_a_model_of_another_size_is_refused_before_a_kernel_sees_it(here: Town, 
         given["linear"] = linear.astype(np.float32)
     else:
         given[wrong] = given[wrong][:-1]
-    with pytest.raises(UsageError, match="the campaign calls for"):
+    with pytest.raises(
+        UsageError, match=messages.any_of(messages.MODEL_SIZE_NOT_THE_CAMPAIGNS, messages.RECORDS_NOT_THE_CAMPAIGNS)
+    ):
         learn(records, here.campaign, iteration=0, **given)
 
 
 def test_a_centre_of_another_size_is_refused(here: Town) -> None:
     linear, _ = some_models(here)
-    with pytest.raises(UsageError, match="the campaign calls for"):
+    with pytest.raises(UsageError, match=messages.MODEL_SIZE_NOT_THE_CAMPAIGNS):
         mixing_vector(here.campaign, linear, centre=linear[1:])
 
 
 def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> None:
-    with pytest.raises(StateError, match="belongs to no deployment"):
+    with pytest.raises(StateError, match=messages.IN_NO_DEPLOYMENT):
         encode_records(Person(store), here.campaign, here.known)
 
 
@@ -192,11 +195,11 @@ def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> N
 
 def test_words_where_a_number_belongs_are_refused_by_the_columns_name_alone(here: Town, person: Person) -> None:
     person.set_profile({"age": "canary"})
-    with pytest.raises(DataError, match="column 'age': a number belongs here") as caught:
+    with pytest.raises(DataError, match=messages.in_column("age", messages.NUMBER_EXPECTED)) as caught:
         encode_records(person, here.campaign, here.known)
     assert "canary" not in str(caught.value)
     person.set_profile({"age": 31, "gender": 4711.0})
-    with pytest.raises(DataError, match="column 'gender': a word or a list of words belongs here") as caught:
+    with pytest.raises(DataError, match=messages.in_column("gender", messages.WORD_EXPECTED)) as caught:
         encode_records(person, here.campaign, here.known)
     assert "4711" not in str(caught.value)
 
@@ -222,7 +225,7 @@ def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_w
 
 
 def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_looked_at(here: Town) -> None:
-    with pytest.raises(StateError, match="encoding is damaged"):
+    with pytest.raises(StateError, match=messages.ENCODING_DAMAGED):
         steepened(here, 5e-324)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from prirec.device.store import Store
 from prirec.errors import StateError
+from support import messages
 from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of
 
 
@@ -64,14 +65,14 @@ def without_a_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (newer, f"has version {PRESENT + 1}, this program knows {PRESENT}.*newer program"),
-        (of_another_program, "not a file of PriRec's"),
-        (with_another_mark, "not a file of PriRec's"),
-        (no_database, "not a file of PriRec's"),
-        (damaged, "is damaged; move it away"),
-        (cut_short, "is damaged; move it away"),
-        (with_an_impossible_stage, "is damaged; move it away"),
-        (without_a_version, "is damaged; move it away"),
+        (newer, messages.version_too_new(PRESENT + 1, newest=PRESENT)),
+        (of_another_program, messages.FILE_NOT_OURS),
+        (with_another_mark, messages.FILE_NOT_OURS),
+        (no_database, messages.FILE_NOT_OURS),
+        (damaged, messages.FILE_DAMAGED),
+        (cut_short, messages.FILE_DAMAGED),
+        (with_an_impossible_stage, messages.FILE_DAMAGED),
+        (without_a_version, messages.FILE_DAMAGED),
     ],
 )
 def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
@@ -95,17 +96,17 @@ def test_damage_that_shows_later_is_told_as_damage(path: Path) -> None:
         content[4096:] = b"\xff" * (len(content) - 4096)
         content[24:28] = b"\xff" * 4  # the count of changes, which tells a reader to look again
         path.write_bytes(content)
-        with pytest.raises(StateError, match="is damaged"):
+        with pytest.raises(StateError, match=messages.FILE_DAMAGED):
             store.entry(of(1))
 
 
 def test_a_folder_is_not_a_journal(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="cannot be opened for writing"):
+    with pytest.raises(StateError, match=messages.FILE_NOT_WRITABLE):
         Store.open(tmp_path)
 
 
 def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=r"could not be made \(No such file or directory\); name a folder"):
+    with pytest.raises(StateError, match=messages.file_not_made(messages.Foreign.NO_SUCH_FILE)):
         Store.open(tmp_path / "missing" / "journal")
 
 
@@ -141,7 +142,7 @@ def test_a_new_file_needs_no_copy(path: Path) -> None:
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     with Store.open(path) as store:
         store.write(life(1)[0])
-    with pytest.raises(StateError, match="could not be used"):
+    with pytest.raises(StateError, match=messages.store_unusable("SQLITE_ERROR")):
         Store.open(path, migrations=(*LEDGER, ("INSERT INTO nowhere VALUES (1)",)))
     with Store.open(path) as store:
         assert store.write(life(1)[1]) == after(life(1)[:2])[1]
@@ -162,6 +163,6 @@ def test_nothing_is_migrated_that_cannot_be_copied(path: Path) -> None:
     with Store.open(path) as store:
         store.write(life(1)[0])
     path.with_name(f"journal.version-{PRESENT}").mkdir()
-    with pytest.raises(StateError, match="Is a directory"):
+    with pytest.raises(StateError, match=messages.file_not_made(messages.Foreign.IS_A_DIRECTORY)):
         Store.open(path, migrations=LEDGER)
     assert pragma(path, "user_version") == PRESENT

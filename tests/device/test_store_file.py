@@ -12,6 +12,7 @@ import pytest
 from prirec.device import store as device_store
 from prirec.device.store import Store
 from prirec.errors import StateError, UsageError
+from support import messages
 from support.journals import after, holds, life, of
 
 
@@ -56,7 +57,7 @@ def test_a_name_with_signs_of_its_own_is_a_name(tmp_path: Path) -> None:
 
 
 def test_nothing_but_a_private_file_is_ever_made(path: Path) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+    with pytest.raises(sqlite3.OperationalError, match=messages.Foreign.UNABLE_TO_OPEN):
         device_store._connect(path)
     assert not path.exists()
 
@@ -64,7 +65,7 @@ def test_nothing_but_a_private_file_is_ever_made(path: Path) -> None:
 def test_nothing_is_acknowledged_once_the_file_is_gone(path: Path, store: Store) -> None:
     store.write(life(1)[0])
     path.rename(path.with_name("moved"))
-    with pytest.raises(StateError, match="cannot be opened for writing"):
+    with pytest.raises(StateError, match=messages.FILE_NOT_WRITABLE):
         store.write(life(1)[1])
     with Store.open(path.with_name("moved")) as moved:
         assert holds(moved, range(9)) == after(life(1)[:1])
@@ -74,7 +75,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
     with Store.open(path) as store:
         pass
     for use in (lambda: store.write(life(1)[0]), lambda: store.entry(of(1)), lambda: store.last(bytes(16), "linear")):
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError, match=messages.FILE_CLOSED):
             use()
 
 
@@ -82,7 +83,7 @@ def test_another_thread_is_told_to_open_its_own(store: Store) -> None:
     told: list[Exception] = []
 
     def use() -> None:
-        with pytest.raises(UsageError, match="thread") as caught:
+        with pytest.raises(UsageError, match=messages.FILE_CLOSED) as caught:
             store.write(life(1)[0])
         told.append(caught.value)
 

@@ -10,6 +10,7 @@ from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
+from support import messages
 from support.journals import ONE, after, holds, life, of
 from support.processes import finish, start
 
@@ -23,7 +24,7 @@ def test_a_full_file_refuses_and_keeps_what_it_has(path: Path) -> None:
         with store.transaction() as rows:
             rows.execute("PRAGMA max_page_count=1")  # the least possible: as many as there are
         store.write(Persist(of(2), Stage.ENTERED, ONE))
-        with pytest.raises(StateError, match="Make room") as caught:
+        with pytest.raises(StateError, match=messages.DISK_FULL) as caught:
             store.write(Persist(of(2), Stage.MASKED, ONE, b"a secret" * 9000))
         assert "secret" not in str(caught.value)
         expected = after([*life(1)[:2], Persist(of(2), Stage.ENTERED, ONE)])
@@ -128,6 +129,6 @@ def test_who_waits_too_long_is_told_and_loses_nothing(
 ) -> None:
     monkeypatch.setattr(device_store, "WAIT", 0.05)
     with Store.open(path) as impatient:
-        with store.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
+        with store.transaction(), pytest.raises(StateError, match=messages.WRITTEN_BY_ANOTHER_PROCESS):
             impatient.write(life(1)[0])
         assert impatient.write(life(1)[0]) == after(life(1)[:1])[1]

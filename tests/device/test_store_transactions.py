@@ -12,6 +12,7 @@ from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
+from support import messages
 from support.journals import LEDGER, ONE, OTHER, VECTOR, after, charges, holds, life, of
 
 
@@ -78,7 +79,7 @@ def test_a_masked_round_is_not_entered_anew_after_a_restart(path: Path) -> None:
         for one in life(1)[:2]:
             store.write(one)
         store.write(Persist(of(1), Stage.BURNT, ONE))
-    with Store.open(path) as store, pytest.raises(StateError, match="twice"):
+    with Store.open(path) as store, pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         store.write(Persist(of(1, attempt=1), Stage.ENTERED, ONE))
 
 
@@ -86,7 +87,7 @@ def test_a_conflict_burns_the_round_for_good(path: Path) -> None:
     with Store.open(path) as store:
         for one in life(1)[:2]:
             store.write(one)
-        with pytest.raises(ConflictError, match="given up"):
+        with pytest.raises(ConflictError, match=messages.stage_settled_otherwise("MASKED")):
             store.write(Persist(of(1), Stage.MASKED, ONE, b"another vector"))
     with Store.open(path) as store:
         assert store.entry(of(1)) == JournalEntry(of(1), Stage.BURNT, bytes(32), b"", masked=True)
@@ -103,7 +104,7 @@ def test_a_conflict_over_an_opened_sum_leaves_it_opened(store: Store) -> None:
 
 def test_a_refused_write_changes_nothing(store: Store) -> None:
     store.write(life(1)[0])
-    with pytest.raises(StateError, match="ENTERED does not go to REVEALED"):
+    with pytest.raises(StateError, match=messages.stage_does_not_follow("ENTERED", "REVEALED")):
         store.write(Persist(of(1), Stage.REVEALED, ONE))
     assert holds(store, range(9)) == after(life(1)[:1])
 
@@ -173,7 +174,7 @@ def test_what_joins_the_transaction_is_written_with_the_journal(path: Path) -> N
 
 def test_what_joins_a_refused_transaction_is_not_written(path: Path) -> None:
     with Store.open(path, migrations=LEDGER) as store:
-        with pytest.raises(StateError, match="never entered"):
+        with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
             charge(store, life(1)[1])
         assert (charges(store), holds(store, range(9))) == (0, {})
 
@@ -191,7 +192,7 @@ def test_a_conflict_undoes_what_joined_it_and_burns_the_round(path: Path) -> Non
 
 def test_an_error_of_the_joined_rows_is_told_without_what_is_in_them(path: Path) -> None:
     with Store.open(path, migrations=LEDGER) as store:
-        with pytest.raises(StateError, match="SQLITE_CONSTRAINT_NOTNULL") as caught:
+        with pytest.raises(StateError, match=messages.store_unusable("SQLITE_CONSTRAINT_NOTNULL")) as caught:
             charge(store, Persist(of(1), Stage.ENTERED, ONE, VECTOR), amount=None)
         assert caught.value.__cause__ is None
         assert "vector" not in str(caught.value)

@@ -15,6 +15,7 @@ from prirec.privacy.ledger import Budget
 from prirec.privacy.units import Adjacency
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from support import messages
 from support.journals import ONE
 
 RECORDED = Path(__file__).with_name("version_4.sql")
@@ -88,7 +89,7 @@ def test_an_answer_leaves_less_of_the_budget_for_sums(old: Path) -> None:
     with Store.open(old) as store:
         paid = LedgerStore(store)
         assert paid.how_many_more(A_TENTH, day=DAY) == left // A_TENTH.grains < 9
-        with pytest.raises(PolicyError, match="does not cover another release for mixing"):
+        with pytest.raises(PolicyError, match=messages.budget_exhausted("mixing")):
             take_part(paid, 2, Spent(left + 1))
         take_part(paid, 3, Spent(left))
         assert paid.how_many_more(Spent(1), day=DAY) == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from prirec_experiments.unary import COMPARED
+from support import messages
 from support.pages import measured, page_writer
 
 MEASURED = measured("popularity")["auc"]
@@ -31,7 +32,7 @@ def test_every_mechanism_is_measured_and_named_in_the_plot(page: ModuleType) -> 
 
 
 def test_a_page_without_its_marks_is_refused(page: ModuleType) -> None:
-    with pytest.raises(ValueError, match="one generated part"):
+    with pytest.raises(ValueError, match=messages.Foreign.SEVERAL_GENERATED_PARTS):
         page.filled("# nothing", MEASURED)
 
 

@@ -6,6 +6,7 @@ import pytest
 from prirec import config
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
+from support import messages
 from support.pages import page_writer
 
 CITY = make_city(CityPlan(people=600, places=150, records=24_000), np.random.default_rng(4))
@@ -35,5 +36,5 @@ def test_newcomers_without_a_latent_vector_are_served_as_well_and_learn_one(newc
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
 def test_newcomers_are_some_and_not_all(newcomers, share):
-    with pytest.raises(UsageError, match="between 0 and 1"):
+    with pytest.raises(UsageError, match=messages.Foreign.SHARE_OF_NEWCOMERS_OUT_OF_RANGE):
         newcomers(CITY, SETTINGS, share=share)

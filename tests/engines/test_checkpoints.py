@@ -16,6 +16,7 @@ from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.model.adam import Moments
 from prirec.model.latent import Latent
+from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
 
 WHOSE = "this run"
@@ -66,7 +67,7 @@ def test_a_latent_part_is_in_the_hash_of_a_checkpoint(tmp_path):
     taken_out = {name: array for name, array in arrays.items() if not name.startswith(("latent", "factors"))}
     for changed in (taken_out, arrays | {"latent0": arrays["latent1"]}, arrays | {"factors0": -arrays["factors0"]}):
         np.savez(path, **changed)
-        with pytest.raises(StateError, match="damaged"):
+        with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
             load(path, WHOSE)
 
 
@@ -97,7 +98,7 @@ def test_a_failure_on_the_way_leaves_the_old_checkpoint_whole(tmp_path, monkeypa
         monkeypatch.setattr("os.fsync", fail)
     else:
         monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(StateError, match=r"No space left on device.*untouched"):
+    with pytest.raises(StateError, match=messages.checkpoint_not_written(messages.Foreign.NO_SPACE_LEFT)):
         save(path, a_run(1), WHOSE)
     monkeypatch.undo()
     assert equal(load(path, WHOSE), a_run(0))
@@ -123,7 +124,7 @@ def test_killed_between_writing_and_replacing_leaves_the_old_checkpoint_whole(tm
 @pytest.mark.parametrize("where", ["missing", "file"])
 def test_a_folder_that_cannot_be_written_to_is_a_state_error(tmp_path, where):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(StateError, match="could not be written"):
+    with pytest.raises(StateError, match=messages.CHECKPOINT_NOT_WRITTEN):
         save(tmp_path / where / "run.npz", a_run(), WHOSE)
 
 
@@ -133,7 +134,7 @@ def test_a_truncated_checkpoint_is_refused(tmp_path):
     whole = path.read_bytes()
     for length in (0, 1, 3, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(StateError, match=r"run\.npz is damaged"):
+        with pytest.raises(StateError, match=messages.checkpoint_damaged("run.npz")):
             load(path, WHOSE)
 
 
@@ -200,7 +201,7 @@ def test_arrays_said_to_be_packed_are_refused(tmp_path, method):
     assert len(entries) == 6
     for at in entries:
         path.write_bytes(whole[: at + 10] + bytes([method]) + whole[at + 11 :])
-        with pytest.raises(StateError, match="damaged"):
+        with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
             load(path, WHOSE)
 
 
@@ -241,13 +242,13 @@ def test_rubbish_and_other_files_are_refused(tmp_path):
     np.save(array, np.zeros(3))
     for rubbish in (b"", b"rubbish", b"PK\x03\x04", other.getvalue(), array.getvalue()):
         path.write_bytes(rubbish)
-        with pytest.raises(StateError, match="damaged"):
+        with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
             load(path, WHOSE)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     save(tmp_path / "run.npz", a_run(), "another run")
-    with pytest.raises(StateError, match="of another run"):
+    with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
         load(tmp_path / "run.npz", WHOSE)
 
 
@@ -255,7 +256,7 @@ def test_a_newer_checkpoint_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("prirec.engines.checkpoint.VERSION", 3)
     save(tmp_path / "run.npz", a_run(), WHOSE)
     monkeypatch.undo()
-    with pytest.raises(StateError, match="has version 3, this program reads 2"):
+    with pytest.raises(StateError, match=messages.version_unknown(3, newest=2)):
         load(tmp_path / "run.npz", WHOSE)
 
 

@@ -12,6 +12,7 @@ from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, 
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
 from prirec.model.scoring import Models, mean_loss, scores
+from support import messages
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -106,7 +107,7 @@ def test_means_of_other_cohorts_in_a_checkpoint_are_refused(tmp_path):
     state = start(samples, SMALL_PRIVATE)
     state.means = np.zeros((3, samples.features + 1))
     save(checkpointing.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
-    with pytest.raises(StateError, match="means are not as many"):
+    with pytest.raises(StateError, match=messages.MEANS_OF_ANOTHER_SIZE):
         train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
 
 
@@ -127,7 +128,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_left_alone(tmp_path, changed
     before = checkpointing.path.read_bytes()
     other_samples = replace(samples, places=samples.places + 1) if changed == "data" else samples
     other_settings = change(SMALL_ROUNDS, seed=1) if changed == "settings" else SMALL_ROUNDS
-    with pytest.raises(StateError, match="another run"):
+    with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
         train(other_samples, other_settings, checkpointing=checkpointing)
     assert checkpointing.path.read_bytes() == before
 
@@ -249,7 +250,7 @@ def test_learning_that_runs_away_is_refused_and_not_returned_as_nan(settings):
 
 def test_a_latent_part_that_runs_away_is_refused_too():
     runaway = change(SMALL_ROUNDS, iterations=6, latent={"dimension": 2, "alpha": 1e200})
-    with pytest.raises(UsageError, match=r"latent\.alpha"):
+    with pytest.raises(UsageError, match=messages.joined(messages.BEYOND_THE_BOUND, messages.LOWER_LEARNING_RATES)):
         train(samples_of(CITY, runaway), runaway)
 
 

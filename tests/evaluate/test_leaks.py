@@ -15,6 +15,7 @@ from prirec.features.popularity import OwnCounts, Popularity, plain_counts
 from prirec.metrics import auc
 from prirec.simulate.popularity import release_popularity
 from prirec.simulate.setup import Setup, set_up
+from support import messages
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -76,7 +77,7 @@ FAIR = [(city, name) for city in CITIES for name in SETTINGS if (city, name) != 
 
 
 def test_a_noisy_sum_over_too_few_people_comes_to_no_evaluation():
-    with pytest.raises(PolicyError, match="floor"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(12, floor=50)):
         set_up(TINY, SETTINGS["private"])
 
 
@@ -386,7 +387,7 @@ def test_no_finding_names_anyone_or_any_place():
 
 def test_what_is_refused_is_told_together_and_what_is_flagged_passes():
     setup = faults()[-2]
-    with pytest.raises(UsageError, match="count the training visits alone") as told:
+    with pytest.raises(UsageError, match=messages.TEST_VISITS_IN_POPULARITY) as told:
         refuse(check(setup))
     assert "anti-correlated" not in str(told.value)
     refuse(check(set_up(CITY, SMALL_ROUNDS)))

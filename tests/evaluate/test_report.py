@@ -21,6 +21,7 @@ from prirec.evaluate.report import Advice, write_report
 from prirec.metrics import Quality
 from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.compare import Contender, Entry, compare
+from support import messages
 
 HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
@@ -246,7 +247,7 @@ def test_the_report_is_small(html: str) -> None:
 
 
 def test_no_models_is_refused(tmp_path: Path, city: Dataset) -> None:
-    with pytest.raises(UsageError, match="at least one"):
+    with pytest.raises(UsageError, match=messages.NO_MODEL_TO_REPORT):
         write_report(tmp_path / "report.html", city=city, entries=(), advice=None)
 
 
@@ -254,10 +255,10 @@ def test_a_report_that_cannot_be_written_leaves_nothing_behind(
     tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]
 ) -> None:  # fmt: skip
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(UsageError, match="could not be written"):
+    with pytest.raises(UsageError, match=messages.REPORT_NOT_WRITTEN):
         write_report(tmp_path / "report.html", city=city, entries=entries, advice=None)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(UsageError, match="could not be written"):
+    with pytest.raises(UsageError, match=messages.REPORT_NOT_WRITTEN):
         write_report(tmp_path / "missing" / "report.html", city=city, entries=entries, advice=None)
 
 
@@ -267,6 +268,6 @@ def test_without_matplotlib_the_old_report_stays_and_the_error_says_what_to_inst
     path = tmp_path / "report.html"
     path.write_text("old")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match="prirec\\[report\\]"):
+    with pytest.raises(UsageError, match=messages.REPORT_WITHOUT_MATPLOTLIB):
         write_report(path, city=city, entries=entries, advice=None)
     assert path.read_text() == "old"

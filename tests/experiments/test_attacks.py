@@ -14,6 +14,7 @@ from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks
 from prirec_experiments.attacks import Questions, Scene, likeness, recover_sample, switches
 from prirec_experiments.rivals.dmf import DmfSettings
+from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
 CITY = small_city(people=200, places=300, records=4000)
@@ -133,5 +134,5 @@ def test_a_sum_that_may_not_be_opened_is_not_attacked():
     setup, asked = ready(SMALL_ROUNDS)
     state: State = train(setup.samples, setup.settings, threads=1).state
     few = Setup(change(setup.settings, floor=1000), setup.prepared, setup.popularity, setup.encoding, setup.samples)
-    with pytest.raises(PolicyError, match="floor"):
+    with pytest.raises(PolicyError, match=messages.too_few_people(200, floor=1000)):
         attacks.by_sums(Scene(few, state, asked))

@@ -5,6 +5,7 @@ import pytest
 
 from prirec.errors import StateError
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore
+from support import messages
 
 CELL = Cell.of("a city", "a model")
 
@@ -26,5 +27,5 @@ def test_scores_with_a_changed_byte_are_none_or_as_they_were(tmp_path):
 @pytest.mark.parametrize("text", [b"{", b'{"version": "\xe9"}', 100_000 * b"["], ids=lambda text: repr(text[:9]))
 def test_results_that_are_no_text_of_ours_are_refused(tmp_path, text):
     (tmp_path / "table.json").write_bytes(text)
-    with pytest.raises(StateError, match="is no file of results"):
+    with pytest.raises(StateError, match=messages.NOT_RESULTS):
         ResultsStore(tmp_path, "table")

@@ -11,6 +11,7 @@ from prirec.errors import UsageError
 from prirec.features.samples import Samples
 from prirec.graph.neighbours import Neighbours
 from prirec_experiments.rivals.dmf import WORD, Dmf, DmfSettings, fit, start, user_graph
+from support import messages
 from support.cities import without_coordinates
 from support.rivals import PlainDmf, hamlet, orders, ready, residual, with_repeated_records, without_records_of
 
@@ -115,10 +116,10 @@ def test_with_coordinates_neighbours_are_the_nearest() -> None:
 
 
 def test_a_graph_of_other_people_is_refused() -> None:
-    with pytest.raises(UsageError, match="the user graph is of 29 people, the records are of 30"):
+    with pytest.raises(UsageError, match=messages.graph_and_records_differ(29, 30)):
         fit(samples(), SETTINGS, graph=Neighbours(uneven().offsets[:-1], uneven().people))
 
 
 def test_penalties_of_biases_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(UsageError, match="DMF has no biases"):
+    with pytest.raises(UsageError, match=messages.DMF_HAS_NO_BIASES):
         fit(samples(), msgspec.structs.replace(SETTINGS, lambda_w=0.1))

@@ -11,6 +11,7 @@ import pytest
 from prirec.errors import UsageError
 from prirec.simulate.setup import Setup
 from prirec_experiments.rivals.descent import Descent, refuse_infinite
+from support import messages
 from support.rivals import RIVALS, ready, without_records_of
 
 each_rival = pytest.mark.parametrize(("rival", "settings"), RIVALS, ids=["mf", "dmf", "fm_ids"])
@@ -45,7 +46,7 @@ def test_every_pass_is_told_and_lowers_the_loss(rival: ModuleType, settings: Des
 
 @each_rival
 def test_divergence_is_refused_with_what_to_do(rival: ModuleType, settings: Descent) -> None:
-    with pytest.raises(UsageError, match="no longer a number: give alpha or the penalties a smaller value"):
+    with pytest.raises(UsageError, match=messages.RIVALS_LOSS_NOT_A_NUMBER):
         rival.fit(setup().samples, msgspec.structs.replace(settings, alpha=1e200))
 
 
@@ -54,7 +55,7 @@ def test_penalties_that_overshoot_are_refused_in_the_pass_where_it_shows(rival: 
     """Each step then makes a factor longer than it was. Adagrad shortens such steps, so this is not for FM."""
     told: list[int] = []
     overshooting = msgspec.structs.replace(settings, alpha=1.0, lambda_v=10.0, passes=500)
-    with pytest.raises(UsageError, match="the loss is no longer a number: give alpha or the penalties a smaller value"):
+    with pytest.raises(UsageError, match=messages.RIVALS_LOSS_NOT_A_NUMBER):
         rival.fit(setup().samples, overshooting, tell=lambda number, loss: told.append(number))
     assert len(told) < 100
 
@@ -62,7 +63,7 @@ def test_penalties_that_overshoot_are_refused_in_the_pass_where_it_shows(rival: 
 def test_a_model_whose_last_step_diverged_is_refused() -> None:
     refuse_infinite(np.ones(3), np.zeros((2, 0)))
     for bad in (np.inf, np.nan):
-        with pytest.raises(UsageError, match="a model is no longer a number"):
+        with pytest.raises(UsageError, match=messages.RIVALS_MODEL_NOT_A_NUMBER):
             refuse_infinite(np.ones(3), np.array([[1.0, bad]]))
 
 
@@ -74,7 +75,14 @@ def test_a_model_whose_last_step_diverged_is_refused() -> None:
 def test_settings_that_make_no_sense_are_refused(
     rival: ModuleType, settings: Descent, changes: dict[str, float]
 ) -> None:
-    with pytest.raises(UsageError, match="must be"):
+    with pytest.raises(
+        UsageError,
+        match=messages.any_of(
+            messages.RIVALS_DIMENSION_OR_SEED_NEGATIVE,
+            messages.RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE,
+            messages.RIVALS_PENALTIES_NEGATIVE,
+        ),
+    ):
         rival.fit(setup().samples, msgspec.structs.replace(settings, **changes))
 
 

@@ -10,6 +10,7 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.units import Adjacency, Unit
 from prirec_experiments.unary import NOTHING, UnaryEncoding, chances, draw_places
+from support import messages
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
 
@@ -81,7 +82,7 @@ def test_a_city_of_koubeis_size_fits() -> None:
 
 @pytest.mark.parametrize("item", [-2, 5])
 def test_a_place_outside_the_catalogue_is_refused(item: int) -> None:
-    with pytest.raises(UsageError, match="catalogue"):
+    with pytest.raises(UsageError, match=messages.PLACE_OUTSIDE_THE_CATALOGUE):
         UnaryEncoding(1.0, 5).answers(np.array([item]), fresh())
-    with pytest.raises(UsageError, match="catalogue"):
+    with pytest.raises(UsageError, match=messages.PLACE_OUTSIDE_THE_CATALOGUE):
         UnaryEncoding(1.0, 5).simulate_ones(np.array([item]), np.random.default_rng(0))

@@ -12,6 +12,7 @@ from prirec.evaluate.leaks import check
 from prirec.features.location import areas
 from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.simulate.setup import run, set_up
+from support import messages
 
 TOWNS = ("Paris, France", "Rome, Italy", "Nice, France", "Oslo, Norway")
 PEOPLE, PLACES = 120, 40
@@ -102,11 +103,11 @@ def test_engines_agree_on_a_city_of_towns() -> None:
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
-    with pytest.raises(DataError, match="'town' is none in this city"):
+    with pytest.raises(DataError, match=messages.no_words_to_be_alike_in("'town'")):
         set_up(_city(), _settings(**{"neighbours.alike": "town"}))
 
 
 @pytest.mark.parametrize("changes", [{"neighbours.alike": None}, {"neighbours.kind": "random"}])
 def test_kind_and_column_need_each_other(changes: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="need each other"):
+    with pytest.raises(UsageError, match=messages.ALIKE_WITHOUT_A_COLUMN):
         _settings(**changes)

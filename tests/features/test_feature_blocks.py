@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from prirec.data.dataset import Category, Numbers, Tags
 from prirec.errors import DataError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 
@@ -135,7 +136,7 @@ def test_a_block_has_as_many_names_as_features_and_they_differ(block, column):
 @pytest.mark.parametrize(("block", "column"), BLOCKS)
 def test_a_column_of_another_kind_is_a_data_error(block, column):
     other = category(0, 1) if isinstance(column, Numbers) else numbers(1, 2)
-    with pytest.raises(DataError, match="column 'x': this run was made with"):
+    with pytest.raises(DataError, match=messages.in_column("x", messages.COLUMN_OF_ANOTHER_KIND)):
         block.encode(other)
 
 

@@ -8,6 +8,7 @@ from prirec.data.dataset import Category, Numbers
 from prirec.errors import DataError, StateError
 from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, from_json
+from support import messages
 
 FULL = Encoding(
     person=(Range(column="age", low=0.0, high=100.0), Hashed(column="job", buckets=3)),
@@ -52,12 +53,12 @@ def test_json_gives_the_same_encoding_back(encoding):
 @pytest.mark.parametrize("version", [2, 99, 0, "1", None])
 def test_another_version_is_refused(version):
     table = msgspec.json.decode(FULL.to_json()) | {"version": version}
-    with pytest.raises(StateError, match="has version"):
+    with pytest.raises(StateError, match=messages.ENCODING_VERSION_UNKNOWN):
         from_json(msgspec.json.encode(table))
 
 
 def test_a_newer_version_is_named_as_such_even_if_its_blocks_are_unknown():
-    with pytest.raises(StateError, match="has version 2, this program reads version 1"):
+    with pytest.raises(StateError, match=messages.encoding_version_unknown(2, newest=1)):
         from_json(b'{"version": 2, "person": [{"type": "spline", "knots": 4}]}')
 
 
@@ -81,12 +82,12 @@ def test_static_features_and_popularity_of_places():
 
 
 def test_a_missing_column_is_named():
-    with pytest.raises(DataError, match=r"column 'job'.*missing"):
+    with pytest.raises(DataError, match=messages.in_column("job", messages.ENCODING_COLUMN_MISSING)):
         encode_columns(FULL.person, {"age": Numbers(np.zeros(1))}, 1)
 
 
 def test_missing_popularity_is_named():
-    with pytest.raises(DataError, match="column 'visitors'"):
+    with pytest.raises(DataError, match=messages.in_column("visitors", messages.ENCODING_COLUMN_MISSING)):
         encode_popularity(FULL, {}, 1)
 
 

@@ -12,6 +12,7 @@ from prirec.errors import DataError
 from prirec.features.blocks import MOST_WORDS, Clock, Distance, Hashed, Log, Nearest, Range, Words
 from prirec.features.encoding import PRIVATE_SCALE, from_json, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import Popularity
+from support import messages
 from support.cities import small_city, some_visits
 
 
@@ -65,14 +66,14 @@ def test_more_declared_words_than_a_saved_run_may_hold_are_refused_before_there_
     )
     planned = plan_declared_encoding(toy().places, most, Features())
     assert from_json(planned.to_json()) == planned
-    with pytest.raises(DataError, match="at most 65,536") as caught:
+    with pytest.raises(DataError, match=messages.too_many_values(65_536)) as caught:
         plan_declared_encoding(toy().places, over, Features())
     assert (caught.value.file.name, caught.value.column) == ("schema.toml", "job")
 
 
 def test_a_city_with_more_declared_words_than_a_saved_run_may_hold_is_refused():
     declared = {"users.job": Declared(words=tuple(map(str, range(MOST_WORDS + 1))))}
-    with pytest.raises(DataError, match="at most 65,536"):
+    with pytest.raises(DataError, match=messages.too_many_values(65_536)):
         plan_encoding(replace(toy(), declared=declared), Popularity(), Features())
 
 

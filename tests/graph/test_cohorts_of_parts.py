@@ -18,6 +18,7 @@ from prirec.graph.cohorts import (
     cohorts,
     ordered_by_hash,
 )
+from support import messages
 
 BEACON = 12345
 
@@ -77,5 +78,5 @@ def test_some_people_without_a_cell_are_spread_over_all_cohorts():
 def test_two_devices_with_one_hash_where_a_group_is_cut_are_refused(monkeypatch):
     monkeypatch.setattr(cohorts_apart, "key_hashes", lambda keys, *, beacon: np.full(len(keys), np.uint64(7)))
     cells, keys = np.full(40, NO_CELL), np.arange(40, dtype=np.uint64)
-    with pytest.raises(UsageError, match="two devices have the same hash"):
+    with pytest.raises(UsageError, match=messages.SAME_HASH_TWICE):
         found_apart(cells, keys, [np.arange(40)], size=10)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.graph.cohorts import NO_CELL, coarse_cells, cohorts
 from prirec.util.keyed_random import person_keys
+from support import messages
 
 PHOENIX, TOKYO, LIMA = (h3.latlng_to_cell(*at, 6) for at in ((33.45, -112.07), (35.68, 139.65), (-12.05, -77.04)))
 CELLS = [int(NO_CELL), *h3.grid_disk(PHOENIX, 1), *h3.grid_disk(TOKYO, 1), LIMA, h3.cell_to_parent(LIMA, 4)]
@@ -121,11 +122,11 @@ def test_nobody_at_all_makes_no_cohort():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"size": 1}, "own model"),
-        ({"beacon": -1}, "beacon"),
-        ({"keys": np.arange(3, dtype=np.uint64)}, "one cell and one key"),
-        ({"keys": np.arange(40)}, "uint64"),
-        ({"cells": np.full(40, 987654321, dtype=np.uint64)}, "not an h3 cell"),
+        ({"size": 1}, messages.COHORT_OF_ONE),
+        ({"beacon": -1}, messages.BEACON_NEGATIVE),
+        ({"keys": np.arange(3, dtype=np.uint64)}, messages.CELLS_OR_KEYS_UNFIT),
+        ({"keys": np.arange(40)}, messages.CELLS_OR_KEYS_UNFIT),
+        ({"cells": np.full(40, 987654321, dtype=np.uint64)}, messages.CELL_INVALID),
     ],
 )
 def test_what_cannot_be_is_refused(change, says):
@@ -147,5 +148,5 @@ def test_coarse_cells_are_h3_cells_and_zero_without_a_location():
 
 @pytest.mark.parametrize("resolution", [-1, 16])
 def test_a_resolution_h3_does_not_have_is_refused(resolution):
-    with pytest.raises(UsageError, match="from 0"):
+    with pytest.raises(UsageError, match=messages.RESOLUTION_OUT_OF_RANGE):
         coarse_cells(np.zeros((1, 2)), resolution)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.graph.matching import RegionIndex, cells_near, match
 from prirec.util.geography import EARTH_RADIUS_KM, haversine_km
+from support import messages
 
 # one place every 0.01 degrees along the equator: 1.112 km apart
 STREET = np.column_stack([np.zeros(10), np.arange(10) * 0.01])
@@ -130,12 +131,12 @@ def test_a_radius_must_be_a_distance(radius_km):
         lambda: RegionIndex.build(STREET).near((0.0, 0.0), radius_km),
         lambda: cells_near(0.0, 0.0, radius_km, 7),
     ):
-        with pytest.raises(UsageError, match="0 or more"):
+        with pytest.raises(UsageError, match=messages.RADIUS_NOT_A_DISTANCE):
             ask()
 
 
 def test_a_radius_of_too_many_cells_asks_for_a_lower_resolution():
-    with pytest.raises(UsageError, match="lower resolution than 9"):
+    with pytest.raises(UsageError, match=messages.resolution_must_be_below(9)):
         cells_near(0.0, 0.0, 1_000.0, 9)
 
 

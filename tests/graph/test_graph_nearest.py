@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from prirec.errors import UsageError
 from prirec.graph.neighbours import Neighbours, nearest
 from prirec.util.geography import haversine_km
+from support import messages
 
 LINE = np.column_stack([np.zeros(6), [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]])  # each gap twice the last
 MILLIMETRE_KM = 1e-6
@@ -129,20 +130,20 @@ def test_drawing_among_more_than_there_are_draws_from_all():
 
 @pytest.mark.parametrize("count", [0, -1, 6, 100])
 def test_a_number_of_neighbours_outside_the_limit_states_the_limit(count):
-    with pytest.raises(UsageError, match="from 1 to 5 with 6 people"):
+    with pytest.raises(UsageError, match=messages.number_of_neighbours(5, people=6)):
         nearest(LINE, count=count)
 
 
 def test_drawing_needs_room_and_a_generator():
-    with pytest.raises(UsageError, match="among >= 3"):
+    with pytest.raises(UsageError, match=messages.drawn_among_too_few(3)):
         nearest(LINE, count=3, among=2, rng=np.random.default_rng(0))
-    with pytest.raises(UsageError, match="rng"):
+    with pytest.raises(UsageError, match=messages.DRAWING_WITHOUT_A_GENERATOR):
         nearest(LINE, count=3, among=4)
 
 
 @pytest.mark.parametrize("online", [np.ones(5, dtype=bool), np.ones(6)])
 def test_online_must_be_one_boolean_a_person(online):
-    with pytest.raises(UsageError, match="one boolean"):
+    with pytest.raises(UsageError, match=messages.ONLINE_NOT_BOOLEANS):
         nearest(LINE, count=3, online=online)
 
 

@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from prirec.errors import UsageError
 from prirec.graph.neighbours import draw, draw_neighbours, random_neighbours
+from support import messages
 
 
 def evenness_p(seen) -> float:
@@ -103,19 +104,19 @@ def test_one_key_over_many_people_draws_everyone_alike():
 
 
 def test_the_kernel_refuses_more_neighbours_than_there_are_others():
-    with pytest.raises(UsageError, match="under the number of people"):
+    with pytest.raises(UsageError, match=messages.AS_MANY_NEIGHBOURS_AS_PEOPLE):
         draw_neighbours(np.uint64(0), 0, 3, np.empty(3, dtype=np.int32))
 
 
 @pytest.mark.parametrize("count", [0, 5])
 def test_both_draws_state_the_limit(count):
-    with pytest.raises(UsageError, match="from 1 to 4 with 5 people"):
+    with pytest.raises(UsageError, match=messages.number_of_neighbours(4, people=5)):
         draw(0, 0, 5, count)
-    with pytest.raises(UsageError, match="from 1 to 4 with 5 people"):
+    with pytest.raises(UsageError, match=messages.number_of_neighbours(4, people=5)):
         random_neighbours(5, count=count, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("person", [-1, 5])
 def test_a_draw_for_nobody_is_refused(person):
-    with pytest.raises(UsageError, match="from 0 to 4"):
+    with pytest.raises(UsageError, match=messages.person_is_a_row_up_to(4)):
         draw(0, person, 5, 2)

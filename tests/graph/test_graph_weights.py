@@ -13,6 +13,7 @@ from prirec.graph.neighbours import (
     random_neighbours,
     uniform_weights,
 )
+from support import messages
 
 
 def graph(*lists: list[int]) -> Neighbours:
@@ -98,14 +99,14 @@ def test_weights_survive_when_everyone_is_ten_thousand_scales_away():
 def test_weights_by_distance_need_locations_a_scale_and_a_known_function():
     neighbours = graph([1], [0])
     location = np.zeros((2, 2))
-    with pytest.raises(UsageError, match="a location for everyone"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_WITHOUT_A_LOCATION):
         distance_weights(neighbours, np.array([[0.0, 0.0], [np.nan, 0.0]]), kind="inverse", scale_km=1.0)
-    with pytest.raises(UsageError, match="a location for everyone"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_WITHOUT_A_LOCATION):
         distance_weights(neighbours, location[:1], kind="inverse", scale_km=1.0)
     for scale in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(UsageError, match="above 0"):
+        with pytest.raises(UsageError, match=messages.SCALE_OUT_OF_RANGE):
             distance_weights(neighbours, location, kind="inverse", scale_km=scale)
-    with pytest.raises(UsageError, match="'exponential', 'gaussian' or 'inverse'"):
+    with pytest.raises(UsageError, match=messages.NO_SUCH_WEIGHTS):
         distance_weights(neighbours, location, kind="linear", scale_km=1.0)  # type: ignore[arg-type]
 
 
@@ -118,9 +119,9 @@ def test_people_nobody_is_near_may_lack_a_location():
 
 
 def test_unit_weights_are_refused_until_asked_for_by_name():
-    with pytest.raises(UsageError, match="Use uniform"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_OF_ONE_REFUSED):
         ones_weights(graph([1], [0]))
-    with pytest.raises(UsageError, match="thirtyfold"):
+    with pytest.raises(UsageError, match=messages.WEIGHTS_OF_ONE_DIVERGE):
         ones_weights(graph([1], [0]), knowing="yes")
 
 

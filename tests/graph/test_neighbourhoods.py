@@ -6,6 +6,7 @@ import pytest
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets, draw
+from support import messages
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 
 SAMPLES = samples_of(small_city(), SMALL_PAPER)
@@ -92,7 +93,7 @@ def test_as_many_are_drawn_as_are_online_and_never_one_alone_whose_model_the_sum
 
 
 def test_n_neighbours_of_fewer_people_than_that_are_refused():
-    with pytest.raises(UsageError, match="must be from 1 to"):
+    with pytest.raises(UsageError, match=messages.NUMBER_OF_NEIGHBOURS_OUT_OF_RANGE):
         circle_of(EVERYONE, kind="random", count=PEOPLE)
 
 

@@ -21,6 +21,7 @@ from prirec.model import lanes, local_step, public_half, simd
 from prirec.model.equations import add_loss, add_pull, loss, odds
 from prirec.model.lanes import dot
 from prirec.util.jit import Kernel, kernel, vector_instructions
+from support import messages
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, samples_of, small_city
 
 L, D = 16, 11  # lanes, and rows of V
@@ -335,11 +336,11 @@ LOCKED.flags.writeable = False
 @pytest.mark.parametrize(
     ("x", "out", "reason"),
     [
-        (SCATTERED, np.ones(8), "contiguous"),
-        (WHOLE, np.ones(8), "contiguous"),
-        (np.ones(3), SCATTERED, "contiguous"),
-        (np.ones(3), LOCKED, "written to"),
-        (np.ones(3), np.ones(8, dtype=np.float32), "written to"),
+        (SCATTERED, np.ones(8), messages.ARRAY_NOT_CONTIGUOUS),
+        (WHOLE, np.ones(8), messages.ARRAY_NOT_CONTIGUOUS),
+        (np.ones(3), SCATTERED, messages.ARRAY_NOT_CONTIGUOUS),
+        (np.ones(3), LOCKED, messages.ARRAY_NOT_WRITABLE),
+        (np.ones(3), np.ones(8, dtype=np.float32), messages.ARRAY_NOT_WRITABLE),
     ],
 )
 def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out, reason):
@@ -349,7 +350,7 @@ def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out
 
 
 def test_words_of_the_ring_are_no_reals():
-    with pytest.raises(TypingError, match="uint64"):
+    with pytest.raises(TypingError, match=messages.VECTORS_OF_DIFFERENT_KINDS):
         add_rows(np.ones((4, 8)), np.ones((4, 8), dtype=np.uint64))
 
 

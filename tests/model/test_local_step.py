@@ -8,6 +8,7 @@ import pytest
 from prirec.model import as_printed
 from prirec.model.latent import LatentRates
 from prirec.model.local_step import Rates, local_step
+from support import messages
 from support.reference_step import CATALOGUE, Device, Shape, Stepped, device, literal, room_for, stepped
 
 LATENT = LatentRates(alpha=0.2, lambda_u=0.05, lambda_p=0.03, weight=0.5)
@@ -82,7 +83,12 @@ def test_what_is_for_another_shape_is_refused(wrong, other):
     (room, made), (other_room, other_made) = room_for(here.shape, 3), room_for(other, 3)
     given = {"w": here.w, "own": here.own, "room": room, "contribution": made}
     given[wrong] = {"w": there.w, "own": there.own, "room": other_room, "contribution": other_made}[wrong]
-    with pytest.raises(ValueError, match="must"):
+    with pytest.raises(
+        ValueError,
+        match=messages.any_of(
+            messages.LANES_NOT_WHOLE, messages.ROWS_AND_FEATURES_UNEVEN, messages.ROOM_OF_ANOTHER_SIZE
+        ),
+    ):
         local_step(
             given["w"], here.u, here.shared(), given["own"], in_order(here), RATES, given["room"],
             given["contribution"],

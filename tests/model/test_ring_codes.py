@@ -18,6 +18,7 @@ from prirec.protocols.meeting import acceptable, graph_for
 from prirec.protocols.noise import share_for
 from prirec.protocols.terms import Code, codes, double_masks
 from prirec.sharing.fixed_point import FixedPoint
+from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.hypothesis_settings import PATIENT
 
@@ -112,7 +113,7 @@ def test_writing_leaves_what_it_was_given_alone():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1.1, -1.1])
 def test_what_no_ring_was_sized_for_is_refused(bad, most):
     code, values = Code(MIXED.ring, 1.0, most), np.array([0.1, bad])
-    with pytest.raises(UsageError, match="not a number or is larger than the bound"):
+    with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
         code.write(values)
     assert not add_contribution(values, code.encoder, code.ring.zeros(2))
 
@@ -160,9 +161,9 @@ def noisy(clip: float, **privacy: float) -> Code:
 
 def test_a_noisy_sum_that_could_wrap_is_refused():
     noisy(1.0)
-    with pytest.raises(UsageError, match="could wrap"):
+    with pytest.raises(UsageError, match=messages.SUM_COULD_WRAP):
         noisy(200_000.0, epsilon_per_user=30.0)
-    with pytest.raises(UsageError, match="beyond that nothing would be learnt"):
+    with pytest.raises(UsageError, match=messages.NOISE_OUT_OF_RANGE):
         noisy(200_000.0)
 
 
@@ -197,5 +198,5 @@ def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
 
 
 def test_fewer_people_than_the_floor_have_no_codes():
-    with pytest.raises(PolicyError, match="fewer than the floor of 61"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(60, floor=61)):
         codes(SAMPLES, change(SMALL_PRIVATE, floor=61))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
+from support import messages
 from support.cities import SMALL_PAPER, after, change, samples_of, small_city
 
 CITY = small_city(people=40, places=10, records=200)
@@ -13,7 +14,7 @@ CITY = small_city(people=40, places=10, records=200)
 def test_edge_weights_of_one_leave_the_ring_within_a_few_passes(engine):
     settings = change(SMALL_PAPER, neighbours={"weights": "ones-diverges"})
     samples = samples_of(CITY, settings)
-    with pytest.raises(UsageError, match="larger than the bound"):
+    with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
         after(engine, samples, settings, iterations=4)
 
 

@@ -17,6 +17,7 @@ from prirec.errors import UsageError
 from prirec.privacy import accountant
 from prirec.privacy.accountant import GRAINS, Spent, affordable, epsilon_by_pld, gaussian, noise_multiplier, total
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
+from support import messages
 
 
 def local(*epsilons: float, delta: float = 0.0) -> Spent:
@@ -118,7 +119,7 @@ def test_a_delta_of_its_own_is_added_to_what_the_rest_has():
     assert leaky.delta(10.0) == pytest.approx(2e-7, rel=1e-6)
     assert leaky.loss(1e-6).epsilon <= local(0.5, 0.5).loss(8e-7).epsilon * (1 + 1e-6)
     assert local(0.5, delta=1.0).delta(50) == 1
-    with pytest.raises(UsageError, match="larger delta"):
+    with pytest.raises(UsageError, match=messages.NO_EPSILON_FOR_THIS_DELTA):
         leaky.loss(1e-7)
 
 
@@ -130,39 +131,39 @@ def test_nothing_costs_nothing():
 
 
 def test_units_are_kept_apart():
-    with pytest.raises(UsageError, match="convert them with times"):
+    with pytest.raises(UsageError, match=messages.LOCAL_LOSSES_OF_ANOTHER_UNIT):
         Spent(0, (local_loss(1.0, Unit.BIT),))
     event = Spent(0, (local_loss(1.0, Unit.EVENT),), Unit.EVENT)
     assert event.loss(1e-6).unit is Unit.EVENT
-    with pytest.raises(UsageError, match="do not add up"):
+    with pytest.raises(UsageError, match=messages.SPENDING_OF_DIFFERENT_UNITS):
         event + Spent()
     assert total([event, event], Unit.EVENT).local == event.local * 2
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
 def test_an_epsilon_that_cannot_be_spent_is_refused(epsilon):
-    with pytest.raises(UsageError, match="epsilon must be a number above 0, and finite"):
+    with pytest.raises(UsageError, match=messages.not_positive("epsilon")):
         affordable(epsilon, 1e-6)
 
 
 @pytest.mark.parametrize("local", [-0.1, 1.1, math.nan])
 def test_local_answers_cost_a_part_of_the_epsilon(local):
-    with pytest.raises(UsageError, match="from 0 to all of it"):
+    with pytest.raises(UsageError, match=messages.PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE):
         affordable(1.0, 1e-6, local=local)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan, math.inf])
 def test_a_delta_outside_0_and_1_is_refused(delta):
     for ask in (lambda: affordable(1, delta), lambda: gaussian(4).loss(delta)):
-        with pytest.raises(UsageError, match="delta must be above 0 and below 1"):
+        with pytest.raises(UsageError, match=messages.DELTA_OUT_OF_RANGE):
             ask()
 
 
 @pytest.mark.parametrize("sigma", [0, -1, 0.1, math.nan, math.inf])
 def test_noise_that_hides_nothing_is_refused(sigma):
-    with pytest.raises(UsageError, match="at least 1/8"):
+    with pytest.raises(UsageError, match=messages.NOISE_TOO_SMALL_TO_ACCOUNT):
         gaussian(sigma)
-    with pytest.raises(UsageError, match="at least 0"):
+    with pytest.raises(UsageError, match=messages.SPENDING_NEGATIVE):
         Spent(-1)
 
 
@@ -204,7 +205,7 @@ def rounded_down(plan: list[Spent], delta: float) -> float:
 
 def test_without_dp_accounting_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
-    with pytest.raises(UsageError, match="extra 'accounting'"):
+    with pytest.raises(UsageError, match=messages.ACCOUNTING_NOT_INSTALLED):
         epsilon_by_pld([gaussian(4.0)], 1e-6)
 
 

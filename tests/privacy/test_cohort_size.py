@@ -23,6 +23,7 @@ from prirec.privacy.plan import (
 from prirec.simulate.compare import Contender, compare
 from prirec.simulate.saved_runs import set_up_again, to_run
 from prirec.simulate.setup import run, set_up
+from support import messages
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.hypothesis_settings import FEW
 
@@ -122,7 +123,7 @@ def test_the_plan_of_settings_that_leave_the_size_open_is_that_of_the_size(peopl
 
 
 def test_a_city_with_fewer_people_than_the_floor_has_no_plan():
-    with pytest.raises(PolicyError, match="60 devices are fewer than the floor of 100"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(60, floor=100)):
         plan_for(PRIVATE, people=60, pois=70, features=YELP)
 
 

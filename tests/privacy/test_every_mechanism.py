@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
+from support import messages
 from support.audit import epsilon_at_least, highest, lowest
 from support.exact_figures import exp_at_most, fresh
 from support.hypothesis_settings import FEW
@@ -35,7 +36,9 @@ def test_a_large_epsilon_still_gives_a_bounded_ratio(case):
 @every_mechanism
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 1e-25])
 def test_an_epsilon_that_cannot_be_spent_is_refused_by_name(case, epsilon):
-    with pytest.raises(UsageError, match="epsilon_per_"):
+    with pytest.raises(
+        UsageError, match=messages.any_of(messages.not_positive("epsilon_per_.*"), messages.EPSILON_TOO_SMALL)
+    ):
         case.build(epsilon)
 
 

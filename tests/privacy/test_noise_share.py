@@ -14,6 +14,7 @@ from prirec.privacy.accountant import GRAINS, Spent, gaussian
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.noise import Crowd, NoiseShare
 from prirec.protocols.mask_graph import least_survivors
+from support import messages
 from support.exact_figures import chi_square_p, fresh, skellam_law
 
 ODDS = 1e-9
@@ -136,12 +137,12 @@ def test_large_shares_are_even_numbers_which_are_drawn_faster():
 
 def test_noise_that_cannot_be_is_refused():
     for wanted in (F(0), F(-1), F(2**52 + 1)):
-        with pytest.raises(UsageError, match="above 0 and below"):
+        with pytest.raises(UsageError, match=messages.NOISE_OUT_OF_RANGE):
             NoiseShare(wanted, 10, 0)
     for survivors, colluders in ((5, 5), (5, 6), (5, -1), (0, 0)):
-        with pytest.raises(UsageError, match="leave nobody"):
+        with pytest.raises(UsageError, match=messages.ALL_SURVIVORS_COLLUDE):
             NoiseShare(F(1), survivors, colluders)
-    with pytest.raises(UsageError, match="fewer than 10 survivors is not opened"):
+    with pytest.raises(UsageError, match=messages.sum_not_opened(10)):
         NoiseShare(F(1), 10, 0).total_variance(9)
 
 
@@ -155,13 +156,13 @@ def test_the_fewest_survivors_are_those_of_the_protocol(size, lost):
 
 def test_crowds_that_cannot_be_are_refused():
     for lost, corrupt in ((-0.1, 0), (1.0, 0), (math.nan, 0), (0, -0.1), (0, 1.0), (0, math.nan)):
-        with pytest.raises(UsageError, match="shares of a roster"):
+        with pytest.raises(UsageError, match=messages.LOST_OR_CORRUPT_OUT_OF_RANGE):
             Crowd(1000, lost=lost, corrupt=corrupt)
-    with pytest.raises(PolicyError, match="at least 50"):
+    with pytest.raises(PolicyError, match=messages.floor_too_low(50)):
         Crowd(1000, floor=49)
-    with pytest.raises(PolicyError, match="99 devices are fewer than the floor of 100"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
         Crowd(99)
-    with pytest.raises(UsageError, match="of 500 survivors 600 may collude"):
+    with pytest.raises(UsageError, match=messages.survivors_may_collude(500, 600)):
         Crowd(1000, lost=0.5, corrupt=0.6)
 
 
@@ -219,7 +220,7 @@ def test_a_ring_that_could_wrap_is_refused_with_the_inequality():
     room = noise.tail(survivors=10, count=7)
     largest = F(2**31 - 1 - room, 10) - F(1, 2)
     noise.check_ring(summands=10, largest=largest, count=7, ring_bits=32)
-    with pytest.raises(UsageError, match=r"n \(B 2\^f \+ 1/2\) \+ noise <= 2\^\(l-1\) - 1 fails for n = 10"):
+    with pytest.raises(UsageError, match=messages.noisy_sum_could_wrap(10)):
         noise.check_ring(summands=10, largest=largest + F(1, 10), count=7, ring_bits=32)
     with pytest.raises(UsageError):
         noise.check_ring(summands=10, largest=F(2**60), count=7)

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from prirec.errors import UsageError
 from prirec.privacy import norm as norms
 from prirec.privacy.norm import Norm, clipped, fine_enough, scaled, within
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 VECTORS = arrays(
@@ -112,7 +113,7 @@ def test_where_rounding_is_too_coarse_the_norm_still_holds():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("make", [scaled, clipped])
 def test_what_is_no_number_is_refused_before_the_cast(make, bad):
-    with pytest.raises(UsageError, match="not a number or not finite"):
+    with pytest.raises(UsageError, match=messages.CONTRIBUTION_NOT_FINITE):
         make(np.array([1.0, bad]), Norm(1.0, 10))
 
 

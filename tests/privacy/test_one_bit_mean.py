@@ -8,6 +8,7 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.one_bit_mean import GRID, OneBitMean
 from prirec.privacy.units import Unit
+from support import messages
 from support.exact_figures import fresh
 
 UNIT = OneBitMean(0.0, 1.0, 0.5)
@@ -23,13 +24,13 @@ def test_the_loss_is_for_each_value() -> None:
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (np.nan, 1.0), (0.0, np.inf), (-1.7e308, 1.7e308)])
 def test_bounds_that_hold_nothing_are_refused(bounds: tuple[float, float]) -> None:
-    with pytest.raises(UsageError, match="public bounds"):
+    with pytest.raises(UsageError, match=messages.PUBLIC_BOUNDS_INVALID):
         OneBitMean(*bounds, 1.0)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, np.inf])
 def test_a_value_outside_its_bounds_is_refused_and_not_shown(value: float) -> None:
-    with pytest.raises(UsageError, match="outside its public bounds") as caught:
+    with pytest.raises(UsageError, match=messages.OUTSIDE_PUBLIC_BOUNDS) as caught:
         UNIT.bits(np.array([0.5, value]), fresh())
     assert str(value) not in str(caught.value)
 
@@ -78,5 +79,5 @@ def test_the_sum_of_a_place_is_estimated_without_bias_whoever_reports(reports: i
 
 def test_more_values_than_reports_are_refused() -> None:
     own = OwnCounts(1, np.arange(3), np.zeros(3))
-    with pytest.raises(UsageError, match="no more than those who report"):
+    with pytest.raises(UsageError, match=messages.MORE_VALUES_THAN_REPORTS):
         UNIT.simulate_ones(own, reports=2, rng=np.random.default_rng(0))

@@ -13,6 +13,7 @@ from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
 from prirec.privacy.noise import Crowd
 from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
 from prirec.privacy.units import Adjacency
+from support import messages
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
 
@@ -65,7 +66,7 @@ def test_the_figure_between_any_two_contributions_is_at_twice_the_sensitivity():
 def test_what_has_no_share_releases_nothing():
     found = plan(usual())
     assert found.release(Kind.MIXING).of.releases == 9
-    with pytest.raises(UsageError, match="no budget for quality"):
+    with pytest.raises(UsageError, match=messages.no_budget_for("quality")):
         found.release(Kind.QUALITY)
 
 
@@ -100,39 +101,39 @@ def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
 def test_an_epsilon_that_cannot_be_is_refused(epsilon):
-    with pytest.raises(UsageError, match="epsilon must be a number above 0"):
+    with pytest.raises(UsageError, match=messages.not_positive("epsilon")):
         plan(usual(), epsilon_per_user=epsilon)
 
 
 @pytest.mark.parametrize("delta", [0, 1, math.nan])
 def test_a_delta_that_cannot_be_is_refused(delta):
-    with pytest.raises(UsageError, match="delta must be above 0 and below 1"):
+    with pytest.raises(UsageError, match=messages.DELTA_OUT_OF_RANGE):
         plan(usual(), delta=delta)
 
 
 def test_floors_are_policy():
-    with pytest.raises(PolicyError, match="fewer than the floor of 100"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
         usual(cohort=Crowd(99))
-    with pytest.raises(PolicyError, match="at least 50"):
+    with pytest.raises(PolicyError, match=messages.floor_too_low(50)):
         usual(cohort=Crowd(99, floor=20))
 
 
 def test_shares_and_sizes_that_cannot_be_are_refused():
-    with pytest.raises(UsageError, match="add up to 1"):
+    with pytest.raises(UsageError, match=messages.SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP):
         plan(usual(split=Split(popularity=0.8)))
-    with pytest.raises(UsageError, match="from 0 to 1"):
+    with pytest.raises(UsageError, match=messages.SHARE_OF_THE_BUDGET_OUT_OF_RANGE):
         usual(split=Split(popularity=-0.1))
-    with pytest.raises(UsageError, match="at least one release"):
+    with pytest.raises(UsageError, match=messages.PLAN_OF_NOTHING):
         usual(rounds=0)
-    with pytest.raises(UsageError, match="at least one entry"):
+    with pytest.raises(UsageError, match=messages.PLAN_OF_NOTHING):
         replace(usual()[0], entries=0)
-    with pytest.raises(UsageError, match="each kind of sum once"):
+    with pytest.raises(UsageError, match=messages.KIND_OF_SUM_TWICE):
         plan([usual()[1], *usual()])
-    with pytest.raises(UsageError, match="nothing would be learnt"):
+    with pytest.raises(UsageError, match=messages.BUDGET_TOO_SMALL_FOR_ITS_RELEASES):
         plan(usual(rounds=10**15))
 
 
 def test_noise_that_no_sampler_can_draw_is_refused_before_anything_begins():
     fine = replace(usual()[1], sensitivity=100.0, entries=10**9, crowd=Crowd(100))
-    with pytest.raises(UsageError, match="fewer rounds, a larger share of the budget or a larger epsilon"):
+    with pytest.raises(UsageError, match=messages.NOISE_OUT_OF_RANGE):
         plan([replace(fine, share=1.0, releases=10**7)])

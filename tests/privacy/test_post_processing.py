@@ -21,6 +21,7 @@ from prirec.privacy.popularity_estimate import (
 )
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import RealArray
+from support import messages
 
 NOBODY = np.empty(0, dtype=np.int64)
 
@@ -278,5 +279,5 @@ def test_a_device_sees_what_the_release_would_be_without_its_own_part(sigma: flo
     ],
 )
 def test_what_is_not_finite_or_does_not_fit_is_refused(sums: RealArray, features: RealArray | None) -> None:
-    with pytest.raises(UsageError, match="finite"):
+    with pytest.raises(UsageError, match=messages.SUMS_OR_FEATURES_UNFIT):
         shrunk(release(sums, 1.0), location=None, features=features)

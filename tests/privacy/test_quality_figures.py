@@ -29,6 +29,7 @@ from prirec.privacy.quality_figures import (
     foreseen,
     read,
 )
+from support import messages
 from support.exact_figures import chi_square_p, fresh, skellam_law
 from support.hypothesis_settings import PATIENT
 
@@ -149,9 +150,9 @@ def test_infinite_scores_are_held_at_the_cap():
 @pytest.mark.parametrize(
     ("label", "scores", "words"),
     [
-        (labels_of(1, -1), [0.0, math.nan], "NaN"),
-        (labels_of(1, 0), [0.0, 0.0], r"\+1 and -1"),
-        (labels_of(1, -1), [0.0], "one score and one label"),
+        (labels_of(1, -1), [0.0, math.nan], messages.SCORE_NOT_A_NUMBER),
+        (labels_of(1, 0), [0.0, 0.0], messages.LABELS_NOT_SIGNS),
+        (labels_of(1, -1), [0.0], messages.SCORES_AND_LABELS_UNEVEN),
     ],
 )
 def test_records_that_cannot_be_are_refused(label, scores, words):
@@ -161,18 +162,18 @@ def test_records_that_cannot_be_are_refused(label, scores, words):
 
 @pytest.mark.parametrize("edges", [(), (1.0, 1.0), (2.0, 1.0), (math.nan,), (0.0, math.inf)])
 def test_edges_that_are_none_are_refused(edges):
-    with pytest.raises(UsageError, match="edge"):
+    with pytest.raises(UsageError, match=messages.EDGES_OF_BINS_INVALID):
         QualityTerms(edges)
 
 
 @pytest.mark.parametrize("cap", [0.9, math.inf, math.nan])
 def test_a_cap_is_finite_and_leaves_room_for_a_coin(cap):
-    with pytest.raises(UsageError, match="cap"):
+    with pytest.raises(UsageError, match=messages.LOSS_CAP_OUT_OF_RANGE):
         QualityTerms(loss_cap=cap)
 
 
 def test_too_few_fraction_bits_are_refused():
-    with pytest.raises(UsageError, match="fraction bits"):
+    with pytest.raises(UsageError, match=messages.TOO_FEW_FRACTION_BITS):
         contribution(labels_of(1), np.array([0.0]), norm=Norm(1.0, 2))
 
 
@@ -281,7 +282,7 @@ def test_figures_are_unbiased_and_have_the_predicted_spread(sigma):
 
 def test_a_noisy_people_count_is_refused_with_what_to_do():
     exact = contributions(*crowd(200)[:2], offsets=crowd(200)[2], norm=FINE).sum(axis=0)
-    with pytest.raises(UsageError, match="more devices, or a larger part of the budget"):
+    with pytest.raises(UsageError, match=messages.FIGURES_UNDER_NOISE):
         read(exact, norm=FINE, noise_variance=Fraction((20 * 2048) ** 2))
 
 
@@ -305,7 +306,7 @@ def test_figures_stay_where_figures_can_be():
 
 
 def test_a_sum_of_another_length_is_refused():
-    with pytest.raises(UsageError, match="27 entries"):
+    with pytest.raises(UsageError, match=messages.entries_of_quality_figures(27)):
         read(np.zeros(26, dtype=np.int64), norm=FINE, noise_variance=Fraction(1))
 
 
@@ -321,9 +322,9 @@ def test_what_is_foreseen_is_what_comes():
     for name in ("log_loss", "base_rate", "auc"):
         assert getattr(ahead, name).noise == pytest.approx(getattr(come, name).noise, rel=0.15)
         assert getattr(ahead, name).value == pytest.approx(getattr(come, name).value, abs=0.03)
-    with pytest.raises(UsageError, match="drowns"):
+    with pytest.raises(UsageError, match=messages.FIGURES_UNDER_NOISE):
         foreseen(100, norm=FINE, noise_variance=Fraction((20 * 2048) ** 2))
-    with pytest.raises(UsageError, match=r"above 0.5"):
+    with pytest.raises(UsageError, match=messages.AUC_OUT_OF_RANGE):
         foreseen(100, norm=FINE, noise_variance=variance, auc=0.5)
 
 

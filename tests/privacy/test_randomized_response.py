@@ -19,6 +19,7 @@ from prirec.privacy.randomized_response import (
     simulate_ones,
 )
 from prirec.privacy.units import Adjacency, Unit
+from support import messages
 from support.exact_figures import exp_at_most, fresh
 from support.hypothesis_settings import FEW
 
@@ -100,7 +101,7 @@ def test_everyone_reports_unless_a_simulation_says_otherwise():
     assert reports_about(Reporters.EVERYONE, **asked, in_simulation=False) == 10
     paper = Reporters("those-with-a-record")
     assert (reports_about(paper, **asked, in_simulation=True) == with_a_record).all()
-    with pytest.raises(PolicyError, match="who reports reveals the action"):
+    with pytest.raises(PolicyError, match=messages.REPORTERS_REVEAL_THE_VISIT):
         reports_about(paper, **asked, in_simulation=False)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
+from support import messages
 from support.exact_figures import exp_at_most
 
 
@@ -30,7 +31,7 @@ def test_a_delta_never_exceeds_one_and_none_stays_none():
 def test_losses_add_up_in_one_unit_only():
     user = PrivacyLoss(0.5, Unit.USER, 1e-7) + PrivacyLoss(0.25, Unit.USER, 1e-7)
     assert user == PrivacyLoss(0.75, Unit.USER, 2e-7)
-    with pytest.raises(UsageError, match="per user and a loss per bit"):
+    with pytest.raises(UsageError, match=messages.losses_of_different_units("user", "bit")):
         user + PrivacyLoss(1.0, Unit.BIT)
 
 
@@ -66,7 +67,7 @@ def test_words_are_the_least_that_suffice(probability):
 def test_a_loss_that_is_no_number_is_refused(epsilon):
     with pytest.raises(UsageError):
         PrivacyLoss(epsilon, Unit.USER)
-    with pytest.raises(UsageError, match="epsilon_per_user"):
+    with pytest.raises(UsageError, match=messages.not_positive("epsilon_per_user")):
         checked_epsilon(epsilon, "epsilon_per_user")
 
 

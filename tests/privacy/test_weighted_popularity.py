@@ -12,6 +12,7 @@ from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import Norm, clipped, fine_enough
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, weighted, written
+from support import messages
 
 # person 0 is at places 0, 1, 2, 3; person 1 at place 3; nobody is at place 4
 VISITS = OwnCounts(5, np.array([0, 1, 2, 3, 5 + 3]), np.ones(5))
@@ -142,20 +143,20 @@ def test_a_number_that_has_no_safe_square_is_refused_without_being_told(bad: flo
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_an_emphasis_is_positive(bad: float) -> None:
-    with pytest.raises(UsageError, match="emphasis"):
+    with pytest.raises(UsageError, match=messages.not_positive("an emphasis")):
         weighted({"visitors": VISITS}, emphasis={"visitors": bad})
-    with pytest.raises(UsageError, match="emphasis"):
+    with pytest.raises(UsageError, match=messages.not_positive("an emphasis")):
         simulated(VISITS, sigma=1.0, rng=np.random.default_rng(0), emphasis=bad)
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
 def test_sigma_is_finite_and_not_negative(bad: float) -> None:
-    with pytest.raises(UsageError, match="sigma"):
+    with pytest.raises(UsageError, match=messages.SIGMA_OUT_OF_RANGE):
         simulated(VISITS, sigma=bad, rng=np.random.default_rng(0))
 
 
 def test_a_cap_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="cap"):
+    with pytest.raises(UsageError, match=messages.CAP_OF_NOTHING):
         capped(VISITS, most=0, draws=draws(VISITS, 0))
 
 

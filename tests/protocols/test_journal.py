@@ -11,6 +11,7 @@ from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import Round
+from support import messages
 
 OVER = (Stage.OPENED, Stage.BURNT)
 ONE, OTHER = b"\1" * 32, b"\2" * 32
@@ -82,16 +83,16 @@ def test_the_first_round_may_have_any_number() -> None:
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.ENTERED])
 def test_a_round_that_was_never_entered_goes_nowhere(stage: Stage) -> None:
-    with pytest.raises(StateError, match="never entered"):
+    with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
         admit(Persist(of(), stage, ONE), held=None, last=None)
-    with pytest.raises(StateError, match="begun anew"):
+    with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
         admit(Persist(of(attempt=0), stage, ONE), held=at(Stage.ENTERED, of=of(attempt=1)), last=5)
 
 
 def test_a_number_is_not_gone_back_to() -> None:
-    with pytest.raises(StateError, match="round 5 is not after 5"):
+    with pytest.raises(StateError, match=messages.round_not_after(5, 5)):
         admit(Persist(of(5), Stage.ENTERED, ONE), held=None, last=5)
-    with pytest.raises(StateError, match="not begun anew after 6"):
+    with pytest.raises(StateError, match=messages.round_not_begun_anew_after(6)):
         admit(Persist(of(5, attempt=1), Stage.ENTERED, ONE), held=at(Stage.BURNT), last=6)
 
 
@@ -106,7 +107,7 @@ def test_a_new_attempt_is_possible_while_nothing_was_masked(stage: Stage) -> Non
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.ENTERED])
 def test_no_attempt_follows_a_masked_vector(stage: Stage) -> None:
-    with pytest.raises(StateError, match="twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         admit(Persist(of(attempt=1), Stage.ENTERED, ONE), held=at(stage, masked=True), last=5)
 
 
@@ -115,13 +116,13 @@ def test_a_collector_does_not_try_a_number_again_whose_sum_may_be_open(life: tup
     journal = Journal()
     for stage in (Stage.ENTERED, *life):
         journal.write(Persist(of(), stage, ONE))
-    with pytest.raises(StateError, match="twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         journal.write(Persist(of(attempt=1), Stage.ENTERED, ONE))
 
 
 @pytest.mark.parametrize("again", [of(attempt=0), of(attempt=1, group=9)])
 def test_an_attempt_has_a_higher_number_whatever_the_cohort(again: Round) -> None:
-    with pytest.raises(StateError, match="twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         admit(Persist(again, Stage.ENTERED, ONE), held=at(Stage.ENTERED, of=of(attempt=1)), last=5)
 
 
@@ -132,7 +133,7 @@ def test_the_same_again_is_the_same(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.BURNT])
 def test_a_stage_settled_in_another_way_is_a_conflict(stage: Stage) -> None:
-    with pytest.raises(ConflictError, match=f"{stage.name} in another way") as caught:
+    with pytest.raises(ConflictError, match=messages.stage_settled_otherwise(stage.name)) as caught:
         admit(Persist(of(), stage, OTHER), held=at(stage), last=5)
     assert caught.value.round == of()
     assert caught.value.exit_code == 5
@@ -144,7 +145,7 @@ def test_given_up_twice_is_given_up_whatever_the_reason() -> None:
 
 @pytest.mark.parametrize(("held", "wanted"), [(h, w) for h, w in product(Stage, Stage) if w != h and w not in LIFE[h]])
 def test_any_other_step_is_refused_without_a_conflict(held: Stage, wanted: Stage) -> None:
-    with pytest.raises(StateError, match=f"{held.name} does not go to {wanted.name}") as caught:
+    with pytest.raises(StateError, match=messages.stage_does_not_follow(held.name, wanted.name)) as caught:
         admit(Persist(of(), wanted, ONE), held=at(held), last=5)
     assert not isinstance(caught.value, ConflictError)
 

@@ -21,6 +21,7 @@ from prirec.protocols.mask_graph import (
     neighbours,
     plan,
 )
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 
@@ -129,14 +130,14 @@ NO_GRAPHS = [Graph(10, 5, 3), Graph(10, 10, 7), Graph(10, 0, 0), Graph(1, 0, 1),
 
 @pytest.mark.parametrize("graph", NO_GRAPHS)
 def test_neighbours_in_what_is_no_graph_are_refused(graph):
-    with pytest.raises(UsageError, match="even number"):
+    with pytest.raises(UsageError, match=messages.ODD_DEGREE):
         neighbours(graph, beacon=beacon_of(0), position=0)
 
 
 @pytest.mark.parametrize("position", [-1, 10])
 @pytest.mark.parametrize("graph", [Graph(10, 4, 3), Graph(10, 9, 7)])
 def test_neighbours_of_nobody_are_refused(graph, position):
-    with pytest.raises(UsageError, match="below its size"):
+    with pytest.raises(UsageError, match=messages.POSITION_OUTSIDE_THE_GRAPH):
         neighbours(graph, beacon=beacon_of(0), position=position)
 
 
@@ -162,7 +163,7 @@ def test_the_fewest_survivors_are_the_floor_or_what_may_be_left(size, floor, los
     ("size", "floor", "lost"), [(-1, 0, 0.1), (9, -1, 0.1), (9, 2, 1.0), (9, 2, -0.1), (9, 2, math.nan)]
 )
 def test_survivors_of_nonsense_are_refused(size, floor, lost):
-    with pytest.raises(UsageError, match="0 <= lost < 1"):
+    with pytest.raises(UsageError, match=messages.LOST_OUT_OF_RANGE):
         least_survivors(size, floor=floor, lost=lost)
 
 
@@ -171,20 +172,20 @@ def test_survivors_of_nonsense_are_refused(size, floor, lost):
     [(-0.1, 0.1), (0.1, -0.1), (math.nan, 0.1), (0.1, math.nan), (0.5, 0.5), (0.2, 0.4), (math.inf, 0), (1.0, 0.0)],
 )
 def test_shares_that_no_graph_bears_are_refused_with_the_limit(corrupt, lost):
-    with pytest.raises(UsageError, match=r"corrupt \+ 2 lost < 1"):
+    with pytest.raises(UsageError, match=messages.CORRUPT_AND_LOST_OUT_OF_RANGE):
         plan(1000, corrupt=corrupt, lost=lost)
-    with pytest.raises(UsageError, match=r"corrupt \+ 2 lost < 1"):
+    with pytest.raises(UsageError, match=messages.CORRUPT_AND_LOST_OUT_OF_RANGE):
         adequate(Graph(1000, 300, 185), corrupt=corrupt, lost=lost)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1, MOST_DEVICES + 1])
 def test_too_few_or_too_many_devices_are_refused_with_the_limit(size):
     for ask in (complete, lambda n: plan(n, corrupt=0.05, lost=0.2)):
-        with pytest.raises(UsageError, match=f"2 to {MOST_DEVICES} devices"):
+        with pytest.raises(UsageError, match=messages.size_of_a_mask_graph(MOST_DEVICES)):
             ask(size)
 
 
 @pytest.mark.parametrize(("size", "corrupt", "lost"), [(20, 0.5, 0.1), (70, 0.05, 0.45), (1_000_000, 0.05, 0.4)])
 def test_a_roster_that_no_graph_makes_safe_is_refused(size, corrupt, lost):
-    with pytest.raises(UsageError, match="lower corrupt"):
+    with pytest.raises(UsageError, match=messages.NO_GRAPH_BEARS_SO_MANY_CORRUPT):
         plan(size, corrupt=corrupt, lost=lost)

@@ -21,6 +21,7 @@ from prirec.protocols.messages import Invitation, Round, Terms
 from prirec.protocols.noise import cost, drawn, room, share_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
+from support import messages
 from support.rounds import task_of, terms_of
 
 SEED = bytes(range(32))
@@ -36,13 +37,13 @@ def noisy(opening: str = "members", **changes: int) -> Terms:
 @pytest.mark.parametrize("method", ["shares", "pads"])
 def test_only_sums_under_double_masks_are_noisy(method: str) -> None:
     """Where nobody may be missing, whoever is missing costs the others their noise."""
-    with pytest.raises(UsageError, match="noise is for sums under double masks"):
+    with pytest.raises(UsageError, match=messages.NOISE_WITHOUT_DOUBLE_MASKS):
         task_of(terms_of(method, noise=1, floor=50))
 
 
 @pytest.mark.parametrize("floor", [0, 1, 2, HARD_FLOOR - 1])
 def test_noise_is_for_sums_that_keep_the_hard_floor(floor: int) -> None:
-    with pytest.raises(UsageError, match="a floor of at least 50"):
+    with pytest.raises(UsageError, match=messages.noise_needs_a_floor_of(50)):
         task_of(noisy(floor=floor))
     task_of(noisy(floor=HARD_FLOOR))
     task_of(noisy(floor=floor, noise=0))
@@ -189,5 +190,5 @@ def test_a_price_follows_from_the_signed_noise_and_is_rounded_up():
     agreed = {"length": 3, "opening": "collector", "floor": HARD_FLOOR, "sums": Sums()}
     assert cost(double_masks(code, noise=32, **agreed), norm=Norm(1.0, 2)).grains == GRAINS // 2
     assert cost(double_masks(code, noise=33, **agreed), norm=Norm(1.0, 2)).grains == 16 * GRAINS // 33 + 1
-    with pytest.raises(PolicyError, match="has no price"):
+    with pytest.raises(PolicyError, match=messages.SUM_WITHOUT_NOISE_HAS_NO_PRICE):
         cost(double_masks(code, **agreed), norm=Norm(1.0, 2))

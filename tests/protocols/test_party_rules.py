@@ -32,6 +32,7 @@ from prirec.protocols.messages import (
 )
 from prirec.protocols.moves import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, State
 from prirec.protocols.sdgd import Receiver
+from support import messages
 from support.rounds import (
     OUTSIDER,
     RECOMMENDER,
@@ -165,10 +166,10 @@ def test_a_burnt_round_is_written_down_and_never_goes_on() -> None:
 
 def test_a_round_is_opened_once_and_its_collector_is_no_member() -> None:
     collector = make_collector(task_of(TERMS), np.random.default_rng(0))
-    with pytest.raises(UsageError, match="not one of its members"):
+    with pytest.raises(UsageError, match=messages.OPENED_TWICE_OR_BY_A_MEMBER):
         collector.invite([RECOMMENDER.public, people(1)[0].public])
     collector.invite([people(1)[0].public])
-    with pytest.raises(UsageError, match="opened once"):
+    with pytest.raises(UsageError, match=messages.OPENED_TWICE_OR_BY_A_MEMBER):
         collector.invite([people(1)[0].public])
 
 
@@ -184,7 +185,7 @@ def test_a_collector_that_is_not_open_or_is_over_has_no_next_step(method: str) -
     burnt = gather(3, terms_of(method))
     burnt.run(lambda message: ())
     for over in (gathering.collector, burnt.collector):
-        with pytest.raises(UsageError, match="no next step"):
+        with pytest.raises(UsageError, match=messages.ROUND_IS_OVER):
             over.advance()
 
 
@@ -229,32 +230,32 @@ def test_a_collector_waits_only_for_those_who_are_still_in() -> None:
 
 def test_parties_are_made_for_the_task_that_they_are_given() -> None:
     value, who = np.zeros(3, dtype=np.uint64), people(1)[0]
-    with pytest.raises(UsageError, match="the identity that its task names"):
+    with pytest.raises(UsageError, match=messages.ANOTHER_COLLECTOR_THAN_THE_TASKS):
         Collector(task_of(TERMS), identity=OUTSIDER, entropy=bytes(32))
-    with pytest.raises(UsageError, match="Algorithm 1's receiver"):
+    with pytest.raises(UsageError, match=messages.SHARES_NEED_THE_RECEIVER):
         Collector(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(32))
-    with pytest.raises(UsageError, match="a sum under pads or double masks"):
+    with pytest.raises(UsageError, match=messages.MEMBER_WITHOUT_MASKS):
         Member(task_of(terms_of("shares")), identity=who, value=value, entropy=bytes(member.ENTROPY))
     for short in (meeting.MEMBER_ENTROPY, member.ENTROPY - 1, member.ENTROPY + 1):
-        with pytest.raises(UsageError, match=f"{member.ENTROPY} bytes of entropy"):
+        with pytest.raises(UsageError, match=messages.entropy_of_a_member(member.ENTROPY)):
             Member(task_of(TERMS), identity=who, value=value, entropy=bytes(short))
-    with pytest.raises(UsageError, match="bytes of entropy for its keys"):
+    with pytest.raises(UsageError, match=messages.ENTROPY_FOR_KEYS_TOO_SHORT):
         Member(task_of(TERMS), identity=who, value=value, entropy=bytes(meeting.MEMBER_ENTROPY - 1))
-    with pytest.raises(UsageError, match="32 bytes"):
+    with pytest.raises(UsageError, match=messages.secret_key_length(32)):
         Receiver(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(31))
     assert meeting.COLLECTOR_ENTROPY == 32
 
 
 def test_only_double_masks_are_opened_by_members() -> None:
     for method in ("pads", "shares"):
-        with pytest.raises(UsageError, match="needs double masks"):
+        with pytest.raises(UsageError, match=messages.MEMBERS_OPEN_WITHOUT_DOUBLE_MASKS):
             task_of(terms_of(method, "members"))
 
 
 def test_shares_that_no_mask_graph_bears_are_refused() -> None:
     task_of(terms_of(corrupt=1, lost=499))
     for corrupt, lost in [(2, 499), (334, 0)]:
-        with pytest.raises(UsageError, match="below 1000 per mille"):
+        with pytest.raises(UsageError, match=messages.TERMS_NOT_SAFE):
             task_of(terms_of(corrupt=corrupt, lost=lost))
 
 
@@ -272,14 +273,14 @@ def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: P
             journal.write(Persist(of, Stage.ENTERED, marks[0]))
             with pytest.raises(ConflictError):
                 journal.write(Persist(of, Stage.ENTERED, marks[1]))
-            with pytest.raises(StateError, match="BURNT does not go to MASKED"):
+            with pytest.raises(StateError, match=messages.stage_does_not_follow("BURNT", "MASKED")):
                 journal.write(Persist(of, Stage.MASKED, marks[0]))
 
 
 def test_there_is_no_party_of_no_kind() -> None:
     value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(member.ENTROPY)
     for kind in (Party, MemberBase, CollectorBase):
-        with pytest.raises(TypeError, match="abstract"):
+        with pytest.raises(TypeError, match=messages.Foreign.ABSTRACT_CLASS):
             kind(task_of(TERMS), identity=RECOMMENDER, entropy=entropy)
     assert isinstance(Member(task_of(TERMS), identity=RECOMMENDER, value=value, entropy=entropy), MemberBase)
 
@@ -290,15 +291,15 @@ def test_what_has_no_place_is_refused_even_past_the_table_of_moves(method: str) 
     invitation = held_at(gathering, Invitation)[0]
     opened = Opened(1, invitation.round, invitation.sender, invitation.receiver, b"")
     agreement = Agreement(1, invitation.round, invitation.sender, invitation.receiver, bytes(64))
-    with pytest.raises(PeerError, match="nothing to do with this"):
+    with pytest.raises(PeerError, match=messages.MESSAGE_FOR_ANOTHER_PARTY):
         gathering.members[0].handle(agreement)
-    with pytest.raises(PeerError, match="nothing to do with this"):
+    with pytest.raises(PeerError, match=messages.MESSAGE_FOR_ANOTHER_PARTY):
         gathering.collector.handle(opened)
 
 
 def test_a_roster_before_the_invitation_is_refused() -> None:
     roster = held_at(gather(3, TERMS), Roster)[0]
-    with pytest.raises(PeerError, match="ORDER"):
+    with pytest.raises(PeerError, match=messages.ORDER):
         gather(3, TERMS).members[0].receive(roster)
 
 

@@ -7,6 +7,7 @@ from prirec.errors import UsageError
 from prirec.features.blocks import Log
 from prirec.features.encoding import Encoding
 from prirec.protocols.prediction import LATENT, Asker, Guide
+from support import messages
 
 FACTORS = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [1.0, 0.5]])
 
@@ -42,5 +43,5 @@ def test_without_factors_the_same_places_are_all_the_same():
 
 @pytest.mark.parametrize("latent", [[], [1.0], [1.0, 0.0, 0.0]])
 def test_a_vector_of_another_length_than_the_factors_is_refused(latent):
-    with pytest.raises(UsageError, match="the same length"):
+    with pytest.raises(UsageError, match=messages.VECTORS_OF_DIFFERENT_LENGTHS):
         guide(FACTORS).recommend(asker(latent))

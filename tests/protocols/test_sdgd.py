@@ -15,6 +15,7 @@ from prirec.protocols.codec import encode, seal
 from prirec.protocols.messages import VERSION, Agreement, Masked, Partial, Revealed, Roster, ShareOf, Vector, step
 from prirec.protocols.moves import State
 from prirec.protocols.sdgd import Neighbour, Receiver
+from support import messages
 from support.ring_views import INPUTS, all_choices, distribution, in_ring, tell_apart
 from support.rounds import (
     OUTSIDER,
@@ -308,15 +309,15 @@ def test_only_fitting_terms_make_a_neighbour_or_a_receiver() -> None:
         (terms_of("shares", floor=3), (1, 3)),
         (terms_of("shares", floor=3), (2, 2)),
     ]:
-        with pytest.raises(UsageError, match="a pad for each of the N - 1 others"):
+        with pytest.raises(UsageError, match=messages.PADS_MISSING):
             Neighbour(task_of(terms), identity=who, value=value, pads=np.zeros(shape, dtype=np.uint64), entropy=entropy)
     for terms in (terms_of("pads"), terms_of("shares", floor=1)):
-        with pytest.raises(UsageError, match="give at least two"):
+        with pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR):
             Receiver(task_of(terms), identity=RECOMMENDER, entropy=bytes(32))
 
 
 def test_a_receiver_whose_round_is_over_has_no_next_step() -> None:
     gathering = gather(3, SHARES)
     gathering.run()
-    with pytest.raises(UsageError, match="no next step"):
+    with pytest.raises(UsageError, match=messages.ROUND_IS_OVER):
         gathering.collector.advance()

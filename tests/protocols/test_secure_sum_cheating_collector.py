@@ -24,6 +24,7 @@ from prirec.protocols.messages import (
     Vector,
 )
 from prirec.protocols.moves import State
+from support import messages
 from support.cheating import MEMBERS, delivered, without
 from support.rounds import OTHER_MODEL, OUTSIDER, altered, fingerprint, gather, held_at, refusal, sends, terms_of
 
@@ -156,7 +157,7 @@ def test_a_second_different_sum_is_refused_and_the_first_stays() -> None:
     member = gathering.members[0]
     member.receive(true)
     before = fingerprint(member)
-    with pytest.raises(PeerError, match="EQUIVOCATION"):
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
         member.receive(altered(true, sealed=bytes(40)))
     assert fingerprint(member) == before
 

@@ -23,6 +23,7 @@ from prirec.protocols.messages import (
 )
 from prirec.protocols.moves import State
 from prirec.sharing.keys import SigningKey
+from support import messages
 from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
 from support.rounds import OUTSIDER, Gathering, altered, fingerprint, gather, held_at, refusal, terms_of
 
@@ -96,7 +97,7 @@ def test_a_second_different_message_is_refused_and_the_first_kept(kind: Any) -> 
     before = fingerprint(gathering.collector)
     field = {Keys: "box_key", Boxes: "boxes", Masked: "sealed", Agreement: "signature", Reveal: "sealed"}[kind]
     value = getattr(rest[0], field)
-    with pytest.raises(PeerError, match="EQUIVOCATION"):
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
         gathering.collector.receive(altered(first, **{field: value}))
     assert fingerprint(gathering.collector) == before
     assert gathering.collector.receive(first) == []  # the same again is the same

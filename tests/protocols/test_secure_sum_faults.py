@@ -35,6 +35,7 @@ from prirec.protocols.messages import (
     Terms,
 )
 from prirec.protocols.moves import State
+from support import messages
 from support.rounds import DEPLOYMENT, OUTSIDER, Gathering, altered, fingerprint, gather, terms_of
 
 HERE = Round(DEPLOYMENT, "linear", 5)
@@ -246,12 +247,12 @@ def test_a_new_attempt_after_a_vector_was_masked_is_refused_before_anything_leav
     second = gather(3, terms, of=altered(HERE, attempt=1), seed=1)
     second.journals.update({name: first.journals[name] for name in second.names})
     sent = []
-    with pytest.raises(StateError, match="nobody takes part in a round twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         second.run(lambda message: sent.append(type(message)) or (0,))
     assert set(sent) == {Invitation}
     third = gather(3, terms, of=altered(HERE, attempt=2))
     third.journals[third.collector.name] = first.journals[first.collector.name]
-    with pytest.raises(StateError, match="nobody takes part in a round twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         third.run(lambda message: sent.append(type(message)) or (0,))
     assert len(sent) == 3
 

@@ -16,6 +16,7 @@ from prirec.protocols.codec import Statement, decode_content, digest
 from prirec.protocols.masking import checked, lay_on, nothing, ring, vector
 from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import Masked, Vector
+from support import messages
 from support.hypothesis_settings import PATIENT
 from support.ring_views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart
 from support.rounds import OTHER_MODEL, altered, gather, held_at, terms_of
@@ -258,7 +259,7 @@ def test_a_vector_of_the_wrong_ring_or_length_is_refused_before_anything_is_sent
         np.zeros(4, dtype=np.uint64),
         np.zeros((3, 1), dtype=np.uint64),
     ):
-        with pytest.raises(UsageError, match="3 elements of the ring of 64 bits"):
+        with pytest.raises(UsageError, match=messages.elements_of_the_ring(3, bits=64)):
             checked(bad, terms)
 
 

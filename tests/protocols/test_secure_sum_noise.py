@@ -17,6 +17,7 @@ from prirec.protocols.member import Member, noise_seed
 from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Reveal, Terms, Vector
 from prirec.protocols.moves import State
 from prirec.protocols.noise import drawn
+from support import messages
 from support.low_floors import low_floor
 from support.rounds import Gathering, Holding, gather, people, task_of, terms_of
 
@@ -257,7 +258,7 @@ def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
 
 @pytest.mark.parametrize("size", [0, member.ENTROPY - 32, member.ENTROPY - 1, member.ENTROPY + 1])
 def test_a_member_without_bytes_for_its_noise_is_refused(size: int) -> None:
-    with pytest.raises(UsageError, match="bytes of entropy"):
+    with pytest.raises(UsageError, match=messages.ENTROPY_TOO_SHORT):
         Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=bytes(size))
 
 

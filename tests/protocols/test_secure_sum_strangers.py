@@ -8,6 +8,7 @@ import pytest
 from prirec.errors import PeerError
 from prirec.protocols.messages import Masked
 from prirec.protocols.moves import State
+from support import messages
 from support.rounds import Gathering, gather, terms_of
 
 PEOPLE = 7
@@ -53,5 +54,5 @@ def test_a_member_sends_nothing_of_its_own_where_a_stranger_is_listed(missing):
 def test_a_roster_longer_than_those_who_are_allowed_is_refused_though_no_stranger_is_near():
     careful = gathered(names()).members[0]
     careful._refuse_strangers(PEOPLE, names())
-    with pytest.raises(PeerError, match="no place in this round"):
+    with pytest.raises(PeerError, match=messages.STRANGER_ON_THE_ROSTER):
         careful._refuse_strangers(PEOPLE + 1, names())

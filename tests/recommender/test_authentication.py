@@ -15,6 +15,7 @@ from prirec.recommender.authentication import CHALLENGE_SECONDS, SESSION_SECONDS
 from prirec.recommender.responses import RefusedError
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Claim, Enrolment, Session, SignedClaim, SignedEnrolment
+from support import messages
 
 DEPLOYMENT, KEY = bytes(range(16)), b"\5" * 32
 ME, OTHER = SigningKey(b"\1" * 32), SigningKey(b"\2" * 32)
@@ -126,7 +127,7 @@ def test_answered_challenges_are_forgotten_when_they_could_not_be_answered_any_m
     challenges = [door.challenge() for _ in range(4)]
     for challenge in challenges[:3]:
         claimed(door, claim(challenge))
-    with pytest.raises(RefusedError, match="TOO_MANY"):
+    with pytest.raises(RefusedError, match=messages.TOO_MANY_REQUESTS):
         claimed(door, claim(challenges[3]))
     clock.now += CHALLENGE_SECONDS + SKEW + 1
     for challenge in [door.challenge() for _ in range(3)]:

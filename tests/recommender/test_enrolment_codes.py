@@ -11,6 +11,7 @@ from prirec.protocols.codec import encode
 from prirec.recommender.authentication import Authenticator, EnrolmentGate
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.responses import RefusedError
+from support import messages
 from support.services import OPEN, Phone, Served, Site, refusal, served
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY
 
@@ -85,5 +86,5 @@ def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_ha
 
 def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: EnrolmentGate) -> None:
     signed = Phone(LINE, IDENTITY).enrolment(code=CODE)
-    with pytest.raises(PeerError, match="does not hold"):
+    with pytest.raises(PeerError, match=messages.KEY_OR_SIGNATURE_INVALID):
         newcomers.let_in(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

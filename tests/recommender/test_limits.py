@@ -10,6 +10,7 @@ from prirec.errors import UsageError
 from prirec.recommender.limits import BodyMemory, BodyReservation, DownloadSlots, Rate, RateLimiter, client_network
 from prirec.recommender.responses import RefusedError
 from prirec.recommender.service import DocumentCache
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 
@@ -98,7 +99,7 @@ def test_bodies_share_one_room_and_give_it_back() -> None:
     one, other = BodyReservation(room, b"one"), BodyReservation(room, b"other")
     one.take(60)
     one.take(20)
-    with pytest.raises(RefusedError, match="TOO_MANY"):
+    with pytest.raises(RefusedError, match=messages.TOO_MANY_REQUESTS):
         other.take(21)
     other.take(20)
     one.give_back()
@@ -112,11 +113,11 @@ def test_a_device_holds_room_for_one_body_and_what_is_refused_takes_nobodys_plac
     room = BodyMemory(100)
     one, again = BodyReservation(room, b"eve"), BodyReservation(room, b"eve")
     one.take(1)
-    with pytest.raises(RefusedError, match="TOO_MANY"):
+    with pytest.raises(RefusedError, match=messages.TOO_MANY_REQUESTS):
         again.take(1)
     again.give_back()
     one.take(1)
-    with pytest.raises(RefusedError, match="TOO_MANY"):
+    with pytest.raises(RefusedError, match=messages.TOO_MANY_REQUESTS):
         BodyReservation(room, b"eve").take(1)
     one.give_back()
     again.take(1)

@@ -14,6 +14,7 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Delivery, Invitation, Terms
 from prirec.recommender.conductor import OpenSum, Outbox, Pace
 from prirec.recommender.store import Store
+from support import messages
 from support.low_floors import low_floor
 from support.rounds import gather, terms_of
 from support.stores import ONE, enter, name, of, said
@@ -144,5 +145,5 @@ def test_with_the_first_boxes_it_is_written_that_vectors_may_be_masked(portions:
     outbox.empty()
     assert {one.round: one.masked for one in portions.rounds(2)} == {of(): True, of(group=1): False}
     portions.write(Persist(of(), Stage.BURNT, ONE))
-    with pytest.raises(StateError, match="nobody takes part in a round twice"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         enter(portions, of(attempt=1))

@@ -23,6 +23,7 @@ from prirec.recommender.operator import (
 )
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import OvertakenError, Store
+from support import messages
 from support.cities import SMALL_PRIVATE, small_city
 from support.stores import name
 
@@ -44,7 +45,7 @@ def ready(store: Store, *, people: int) -> None:
 def test_a_deployment_is_founded_once(store):
     refuse_second_deployment(store)
     founding = found_deployment(store, title="Our town")
-    with pytest.raises(StateError, match="founded in this store before"):
+    with pytest.raises(StateError, match=messages.STORE_HAS_A_DEPLOYMENT):
         refuse_second_deployment(store)
     with pytest.raises(StateError):
         found_deployment(store, title="another")
@@ -54,7 +55,7 @@ def test_a_deployment_is_founded_once(store):
 
 
 def test_the_key_of_sessions_changes_and_who_the_recommender_is_stays(store):
-    with pytest.raises(StateError, match="no deployment was founded"):
+    with pytest.raises(StateError, match=messages.STORE_WITHOUT_A_DEPLOYMENT):
         rotate_sessions(store)
     founding = found_deployment(store, title="Our town")
     rotate_sessions(store, entropy=lambda many: b"\3" * many)
@@ -110,7 +111,7 @@ def test_of_two_who_begin_a_campaign_at_once_one_does(store, monkeypatch):
 
 def test_a_campaign_in_which_nobody_may_be_lost_is_not_begun(store):
     ready(store, people=50)
-    with pytest.raises(PolicyError, match=r"from 63 devices on 20% of them may be"):
+    with pytest.raises(PolicyError, match=messages.enough_are_left_from(63, lost="20%")):
         begin_campaign(store, SMALL_PRIVATE)
     store.enrol(name(51), 0, day=0)
     begin_campaign(store, SMALL_PRIVATE)
@@ -118,7 +119,7 @@ def test_a_campaign_in_which_nobody_may_be_lost_is_not_begun(store):
 
 def test_a_campaign_is_ended_with_all_that_is_open_and_another_may_begin(store):
     found_deployment(store, title="Our town")
-    with pytest.raises(PolicyError, match="nothing to end"):
+    with pytest.raises(PolicyError, match=messages.NO_CAMPAIGN_TO_END):
         end_campaign(store)
     ready(store, people=60)
     begin_campaign(store, SMALL_PRIVATE)
@@ -129,7 +130,7 @@ def test_a_campaign_is_ended_with_all_that_is_open_and_another_may_begin(store):
     assert (campaign_status(store).phase, store.open_rounds(), store.counts().letters) == ("failed", [], 0)
     with pytest.raises(OvertakenError):
         conductor.tick()
-    with pytest.raises(PolicyError, match="nothing to end"):
+    with pytest.raises(PolicyError, match=messages.NO_CAMPAIGN_TO_END):
         end_campaign(store)
     assert begin_campaign(store, SMALL_PRIVATE).campaign == 1
 
@@ -149,21 +150,21 @@ def test_a_damaged_account_of_a_campaign_is_a_state_error(store):
     begin_campaign(store, SMALL_PRIVATE)
     whole = store.progress()
     for damaged in (whole[:-1], whole.replace(b"visits", b"visit\xe9"), 100_000 * b"\x91"):
-        with pytest.raises(StateError, match="restore the store from a backup"):
+        with pytest.raises(StateError, match=messages.CAMPAIGN_STATE_DAMAGED):
             rules.decode_state(damaged)
 
 
 def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
     found_deployment(store, title="Our town")
-    with pytest.raises(StateError, match="no catalogue"):
+    with pytest.raises(StateError, match=messages.NO_CATALOGUE):
         begin_campaign(store, SMALL_PRIVATE)
     publish_catalogue(store, source())
     for at in range(1, 50):
         store.enrol(name(at), 0, day=0)
-    with pytest.raises(PolicyError, match="49 devices have enrolled"):
+    with pytest.raises(PolicyError, match=messages.too_few_enrolled(49)):
         begin_campaign(store, SMALL_PRIVATE)
     store.enrol(name(50), 0, day=0)
-    with pytest.raises(PolicyError, match="fewer than 100"):
+    with pytest.raises(PolicyError, match=messages.no_sum_over_fewer_than(100)):
         begin_campaign(store, PRIVATE)
     assert (campaign_status(store), store.head().length) == (None, 1)
 
@@ -176,5 +177,5 @@ def test_standing_tells_how_far_a_campaign_is(store):
     now = found_now.campaign
     assert (now.number, now.people, now.phase, now.round, now.rounds) == (charter.campaign, 60, "visits", 0, 3)
     assert now.past == ()
-    with pytest.raises(PolicyError, match="under way"):
+    with pytest.raises(PolicyError, match=messages.CAMPAIGN_UNDER_WAY):
         begin_campaign(store, SMALL_PRIVATE)

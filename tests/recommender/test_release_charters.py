@@ -14,6 +14,7 @@ from prirec.privacy.plan import Kind, crowd
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import People, RosterLine, read, written
+from support import messages
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
 
@@ -62,16 +63,28 @@ def test_what_the_plan_asks_for_is_filled_in():
 @pytest.mark.parametrize(
     ("given", "error", "problem"),
     [
-        ({"lines": LINES[:49]}, PolicyError, "floor"),
-        ({"lines": (*LINES, LINES[3])}, UsageError, "twice"),
-        ({"lines": (*LINES[1:], RosterLine(bytes(32), 12345))}, UsageError, "none of h3"),
-        ({"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": None})}, PolicyError, "budget"),
-        ({"settings": change(SMALL_PRIVATE, participation={"dropout": 0.1})}, PolicyError, "participation"),
-        ({"settings": change(SMALL_PRIVATE, floor=10)}, PolicyError, "floor"),
-        ({"settings": change(SMALL_PRIVATE, iterations=10**9)}, PolicyError, "iterations"),
-        ({"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": 1e-6})}, UsageError, "nothing would be"),
-        ({"encoding": staged(CITY).setup.encoding}, UsageError, "no popularity"),
-        ({"encoding": Encoding()}, DataError, "no feature"),
+        ({"lines": LINES[:49]}, PolicyError, messages.too_few_devices(49, floor=50)),
+        ({"lines": (*LINES, LINES[3])}, UsageError, messages.DEVICE_TWICE_ON_THE_ROSTER),
+        ({"lines": (*LINES[1:], RosterLine(bytes(32), 12345))}, UsageError, messages.ROSTER_CELL_INVALID),
+        (
+            {"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": None})},
+            PolicyError,
+            messages.PRIVATE_WITHOUT_EPSILON,
+        ),
+        (
+            {"settings": change(SMALL_PRIVATE, participation={"dropout": 0.1})},
+            PolicyError,
+            messages.simulation_only("participation"),
+        ),
+        ({"settings": change(SMALL_PRIVATE, floor=10)}, PolicyError, messages.floor_too_low(50)),
+        ({"settings": change(SMALL_PRIVATE, iterations=10**9)}, PolicyError, messages.simulation_only("iterations")),
+        (
+            {"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": 1e-6})},
+            UsageError,
+            messages.BUDGET_TOO_SMALL_FOR_ITS_RELEASES,
+        ),
+        ({"encoding": staged(CITY).setup.encoding}, UsageError, messages.CHARTER_WITH_POPULARITY),
+        ({"encoding": Encoding()}, DataError, messages.NO_FEATURE_OF_PLACES),
     ],
 )
 def test_what_devices_would_refuse_is_never_chartered(given, error, problem):
@@ -119,7 +132,7 @@ def test_sums_below_zero_are_read_as_such():
 @pytest.mark.parametrize("opened", [np.zeros(49, np.uint64), np.zeros(50, np.uint32), np.zeros((50, 1), np.uint64)])
 def test_a_sum_of_another_size_makes_no_edition(opened):
     issued = chartered()
-    with pytest.raises(UsageError, match="one entry of the ring"):
+    with pytest.raises(UsageError, match=messages.OPENED_SUM_OF_ANOTHER_SIZE):
         popularity_release(
             Campaign.of(issued.document), issued.catalogue, LINES, opened=opened, survivors=60, rostered=60
         )
@@ -127,7 +140,7 @@ def test_a_sum_of_another_size_makes_no_edition(opened):
 
 def test_a_sum_that_should_not_have_been_opened_makes_no_edition():
     issued = chartered()
-    with pytest.raises(UsageError, match="not opened"):
+    with pytest.raises(UsageError, match=messages.sum_not_opened(50)):
         popularity_release(
             Campaign.of(issued.document), issued.catalogue, LINES, opened=np.zeros(50, np.uint64), survivors=49,
             rostered=60,

@@ -15,6 +15,7 @@ from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
 from prirec.features.encoding import PRIVATE_SCALE, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import from_folder, pack_regions
+from support import messages
 from support.cities import same_bits, small_city
 
 POIS = "poi,lat,lon,price,kind\na,35.1,139.2,10,bar\nb,35.2,139.3,30,café\n"
@@ -128,12 +129,12 @@ def test_every_declared_column_is_planned_as_a_table_with_it_would_be():
 @pytest.mark.parametrize(
     ("tables", "schema", "problem"),
     [
-        ({"visits": "user,poi\nu,a\n"}, "", "holds no pois"),
-        ({"pois": "poi,lat,lon\na,1,2\na,1,2\n"}, "", "this id is there twice"),
-        ({"pois": "poi,lat,lon\na,1,\n"}, "", "fill both cells"),
-        ({"pois": "poi,lat,lon\n" + "a,1,2\nb,,\n"}, "", "have no coordinates"),
-        ({"pois": POIS}, '[pois.prize]\nkind = "number"\n', "did you mean 'price'"),
-        ({"pois": POIS}, '[people.age]\nkind = "number"\n', "no table 'people'"),
+        ({"visits": "user,poi\nu,a\n"}, "", messages.NO_TABLE_OF_PLACES),
+        ({"pois": "poi,lat,lon\na,1,2\na,1,2\n"}, "", messages.ID_TWICE),
+        ({"pois": "poi,lat,lon\na,1,\n"}, "", messages.ONE_COORDINATE_MISSING),
+        ({"pois": "poi,lat,lon\n" + "a,1,2\nb,,\n"}, "", messages.PLACES_WITHOUT_COORDINATES),
+        ({"pois": POIS}, '[pois.prize]\nkind = "number"\n', messages.did_you_mean("price")),
+        ({"pois": POIS}, '[people.age]\nkind = "number"\n', messages.no_such_table("people")),
     ],
 )
 def test_a_folder_that_cannot_be_published_is_refused_with_a_reason(tmp_path, tables, schema, problem):
@@ -142,7 +143,7 @@ def test_a_folder_that_cannot_be_published_is_refused_with_a_reason(tmp_path, ta
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(DataError, match=messages.PLACES_FOLDER_MISSING):
         from_folder(tmp_path / "nowhere", Features())
 
 

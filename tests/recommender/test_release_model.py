@@ -14,6 +14,7 @@ from prirec.recommender.release import Catalogue, publication
 from prirec.rounds.newcomers import starts
 from prirec.wire.documents import Publication, Start, octets, written
 from prirec.wire.regions import read_publication, read_regions, refuse_other_places
+from support import messages
 from support.campaigns import Staged, staged
 from support.cities import same_bits, small_city, without_coordinates
 
@@ -90,9 +91,9 @@ def test_models_of_another_size_are_not_published():
     both = CITIES["usual"]()
     V, means = models(both)
     for other in ({"V": V[1:], "means": means}, {"V": V[:, 1:], "means": means}, {"V": V, "means": means[:, 1:]}):
-        with pytest.raises(UsageError, match="size"):
+        with pytest.raises(UsageError, match=messages.MODELS_NOT_OF_THE_EDITION):
             publication(both.campaign, both.edited.catalogue, both.lines, iteration=3, **other)
-    with pytest.raises(UsageError, match="under an edition"):
+    with pytest.raises(UsageError, match=messages.MODEL_WITHOUT_AN_EDITION):
         publication(
             both.campaign_without_edition, both.edited.catalogue, both.lines, iteration=3, V=V, means=means
         )  # fmt: skip
@@ -129,7 +130,7 @@ def test_a_publication_of_another_edition_is_refused():
     with pytest.raises(PeerError) as refused:
         read_publication(other, campaign=BOTH.campaign)
     assert refused.value.fault is Fault.PARAMS_MISMATCH
-    with pytest.raises(UsageError, match="under its edition"):
+    with pytest.raises(UsageError, match=messages.PUBLICATION_WITHOUT_ITS_EDITION):
         read_publication(GOOD, campaign=BOTH.campaign_without_edition)
 
 

@@ -14,6 +14,7 @@ from prirec.recommender.release import publication
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, octets, read, written
 from prirec.wire.regions import KnownPlaces, read_regions
+from support import messages
 from support.campaigns import staged
 from support.cities import small_city
 
@@ -140,13 +141,13 @@ def test_a_manifest_that_does_not_fit_is_refused(change):
 
 
 def test_cells_of_another_resolution_are_refused():
-    with pytest.raises(PeerError, match="cells of one resolution"):
+    with pytest.raises(PeerError, match=messages.CELLS_OF_SEVERAL_RESOLUTIONS):
         read_regions(Manifest(4, MANIFEST.regions), BODIES.__getitem__, campaign=BOTH.campaign)
 
 
 def test_bytes_that_are_not_the_document_are_refused():
     name = MANIFEST.regions[AT].places
-    with pytest.raises(PeerError, match="not the one that was asked for"):
+    with pytest.raises(PeerError, match=messages.ANOTHER_DOCUMENT):
         read_regions(MANIFEST, {**BODIES, name: BODIES[name] + b"\0"}.__getitem__, campaign=BOTH.campaign)
 
 
@@ -155,7 +156,7 @@ def test_bytes_that_are_not_the_document_are_refused():
     [{"sigma": 0.0}, {"sigma": np.nan}, {"sigma": np.inf}, {"shape": -1.0}, {"shape": np.nan}],
 )
 def test_a_prior_that_no_device_could_use_is_refused(changes):
-    with pytest.raises(PeerError, match="leave an own part out"):
+    with pytest.raises(PeerError, match=messages.OWN_PART_NOT_SEPARABLE):
         under(**changes)
 
 
@@ -181,7 +182,7 @@ def test_an_edition_adds_popularity_to_the_encoding_and_nothing_else(changes):
 def test_popularity_that_no_feature_can_hold_is_refused():
     for scale, refusal in ((0.0, StateError), (1e-9, PeerError)):  # as it is read, and for what comes of it
         popularity = tuple(replaced(block, scale=scale) for block in ENCODING.popularity)
-        with pytest.raises(refusal, match="damaged" if scale == 0 else "larger than any that could be meant"):
+        with pytest.raises(refusal, match=messages.ENCODING_DAMAGED if scale == 0 else messages.NUMBER_TOO_LARGE):
             under(encoding=replaced(ENCODING, popularity=popularity).to_json())
 
 

@@ -14,6 +14,7 @@ from prirec.features.popularity import Popularity
 from prirec.recommender.release import Catalogue, document_page, pack_regions
 from prirec.wire.documents import LIMIT, Manifest, Places, address, read
 from prirec.wire.regions import KnownPlaces, read_regions, refuse_other_places, region_documents
+from support import messages
 from support.campaigns import staged
 from support.cities import same_bits, small_city, without_coordinates
 
@@ -67,9 +68,9 @@ def test_an_edition_adds_counts_and_leaves_places_as_they_are():
     refuse_other_places(counted, than=static)
     assert all(line.counts and not line.parts for line in counted.regions)
     assert not any(line.counts for line in static.regions)
-    with pytest.raises(PeerError, match="other places"):
+    with pytest.raises(PeerError, match=messages.CATALOGUE_OF_OTHER_PLACES):
         refuse_other_places(Manifest(5, counted.regions[1:]), than=static)
-    with pytest.raises(PeerError, match="other places"):
+    with pytest.raises(PeerError, match=messages.CATALOGUE_OF_OTHER_PLACES):
         refuse_other_places(Manifest(4, counted.regions), than=static)
 
 
@@ -100,7 +101,7 @@ def test_a_catalogue_that_was_kept_is_packed_on_to_the_same_bytes():
 def test_a_kept_catalogue_without_all_its_places_is_refused():
     manifest = Manifest(5, BOTH.static.manifest.regions[1:])
     name, body = document_page(manifest)
-    with pytest.raises(StateError, match="not the places"):
+    with pytest.raises(StateError, match=messages.CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES):
         Catalogue.read(name, {**BOTH.bodies, name: body}.__getitem__, campaign=BOTH.campaign_without_edition)
 
 
@@ -121,7 +122,7 @@ def test_popularity_is_not_known_before_the_sum_is_open():
     known = read_regions(static.manifest, BOTH.bodies.__getitem__, campaign=BOTH.campaign_without_edition)
     assert isinstance(known, KnownPlaces)
     assert known.popular is None
-    with pytest.raises(UsageError, match="once the sum of visits is open"):
+    with pytest.raises(UsageError, match=messages.POPULARITY_NOT_YET_KNOWN):
         known.catalogue(BOTH.campaign.encoding)
 
 
@@ -141,10 +142,13 @@ PRICED = replace(CITY, places=replace(CITY.places, columns={"price": PRICES}))
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"ids": ("p\x1b", *CITY.places.ids[1:])}, "cannot be shown"),
-        ({"ids": ("same", "same", *CITY.places.ids[2:])}, "there twice"),
-        ({"ids": (), "location": None}, "no place"),
-        ({"columns": {"price": Numbers(np.where(PRICES.values == 3, np.inf, PRICES.values))}}, "finite"),
+        ({"ids": ("p\x1b", *CITY.places.ids[1:])}, messages.PLACE_ID_NOT_PRINTABLE),
+        ({"ids": ("same", "same", *CITY.places.ids[2:])}, messages.PLACE_TWICE),
+        ({"ids": (), "location": None}, messages.NO_PLACE),
+        (
+            {"columns": {"price": Numbers(np.where(PRICES.values == 3, np.inf, PRICES.values))}},
+            messages.FEATURE_OF_A_PLACE_NOT_FINITE,
+        ),
     ],
 )
 def test_places_that_devices_would_refuse_are_not_published(change, problem):
@@ -155,12 +159,12 @@ def test_places_that_devices_would_refuse_are_not_published(change, problem):
 
 @pytest.mark.parametrize("resolution", [-1, 7])
 def test_regions_have_a_resolution_that_a_manifest_can_say(resolution):
-    with pytest.raises(UsageError, match="resolution 0 to 6"):
+    with pytest.raises(UsageError, match=messages.resolution_of_regions(6)):
         packed(CITY, resolution)
 
 
 def test_a_region_too_large_for_a_document_is_refused():
-    with pytest.raises(UsageError, match="finer resolution"):
+    with pytest.raises(UsageError, match=messages.REGION_TOO_LARGE):
         document_page(Places(0, (), (), b"", b"", bytes(LIMIT)))
 
 

@@ -16,6 +16,7 @@ import pytest
 from prirec.errors import StateError, UsageError
 from prirec.recommender import mailbox, server
 from prirec.recommender.server import running, serve
+from support import messages
 from support.fake_conductors import echo, failing
 from support.services import Process, Site, served
 from support.stores import of
@@ -102,19 +103,19 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
 def test_what_is_wrong_is_told_before_anything_is_served(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match="cannot be listened on"):
+        with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN):
             serve(site.worker(), host="127.0.0.1", port=port)
-        with pytest.raises(UsageError, match="cannot be listened on"), running(site.worker(), port=port):
+        with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN), running(site.worker(), port=port):
             pass
-    with pytest.raises(UsageError, match="cannot be listened on"):
+    with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN):
         serve(site.worker(), host="192.0.2.1", port=0)
-    with pytest.raises(UsageError, match="at least one worker"):
+    with pytest.raises(UsageError, match=messages.NO_WORKERS):
         serve(site.worker(), host="127.0.0.1", port=0, workers=0)
     with pytest.raises(StateError):
         serve(replace(site.worker(), store_url=str(tmp_path / "unfounded")), host="127.0.0.1", port=0)
     with pytest.raises(StateError), running(replace(site.worker(), store_url=str(tmp_path / "unfounded"))):
         pass
-    with pytest.raises(StateError, match=r"server\.pem"):
+    with pytest.raises(StateError, match=messages.certificate_or_key_unreadable("server.pem")):
         serve(replace(site.worker(), key=site.folder / "authority.key"), host="127.0.0.1", port=0)
 
 

@@ -13,6 +13,7 @@ from prirec.errors import StateError, UsageError
 from prirec.protocols.actions import Persist, Stage
 from prirec.recommender import database
 from prirec.recommender.store import MIGRATIONS, Store
+from support import messages
 from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said
 
 LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
@@ -42,7 +43,7 @@ def test_a_path_and_its_url_are_the_same_store(path: Path, monkeypatch: pytest.M
 
 
 def test_another_kind_of_url_is_refused() -> None:
-    with pytest.raises(UsageError, match="sqlite:///a-file or postgresql://"):
+    with pytest.raises(UsageError, match=messages.STORE_ADDRESS_INVALID):
         Store.open("mysql://root:hunter2@host/database")
 
 
@@ -71,7 +72,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
     with Store.open(path) as store:
         pass
     for use in (store.people, lambda: store.write(Persist(of(), Stage.ENTERED, ONE)), lambda: store.lease(b"", 1)):
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError, match=messages.STORE_CLOSED):
             use()
 
 
@@ -165,13 +166,13 @@ def without_a_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (newer, f"has version {PRESENT + 1}, this program knows {PRESENT}.*newer program"),
-        (of_another_program, "not a file of PriRec's"),
-        (of_a_device, "not a file of PriRec's"),
-        (no_database, "not a file of PriRec's"),
-        (damaged, "is damaged; move it away"),
-        (cut_short, "is damaged; move it away"),
-        (without_a_version, "is damaged; move it away"),
+        (newer, messages.version_too_new(PRESENT + 1, newest=PRESENT)),
+        (of_another_program, messages.FILE_NOT_OURS),
+        (of_a_device, messages.FILE_NOT_OURS),
+        (no_database, messages.FILE_NOT_OURS),
+        (damaged, messages.FILE_DAMAGED),
+        (cut_short, messages.FILE_DAMAGED),
+        (without_a_version, messages.FILE_DAMAGED),
     ],
 )
 def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
@@ -188,12 +189,12 @@ def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
 
 
 def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=r"could not be made \(No such file or directory\); name a folder"):
+    with pytest.raises(StateError, match=messages.file_not_made(messages.Foreign.NO_SUCH_FILE)):
         Store.open(tmp_path / "missing" / "store")
 
 
 def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(store: Store) -> None:
-    with pytest.raises(StateError, match=r"SQLITE_CONSTRAINT.*nothing was written") as caught:
+    with pytest.raises(StateError, match=messages.store_unusable("SQLITE_CONSTRAINT")) as caught:
         store.enrol(b"hunter2", 1, day=1)
     assert "hunter2" not in str(caught.value)
 
@@ -219,7 +220,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     with Store.open(path) as store:
         prepare(store)
         before = everything(store)
-    with pytest.raises(StateError, match="could not be used"):
+    with pytest.raises(StateError, match=messages.store_unusable("SQLITE_ERROR")):
         Store.open(path, migrations=(*LATER, ("INSERT INTO nowhere VALUES (1)",)))
     with Store.open(path) as store:
         assert everything(store) == before
@@ -230,7 +231,7 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
     before = everything(store)
     with store._database.reading() as rows:  # the one connection that there is
         rows.execute("PRAGMA max_page_count=1")  # the least possible: as many as there are
-    with pytest.raises(StateError, match="Make room") as caught:
+    with pytest.raises(StateError, match=messages.DISK_FULL) as caught:
         store.hand_in([said(5, b"a secret" * 9000)])
     assert "secret" not in str(caught.value)
     assert everything(store) == before
@@ -244,7 +245,7 @@ def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
 ) -> None:
     monkeypatch.setattr(database, "SQLITE_WAIT", 0.05)
     with Store.open(path) as impatient:
-        with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
+        with store._database.transaction(), pytest.raises(StateError, match=messages.WRITTEN_BY_ANOTHER_PROCESS):
             enter(impatient, of())
         enter(impatient, of())
     assert store.open_rounds() == [of()]

@@ -8,6 +8,7 @@ import pytest
 from prirec.errors import StateError
 from prirec.protocols.actions import Persist, Stage
 from prirec.recommender.store import LeaseLostError, Store
+from support import messages
 from support.stores import ONE, enter, everything, name, of
 
 FIRST, SECOND = b"first worker", b"second worker"
@@ -63,7 +64,7 @@ def test_who_lost_the_lease_without_noticing_writes_nothing(store: Store, write:
     store.lease(FIRST, 0)
     store.lease(SECOND, 60)
     before = everything(store)
-    with pytest.raises(LeaseLostError, match="another worker conducts") as caught:
+    with pytest.raises(LeaseLostError, match=messages.LEASE_LOST) as caught:
         WRITES[write](store)
     assert isinstance(caught.value, StateError)
     assert everything(store) == before

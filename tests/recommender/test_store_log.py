@@ -6,6 +6,7 @@ from prirec.errors import StateError, UsageError
 from prirec.recommender.store import Store
 from prirec.wire.documents import Mean, written
 from prirec.wire.log import Head, SignedEntry
+from support import messages
 from support.stores import DEPLOYMENT, IDENTITY, OTHER, everything, signed
 
 MEANS = [written(Mean(cohort, bytes(8))) for cohort in range(5)]
@@ -25,7 +26,7 @@ def test_a_document_of_a_megabyte_comes_back_as_it_was(store: Store) -> None:
 
 
 def test_a_body_under_another_name_is_refused_and_nothing_is_put(store: Store) -> None:
-    with pytest.raises(UsageError, match="its own hash"):
+    with pytest.raises(UsageError, match=messages.DOCUMENT_UNDER_ANOTHER_HASH):
         store.put([MEANS[0], (NAMES[1], b"something else")])
     assert store.document(NAMES[0]) is None
 
@@ -70,7 +71,7 @@ def test_an_entry_that_is_not_the_next_is_refused_with_all_that_came_with_it(
 ) -> None:
     store.advance(progress=b"before", documents=MEANS[:1], entries=signed(Head(), ("model", NAMES[0])))
     before = everything(store)
-    with pytest.raises(StateError, match="not the next one"):
+    with pytest.raises(StateError, match=messages.LOG_ENTRY_OUT_OF_ORDER):
         store.advance(progress=b"after", documents=MEANS, entries=wrong)
     assert everything(store) == before
     assert store.document(NAMES[1]) is None
@@ -78,13 +79,13 @@ def test_an_entry_that_is_not_the_next_is_refused_with_all_that_came_with_it(
 
 def test_an_entry_that_repeats_itself_is_refused(store: Store) -> None:
     twice = signed(Head(), ("model", NAMES[0])) * 2
-    with pytest.raises(StateError, match="not the next one"):
+    with pytest.raises(StateError, match=messages.LOG_ENTRY_OUT_OF_ORDER):
         store.advance(progress=b"", documents=MEANS, entries=twice)
     assert store.head() == Head()
 
 
 def test_the_log_names_nothing_that_is_not_there(store: Store) -> None:
-    with pytest.raises(StateError, match="names a document that is not in the store"):
+    with pytest.raises(StateError, match=messages.LOG_ENTRY_WITHOUT_ITS_DOCUMENT):
         store.advance(progress=b"", documents=MEANS[1:], entries=signed(Head(), ("model", NAMES[0])))
     assert store.head() == Head()
     store.put(MEANS[:1])

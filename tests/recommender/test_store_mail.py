@@ -8,6 +8,7 @@ from prirec.protocols.messages import Round
 from prirec.recommender import store as store_mail
 from prirec.recommender.store import MOST_MESSAGES, PostedMessage, Store
 from prirec.wire.http import Letter
+from support import messages
 from support.stores import ONE, enter, invite, name, of, said
 
 
@@ -73,7 +74,7 @@ def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) ->
     assert store.hand_in([said(1, b"a", to=of(2, attempt=1))]) == [False]
     with store._database.reading() as rows:
         assert rows.one("SELECT count(*) FROM invited") == (0,)
-    with pytest.raises(StateError, match="never entered, or is over"):
+    with pytest.raises(StateError, match=messages.LETTER_OUTSIDE_AN_OPEN_ROUND):
         invite(store, name(1), to=of(1))
 
 
@@ -173,7 +174,7 @@ def test_what_arrived_is_thrown_away_together_with_what_is_handed_in(store: Stor
 def test_nothing_is_delivered_where_one_of_the_rounds_is_not_open(store: Store, over: Round) -> None:
     enter(store, of(1), of(2))
     store.write(Persist(of(1), Stage.OPENED, ONE))
-    with pytest.raises(StateError, match="never entered, or is over"):
+    with pytest.raises(StateError, match=messages.LETTER_OUTSIDE_AN_OPEN_ROUND):
         store.deliver([(name(1), of(2), b"a"), (name(1), over, b"b")])
     assert store.letters(name(1), 0, 9) == []
     store.deliver([(name(1), of(2), b"a")])
@@ -184,7 +185,7 @@ def test_letters_follow_what_must_be_in_the_journal_before_them(store: Store) ->
     store.deliver([(name(1), of(), b"invitation")], persists=[Persist(of(), Stage.ENTERED, ONE)])
     assert store.open_rounds() == [of()]
     assert len(store.letters(name(1), 0, 9)) == 1
-    with pytest.raises(StateError, match="settled its stage ENTERED in another way"):
+    with pytest.raises(StateError, match=messages.stage_settled_otherwise("ENTERED")):
         store.deliver([(name(1), of(), b"another")], persists=[Persist(of(), Stage.ENTERED, name(7))])
     assert store.open_rounds() == []
     assert store.letters(name(1), 0, 9) == []

@@ -8,6 +8,7 @@ import pytest
 from prirec.errors import StateError
 from prirec.recommender.store import Store
 from prirec.wire.documents import RosterLine
+from support import messages
 from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of, said
 
 
@@ -19,13 +20,13 @@ def test_what_was_founded_is_found_by_every_worker(store: Store, url: str) -> No
 
 def test_a_deployment_is_founded_once(store: Store) -> None:
     store.found(FOUNDING)
-    with pytest.raises(StateError, match="founded in this store before"):
+    with pytest.raises(StateError, match=messages.STORE_HAS_A_DEPLOYMENT):
         store.found(type(FOUNDING)(DEPLOYMENT, bytes(32), bytes(32), "another"))
     assert store.founding() == FOUNDING
 
 
 def test_without_a_deployment_the_way_to_one_is_told(store: Store) -> None:
-    with pytest.raises(StateError, match="run prirec recommender init first"):
+    with pytest.raises(StateError, match=messages.STORE_WITHOUT_A_DEPLOYMENT):
         store.founding()
 
 
@@ -42,7 +43,7 @@ def test_secrets_do_not_print(store: Store) -> None:
 
 
 def test_the_key_of_sessions_changes_and_nothing_else_of_the_deployment(store: Store) -> None:
-    with pytest.raises(StateError, match="run prirec recommender init first"):
+    with pytest.raises(StateError, match=messages.STORE_WITHOUT_A_DEPLOYMENT):
         store.set_token_key(bytes(32))
     store.found(FOUNDING)
     store.set_token_key(bytes(32))

@@ -12,6 +12,7 @@ from prirec.errors import StateError, UsageError
 from prirec.protocols.actions import Persist, Stage
 from prirec.recommender import postgres
 from prirec.recommender.store import MIGRATIONS, Store
+from support import messages
 from support.postgres import GROUP, Server
 from support.stores import ONE, enter, everything, of, prepare
 
@@ -44,14 +45,14 @@ def test_other_tables_in_the_database_are_left_alone(url: str) -> None:
 
 def test_a_schema_of_that_name_that_is_not_ours_is_refused_and_left_alone(url: str) -> None:
     run(url, "CREATE SCHEMA prirec; CREATE TABLE prirec.people (name text)")
-    with pytest.raises(StateError, match="that is not PriRec's; name another database"):
+    with pytest.raises(StateError, match=messages.SCHEMA_NOT_OURS):
         Store.open(url)
     assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'prirec'") == [(1,)]
 
 
 def test_newer_tables_are_refused_and_left_alone(url: str) -> None:
     Store.open(url, migrations=LATER).close()
-    with pytest.raises(StateError, match=f"has version {len(LATER)}, this program knows {len(MIGRATIONS)}"):
+    with pytest.raises(StateError, match=messages.version_too_new(len(LATER), newest=len(MIGRATIONS))):
         Store.open(url)
     assert run(url, "SELECT version FROM prirec.version") == [(len(LATER),)]
 
@@ -69,7 +70,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(url: str) -> None
     with Store.open(url) as store:
         prepare(store)
         before = everything(store)
-    with pytest.raises(StateError, match="other tables than this program knows"):
+    with pytest.raises(StateError, match=messages.TABLES_UNKNOWN):
         Store.open(url, migrations=(*LATER, ("INSERT INTO nowhere VALUES (1)",)))
     with Store.open(url) as store:
         assert everything(store) == before
@@ -80,7 +81,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(url: str) -> None
 def test_tables_that_are_missing_are_told_of(url: str, spoil: str) -> None:
     with Store.open(url) as store:
         run(url, spoil)
-        with pytest.raises(StateError, match=r"other tables than this program knows|is damaged"):
+        with pytest.raises(StateError, match=messages.any_of(messages.TABLES_UNKNOWN, messages.DATABASE_DAMAGED)):
             store.counts() if "inbox" in spoil else Store.open(url)
 
 
@@ -88,7 +89,7 @@ def test_a_user_who_may_not_write_is_told(url: str) -> None:
     Store.open(url).close()
     run(url, "DROP ROLE IF EXISTS reader")
     run(url, "CREATE ROLE reader LOGIN")
-    with pytest.raises(StateError, match="look at its privileges"):
+    with pytest.raises(StateError, match=messages.TABLES_UNKNOWN):
         Store.open(url.replace("postgres:@", "reader@"))
 
 
@@ -147,7 +148,9 @@ def test_a_connection_that_is_lost_in_a_write_undoes_it_and_the_next_one_works(u
             rows.execute("INSERT INTO lease VALUES (1, ?, 1.0)", b"lost")
 
     with Store.open(url) as store:
-        with pytest.raises(StateError, match=r"was lost|shutting down"):
+        with pytest.raises(
+            StateError, match=messages.any_of(messages.DATABASE_UNREACHABLE, messages.DATABASE_SHUTTING_DOWN)
+        ):
             write(store)
         assert store.progress() is None
         enter(store, of())
@@ -159,7 +162,7 @@ def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
     with Store.open(url) as store:
         monkeypatch.setattr(postgres, "POSTGRES_WAIT", 0.1)
         with Store.open(url) as impatient:
-            with store._database.transaction(), pytest.raises(StateError, match="another process; nothing was written"):
+            with store._database.transaction(), pytest.raises(StateError, match=messages.WRITTEN_BY_ANOTHER_PROCESS):
                 enter(impatient, of())
             enter(impatient, of())
         assert store.open_rounds() == [of()]
@@ -174,7 +177,9 @@ def test_a_writer_that_hangs_is_cut_off_and_the_others_go_on(url: str, monkeypat
     with Store.open(url) as other:
         monkeypatch.setattr(postgres, "POSTGRES_WAIT", 0.2)
         with Store.open(url) as hanging:
-            with pytest.raises(StateError, match=r"was lost|could not be used \(25P03\)"):
+            with pytest.raises(
+                StateError, match=messages.any_of(messages.DATABASE_UNREACHABLE, messages.store_unusable("25P03"))
+            ):
                 hang(hanging, other)
             assert other.progress() is None
             assert hanging.open_rounds() == [of()]
@@ -205,7 +210,7 @@ def test_no_error_tells_a_password() -> None:
 def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> None:
     short = b"a name that is no key"
     with Store.open(url) as store:
-        with pytest.raises(StateError, match=r"could not be used \(23514\); nothing was written") as caught:
+        with pytest.raises(StateError, match=messages.store_unusable("23514")) as caught:
             store.enrol(short, 1, day=1)
         told = "".join(traceback.format_exception(caught.value))
         assert "no key" not in told
@@ -216,5 +221,5 @@ def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> No
 def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "prirec.recommender.postgres")
-    with pytest.raises(UsageError, match=r"prirec\[recommender\]"):
+    with pytest.raises(UsageError, match=messages.POSTGRES_DRIVER_MISSING):
         Store.open("postgresql://host/database")

@@ -12,6 +12,7 @@ from prirec.protocols.messages import Round
 from prirec.recommender.store import Store
 from prirec.wire.documents import Mean, written
 from prirec.wire.log import Head
+from support import messages
 from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
 
 MEAN = written(Mean(0, bytes(8)))
@@ -53,11 +54,11 @@ def test_many_cohorts_are_at_one_number_and_each_goes_its_own_way(store: Store) 
 
 def test_a_cohort_never_goes_back_to_a_number(store: Store) -> None:
     enter(store, of(5, group=1))
-    with pytest.raises(StateError, match="is not after 5"):
+    with pytest.raises(StateError, match=messages.round_not_after(4, 5)):
         enter(store, of(4, group=1))
     enter(store, of(4, group=2))  # that is another cohort
     enter(store, of(4, group=1, kind="interaction"))  # and that another kind
-    with pytest.raises(StateError, match="never entered"):
+    with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
         store.write(Persist(of(6, group=1), Stage.OPENED, ONE))
 
 
@@ -67,7 +68,7 @@ def test_a_round_that_is_over_stays_over(store: Store, over: Stage) -> None:
     store.write(Persist(of(), over, ONE))
     for stage in (Stage.AGREED, Stage.OPENED, Stage.BURNT):
         if stage is not over:
-            with pytest.raises(StateError, match="does not go to"):
+            with pytest.raises(StateError, match=messages.STAGE_DOES_NOT_FOLLOW):
                 store.write(Persist(of(), stage, ONE))
     assert store.rounds(9)[0].stage is over
 
@@ -76,7 +77,7 @@ def test_a_sum_whose_survivors_were_settled_is_not_tried_again(store: Store) -> 
     enter(store, of())
     store.write(Persist(of(), Stage.AGREED, ONE))
     store.write(Persist(of(), Stage.BURNT, ONE))
-    with pytest.raises(StateError, match="entered before"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         enter(store, of(attempt=1))
 
 
@@ -87,7 +88,7 @@ def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(
     assert store.open_rounds() == [of(group=1), of(attempt=1)]
     assert kept(store) == (1, 1)
     assert store.hand_in([said(1, b"late"), said(1, b"now", to=of(attempt=1))]) == [False, True]
-    with pytest.raises(StateError, match="entered before"):
+    with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         enter(store, of(attempt=0))
 
 
@@ -112,7 +113,7 @@ def test_a_conflict_in_a_round_that_was_opened_leaves_it_opened(store: Store) ->
 @pytest.mark.parametrize("stage", [Stage.MASKED, Stage.REVEALED])
 def test_a_collector_masks_and_reveals_nothing(store: Store, stage: Stage) -> None:
     enter(store, of())
-    with pytest.raises(UsageError, match=f"no stage {stage.name}"):
+    with pytest.raises(UsageError, match=messages.collector_has_no_stage(stage.name)):
         store.write(Persist(of(), stage, ONE, b"a masked vector"))
 
 
@@ -168,10 +169,13 @@ def test_an_opened_sum_is_written_with_all_that_follows_from_it(store: Store, ur
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"persists": [Persist(of(), Stage.OPENED, ONE), Persist(of(9), Stage.OPENED, ONE)]}, "never entered"),
-        ({"entries": signed(Head(), ("model", OTHER))}, "names a document"),
-        ({"entries": signed(Head(4, ONE), ("model", MEAN[0]))}, "not the next"),
-        ({"documents": [MEAN, (OTHER, b"not its name")]}, "own hash"),
+        (
+            {"persists": [Persist(of(), Stage.OPENED, ONE), Persist(of(9), Stage.OPENED, ONE)]},
+            messages.ROUND_NEVER_ENTERED,
+        ),
+        ({"entries": signed(Head(), ("model", OTHER))}, messages.LOG_ENTRY_WITHOUT_ITS_DOCUMENT),
+        ({"entries": signed(Head(4, ONE), ("model", MEAN[0]))}, messages.LOG_ENTRY_OUT_OF_ORDER),
+        ({"documents": [MEAN, (OTHER, b"not its name")]}, messages.DOCUMENT_UNDER_ANOTHER_HASH),
     ],
 )
 def test_where_a_part_is_refused_nothing_of_it_is_written(store: Store, wrong: dict[str, Any], text: str) -> None:

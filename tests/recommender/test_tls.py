@@ -12,6 +12,7 @@ from cryptography import x509
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import tls
+from support import messages
 from support.services import Served, Site, served
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -44,7 +45,7 @@ def test_a_server_by_another_name_or_of_another_authority_is_not_believed(servic
         service.site.trust.wrap_socket(plain, server_hostname="other.example")
     tls.new_authority("another", now=datetime.now(UTC)).write(tmp_path / "other.pem", tmp_path / "other.key")
     stranger = ssl.create_default_context(cafile=tmp_path / "other.pem")
-    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(httpx.ConnectError, match=messages.Foreign.CERTIFICATE_VERIFY_FAILED):
         httpx.get(f"https://127.0.0.1:{service.port}/healthz", verify=stranger, trust_env=False)
 
 
@@ -94,7 +95,7 @@ def test_keys_are_their_owners_alone_do_not_print_and_are_not_overwritten(tmp_pa
     assert stat.S_IMODE((tmp_path / "one.key").stat().st_mode) == 0o600
     assert b"PRIVATE KEY" in pair.key
     assert "PRIVATE KEY" not in repr(pair)
-    with pytest.raises(UsageError, match=r"one\.key"):
+    with pytest.raises(UsageError, match=messages.file_there_already("one.key")):
         tls.new_authority("y", now=NOW).write(tmp_path / "two.pem", tmp_path / "one.key")
     assert (tmp_path / "one.key").read_bytes() == pair.key
 
@@ -108,7 +109,7 @@ def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
         ("absent.pem", "server.key"),
         ("server.key", "server.key"),
     ):
-        with pytest.raises(StateError, match=certificate):
+        with pytest.raises(StateError, match=messages.certificate_or_key_unreadable(certificate)):
             tls.server_context(site.folder / certificate, site.folder / key)
     with pytest.raises(StateError), served(site, key=site.folder / "authority.key"):
         pass

@@ -21,6 +21,7 @@ from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import load_people, make_devices
 from prirec.rehearsal.processes import sandbox
 from prirec.wire.campaign import deployable
+from support import messages
 from support.shell import call, write_city
 
 SMALL = Plan(devices=60)
@@ -70,7 +71,7 @@ def test_people_of_a_folder_are_drawn_by_the_seed_and_all_its_places_stay(tmp_pa
 
 
 def test_a_folder_with_too_few_people_says_how_many_there_are(tmp_path):
-    with pytest.raises(UsageError, match="give --devices"):
+    with pytest.raises(UsageError, match=messages.FEWER_PEOPLE_THAN_DEVICES):
         load_people(Plan(devices=2000, data=write_city(tmp_path / "data")))
 
 

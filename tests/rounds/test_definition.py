@@ -11,6 +11,7 @@ from prirec.engines.train import make_engine, start
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.rounds.definition import mixing_weights
 from prirec.rounds.participation import participation
+from support import messages
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
@@ -193,6 +194,6 @@ def test_when_a_block_fails_the_others_have_ended_before_anyone_hears_of_it(fail
         time.sleep(0.05)
         ended.append(block)
 
-    with pytest.raises(RuntimeError, match="this block"):
+    with pytest.raises(RuntimeError, match=messages.Foreign.BLOCK_FAILED):
         engine.each(task, [(0, 1), (1, 2), (2, 3)])
     assert len(ended) == 2

@@ -18,6 +18,7 @@ from prirec.protocols.terms import codes
 from prirec.rounds import definition
 from prirec.rounds.definition import RoundRules, last_means
 from prirec.rounds.participation import opens, participation, simulated_noise
+from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
 
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
@@ -220,9 +221,9 @@ def test_centres_begin_at_zero_and_are_refused_if_they_are_of_other_cohorts(engi
     assert not centres_of(engine, state, quiet).any()
     assert (state.means == 7.0).all()
     for wrong in (np.ones((cohorts + 1, SAMPLES.features + 1)), np.ones((cohorts, SAMPLES.features))):
-        with pytest.raises(StateError, match="not as many or as long"):
+        with pytest.raises(StateError, match=messages.MEANS_OF_ANOTHER_SIZE):
             centres_of(engine, replace(state, means=wrong))
-        with pytest.raises(StateError, match="not as many or as long"):
+        with pytest.raises(StateError, match=messages.MEANS_OF_ANOTHER_SIZE):
             advanced(engine, replace(state, means=wrong))
 
 

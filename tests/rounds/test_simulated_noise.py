@@ -12,6 +12,7 @@ from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import crowd
 from prirec.protocols.noise import drawn
 from prirec.rounds.participation import simulated_noise
+from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.exact_figures import chi_square_p, skellam_law
 from support.rounds import terms_of
@@ -111,9 +112,9 @@ def test_where_none_is_wanted_there_is_none():
 
 
 def test_a_sum_that_must_not_be_opened_has_no_noise_to_be_opened_with():
-    with pytest.raises(UsageError, match="fewer than 50 survivors is not opened"):
+    with pytest.raises(UsageError, match=messages.sum_not_opened(50)):
         noise("linear", 0, 0, survivors=49)
-    with pytest.raises(PolicyError, match="49 devices are fewer than the floor of 50"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(49, floor=50)):
         noise("linear", 0, 0, rostered=49, survivors=49)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.sharing.secret_sharing import additive_combine, additive_split
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 QUARTER = 2**62  # {0, 1, 2, 3} · 2^62 is closed under addition in Z_2^64: it is Z_4
@@ -142,7 +143,7 @@ def test_what_is_not_a_vector_and_its_pads_in_one_ring_is_refused(secret, pads):
 
 @pytest.mark.parametrize("own", [-1, 3])
 def test_an_owner_who_is_not_a_party_is_refused(own):
-    with pytest.raises(UsageError, match="one of 3 parties"):
+    with pytest.raises(UsageError, match=messages.one_of_the_parties(3)):
         additive_split(WORDS, pads=PADS, own=own)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, shorten
+from support import messages
 from support.hypothesis_settings import PATIENT
 
 RINGS = [(64, 24), (64, 1), (64, 40), (32, 8), (32, 16)]
@@ -99,7 +100,7 @@ def test_signed_is_the_same_memory(bits):
 @pytest.mark.parametrize("bits", [32, 64])
 def test_what_a_sum_was_not_sized_for_is_refused_before_the_cast(bits, value):
     code, values = code_of(bits, 8), np.array([1.0, value, 2.0])
-    with pytest.raises(UsageError, match="not a number or is larger than the bound 50"):
+    with pytest.raises(UsageError, match=messages.beyond_the_bound(50)):
         code.encode(values)
     assert not encode_into(values, code.scale, code.bound, code.zeros(3))
     assert not add_encoded(values, code.scale, code.bound, code.zeros(3))
@@ -179,7 +180,7 @@ def test_the_largest_sum_that_is_accepted_does_not_wrap(summands, fraction_bits,
 
 
 def test_the_refusal_of_a_wrap_states_the_inequality():
-    with pytest.raises(UsageError, match=r"n \(B 2\^f \+ 1/2\) <= 2\^\(l-1\) - 1 fails for n = 9, B = 1e\+12"):
+    with pytest.raises(UsageError, match=messages.sum_could_wrap(9, bound="1e+12")):
         FixedPoint(summands=9, bound=1e12)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.sharing.keys import KEY, SIGNATURE, AgreementKey, SigningKey, derive, refuse_low_order, verify
+from support import messages
 from support.hypothesis_settings import FEW, PATIENT
 from vectors import cases_keys, reference
 
@@ -90,7 +91,7 @@ LOW_ORDER = [entry for entry in cases_keys.signatures() if "low order" in entry[
 def test_a_signature_that_needs_no_secret_holds_for_the_library_and_not_for_us(entry):
     public, signature, message = (bytes.fromhex(entry["inputs"][part]) for part in ("public", "signature", "message"))
     Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
-    with pytest.raises(PeerError, match="AUTH"):
+    with pytest.raises(PeerError, match=messages.AUTH):
         verify(public, signature=signature, message=message)
 
 
@@ -139,20 +140,20 @@ def test_derivation_equals_the_reference(fields):
 
 @pytest.mark.parametrize("field", [True, None, 0.5, bytearray(b"a"), ("a",)])
 def test_a_field_is_bytes_text_or_a_number(field):
-    with pytest.raises(UsageError, match="bytes, text or whole numbers"):
+    with pytest.raises(UsageError, match=messages.FIELDS_OF_A_KEY_INVALID):
         derive(ONE, "mask", field)
 
 
 @pytest.mark.parametrize("secret", [b"", bytes(15), "0" * 32, bytearray(32)])
 def test_a_secret_that_could_be_guessed_is_refused(secret):
-    with pytest.raises(UsageError, match="at least 16 bytes"):
+    with pytest.raises(UsageError, match=messages.secret_too_short(16)):
         derive(secret, "mask")
 
 
 @pytest.mark.parametrize("kind", [AgreementKey, SigningKey])
 @pytest.mark.parametrize("secret", [b"", bytes(31), bytes(33), "0" * 32])
 def test_a_secret_key_is_thirty_two_bytes(kind, secret):
-    with pytest.raises(UsageError, match="32 bytes"):
+    with pytest.raises(UsageError, match=messages.secret_key_length(32)):
         kind(secret)
 
 
@@ -182,7 +183,7 @@ LOW_ORDER_U = [
 def test_the_keys_refused_at_sight_are_those_that_cannot_be_agreed_with(u, top_bit):
     public = (u | top_bit << 255).to_bytes(32, "little")
     for refuse in (refuse_low_order, AgreementKey(bytes(32)).agree):
-        with pytest.raises(PeerError, match="AUTH"):
+        with pytest.raises(PeerError, match=messages.AUTH):
             refuse(public)
 
 
@@ -193,5 +194,5 @@ def test_keys_that_can_be_agreed_with_are_not_refused_at_sight():
         public = nearby.to_bytes(32, "little")
         refuse_low_order(public)
         assert AgreementKey(bytes(32)).agree(public)
-    with pytest.raises(PeerError, match="AUTH"):
+    with pytest.raises(PeerError, match=messages.AUTH):
         refuse_low_order(bytes(31))

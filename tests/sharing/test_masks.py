@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from prirec.errors import UsageError
 from prirec.sharing.masks import SEED, stretch
 from prirec.sharing.secret_sharing import additive_split
+from support import messages
 from support.hypothesis_settings import FEW, PATIENT
 from vectors import reference
 
@@ -63,13 +64,13 @@ def test_each_stream_may_be_written_to_and_is_its_owners_alone():
 
 @pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytearray(32), "0" * 32])
 def test_a_seed_is_thirty_two_bytes(seed):
-    with pytest.raises(UsageError, match="32 bytes"):
+    with pytest.raises(UsageError, match=messages.seed_length(32)):
         stretch(seed, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint16, np.float64, ">u8"])
 def test_words_are_of_a_ring(dtype):
-    with pytest.raises(UsageError, match="ring"):
+    with pytest.raises(UsageError, match=messages.WORDS_OUTSIDE_A_RING):
         stretch(bytes(SEED), 1, dtype)
 
 

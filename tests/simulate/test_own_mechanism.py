@@ -13,6 +13,7 @@ from prirec.simulate.popularity import MECHANISMS, columns, mechanism_of, releas
 from prirec.simulate.saved_runs import set_up_later, to_run
 from prirec.simulate.setup import run, set_up
 from prirec.wire.campaign import deployable
+from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 from support.pages import ROOT
 
@@ -59,12 +60,12 @@ def test_what_a_run_has_released_is_used_again() -> None:
 def test_no_budget_and_no_deployment_takes_a_mechanism_without_a_policy() -> None:
     assert "thresholded" not in POLICIES
     assert mechanism_of(TOY).refusal == "popularity.mechanism: only 'secure-sum' is collected"
-    with pytest.raises(PolicyError, match="only 'secure-sum' is collected"):
+    with pytest.raises(PolicyError, match=messages.mechanism_not_collected("'secure-sum'")):
         deployable(change(SMALL_PRIVATE, popularity={"mechanism": "thresholded"}, sums={"corrupt": 0.1}))
 
 
 def test_a_name_that_nobody_registered_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="no mechanism 'unheard-of' is registered; there are plain, secure-sum"):
+    with pytest.raises(UsageError, match=messages.no_such_mechanism("unheard-of", known="plain, secure-sum")):
         mechanism_of(change(SMALL_ROUNDS, popularity={"mechanism": "unheard-of"}))
 
 

@@ -21,6 +21,7 @@ from prirec.simulate.partitioned import (
 )
 from prirec.simulate.setup import set_up
 from prirec.util.geography import morton
+from support import messages
 from support.cities import (
     SMALL_PRIVATE,
     SMALL_ROUNDS,
@@ -154,15 +155,15 @@ def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
 def test_what_needs_all_records_at_once_is_refused(tmp_path):
     folder = partitioned(small_city(), tmp_path)
     for changes in ({"features": {"averages": ("spend",)}}, {"popularity": {"mechanism": "randomized-response"}}):
-        with pytest.raises(UsageError, match="not carried over parts"):
+        with pytest.raises(UsageError, match=messages.NOT_CARRIED_OVER_PARTS):
             made_ready(folder, change(SMALL_ROUNDS, **changes), SHARES)
 
 
 def test_a_filter_that_leaves_nothing_and_a_city_below_the_floor_are_refused(tmp_path):
     folder = partitioned(small_city(), tmp_path)
-    with pytest.raises(DataError, match="no record is left after the filter 'records'"):
+    with pytest.raises(DataError, match=messages.filter_leaves_nothing("records", at_least=500)):
         made_ready(folder, change(SMALL_ROUNDS, data={"keep": "records", "at_least": 500}), SHARES)
-    with pytest.raises(PolicyError, match="150 people are fewer than the floor of 200"):
+    with pytest.raises(PolicyError, match=messages.too_few_people(150, floor=200)):
         made_ready(folder, change(SMALL_ROUNDS, floor=200), SHARES)
 
 

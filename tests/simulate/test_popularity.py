@@ -20,6 +20,7 @@ from prirec.rounds.participation import simulated_noise
 from prirec.simulate import popularity as counting
 from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
+from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
 
 CITY = small_city(people=150, places=15, records=700)
@@ -189,14 +190,14 @@ def test_whether_somebody_is_lost_does_not_depend_on_what_was_visited():
 
 
 def test_too_few_left_open_nothing():
-    with pytest.raises(PolicyError, match=r"popularity is not opened: \d+ of 150 devices are left"):
+    with pytest.raises(PolicyError, match=messages.devices_left_for_popularity(150)):
         release_popularity(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
-    with pytest.raises(PolicyError, match="fewer than the floor of 151"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(150, floor=151)):
         release_popularity(PREPARED, change(SMALL_PRIVATE, floor=151))
 
 
 def test_without_a_budget_a_secure_sum_is_refused():
-    with pytest.raises(PolicyError, match="promise nothing"):
+    with pytest.raises(PolicyError, match=messages.NO_BUDGET_PROMISED):
         release_popularity(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": None}))
 
 

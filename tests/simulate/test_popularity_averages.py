@@ -19,7 +19,7 @@ from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weight
 from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
 from prirec.wire.campaign import deployable
-from support import shell
+from support import messages, shell
 
 CENTS = Scale(0.0, 100.0)
 
@@ -182,9 +182,9 @@ def test_a_training_on_averages_of_bits_runs_to_the_end_and_recommends(tmp_path)
 
 def test_averages_of_bits_are_for_simulation_alone():
     bits = {"popularity.mechanism": "randomized-response", "features.averages": ["spend"]}
-    with pytest.raises(PolicyError, match="'randomized-response' is not within that budget"):
+    with pytest.raises(PolicyError, match=messages.mechanism_outside_the_budget("randomized-response")):
         config.load(changes={"preset": "private", "privacy.epsilon_per_user": 1.0, **bits})
-    with pytest.raises(PolicyError, match="for a simulation, not for a deployment"):
+    with pytest.raises(PolicyError, match=messages.SIMULATION_ONLY):
         deployable(config.load(changes={"preset": "rounds", **bits}))
 
 
@@ -212,14 +212,14 @@ def test_what_is_averaged_is_no_context_of_a_visit():
 
 @pytest.mark.parametrize("name", ["nothing", "rating"])
 def test_a_column_that_is_not_there_is_refused(name):
-    with pytest.raises(UsageError, match="no such column of numbers"):
+    with pytest.raises(UsageError, match=messages.AVERAGE_OF_NO_COLUMN):
         averaged(features__averages=[name])
 
 
 def test_a_range_is_declared_and_never_taken_from_the_visits():
     undeclared = replace(CITY, declared={})
     settings = config.load(changes={"features.averages": ["spend"]})
-    with pytest.raises(DataError, match=r"declare low and high for it in schema\.toml"):
+    with pytest.raises(DataError, match=messages.AVERAGE_WITHOUT_A_RANGE):
         set_up(undeclared, settings)
 
 
@@ -231,7 +231,7 @@ def test_a_range_is_declared_and_never_taken_from_the_visits():
     ],
 )
 def test_averages_that_no_mechanism_gives_are_refused(changes):
-    with pytest.raises(UsageError, match="averages"):
+    with pytest.raises(UsageError, match=messages.any_of(messages.CAP_WITH_AVERAGES, messages.AVERAGE_NAMED_TWICE)):
         config.load(changes={"features.averages": ["spend"], **changes})
 
 

@@ -27,6 +27,7 @@ from prirec.simulate.forecast import (
     released,
 )
 from prirec_experiments.unary import COMPARED, UNARY
+from support import messages
 from support.cities import change, small_city, some_visits
 
 SUMS = ("secure sum, posterior", "secure sum", "secure sum, 20 places")
@@ -130,7 +131,7 @@ def test_a_release_with_the_whole_budget_heeds_the_floor_and_the_losses_of_the_s
     stricter = change(strange, floor=900, sums={"lost": 0.0, "corrupt": 0.3})
     crowd = planned_release(replace(own, settings=stricter), price).of.crowd
     assert (crowd.size, crowd.survivors, crowd.colluders) == (1000, 1000, 300)
-    with pytest.raises(PolicyError, match="fewer than the floor of 1001"):
+    with pytest.raises(PolicyError, match=messages.too_few_devices(1000, floor=1001)):
         planned_release(replace(own, settings=change(strange, floor=1001)), price)
 
 
@@ -166,7 +167,7 @@ def test_without_public_knowledge_the_posterior_keeps_the_order_and_is_nearer_to
 def test_secure_sums_are_refused_below_the_floor_and_local_answers_are_not() -> None:
     few = many(people=99)
     for name in SUMS:
-        with pytest.raises(PolicyError, match="fewer than the floor"):
+        with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
             NAMED[name].simulate(few, Price(), np.random.default_rng(0))
     for name in ("unary encoding", "Eq. (6)", "records only"):
         NAMED[name].simulate(few, Price(), np.random.default_rng(0))

@@ -17,6 +17,7 @@ from prirec.privacy.quality_figures import USUAL, QualityTerms
 from prirec.simulate import private_figures as simulated
 from prirec.simulate.private_figures import private_figures, quality_release, true_figures
 from prirec.util.keyed_random import generator
+from support import messages
 from support.cities import SMALL_ROUNDS, change, samples_of, small_city
 
 
@@ -109,20 +110,20 @@ def test_whoever_is_lost_is_in_no_figure(monkeypatch):
 
 def test_with_too_few_left_no_figure_is_opened():
     records, scores = some_records(500)
-    with pytest.raises(PolicyError, match="399 of 500 devices are left"):
+    with pytest.raises(PolicyError, match=messages.devices_left_for_quality(399, devices=500)):
         private_figures(records, scores, release=release_for(500), seed=0, left=np.arange(500) < 399)
     private_figures(records, scores, release=release_for(500), seed=0, left=np.arange(500) < 400)
-    with pytest.raises(UsageError, match="left or lost"):
+    with pytest.raises(UsageError, match=messages.FIGURES_NEED_ONE_SCORE):
         private_figures(records, scores, release=release_for(500), seed=0, left=np.ones(499, dtype=np.bool_))
 
 
 def test_a_plan_for_others_is_refused():
     records, scores = some_records(500)
-    with pytest.raises(UsageError, match="another number of people"):
+    with pytest.raises(UsageError, match=messages.PLAN_FOR_OTHER_FIGURES):
         private_figures(records, scores, release=release_for(501), seed=0)
-    with pytest.raises(UsageError, match="shorter vector"):
+    with pytest.raises(UsageError, match=messages.PLAN_FOR_OTHER_FIGURES):
         private_figures(records, scores, release=release_for(500, length=26), seed=0)
-    with pytest.raises(UsageError, match="one score"):
+    with pytest.raises(UsageError, match=messages.FIGURES_NEED_ONE_SCORE):
         private_figures(records, scores[:-1], release=release_for(500), seed=0)
 
 
@@ -136,9 +137,9 @@ def test_other_bins_may_be_chosen():
 
 def test_diverged_models_and_too_few_people_are_refused():
     records, scores = some_records(200)
-    with pytest.raises(UsageError, match="NaN"):
+    with pytest.raises(UsageError, match=messages.SCORE_NOT_A_NUMBER):
         private_figures(records, np.full_like(scores, np.nan), release=release_for(200), seed=0)
-    with pytest.raises(UsageError, match="more devices"):
+    with pytest.raises(UsageError, match=messages.FIGURES_UNDER_NOISE):
         private_figures(records, scores, release=release_for(200, epsilon=0.1), seed=0)
 
 
@@ -148,9 +149,9 @@ def private(part: float) -> Settings:
 
 def test_settings_give_quality_no_part_of_the_budget_by_default():
     samples = samples_of(small_city(), SMALL_ROUNDS)
-    with pytest.raises(PolicyError, match=r"privacy\.quality"):
+    with pytest.raises(PolicyError, match=messages.QUALITY_WITHOUT_A_BUDGET):
         quality_release(private(0.0), samples)
-    with pytest.raises(PolicyError, match="epsilon_per_user"):
+    with pytest.raises(PolicyError, match=messages.NO_BUDGET_PROMISED):
         quality_release(change(SMALL_ROUNDS, privacy={"quality": 0.1}), samples)
 
 

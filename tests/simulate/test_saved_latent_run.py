@@ -14,6 +14,7 @@ from prirec.protocols import prediction
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.saved_runs import LATENT, Run, load_run, save_run, set_up_again, set_up_later, to_run
 from prirec.simulate.setup import quality, run, set_up
+from support import messages
 from support.cities import SMALL_ROUNDS, change, same_bits, small_city
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50}, latent={"dimension": 3}, iterations=8)
@@ -59,7 +60,7 @@ def test_a_latent_part_comes_back_as_it_was_saved(folder):
 @pytest.mark.parametrize("name", LATENT)
 def test_a_run_that_has_lost_half_of_its_latent_part_is_refused(folder, name):
     (folder / name).unlink()
-    with pytest.raises(StateError, match=f"has lost its {name}"):
+    with pytest.raises(StateError, match=messages.run_has_lost(name)):
         load_run(folder)
 
 
@@ -68,7 +69,7 @@ def test_a_tampered_latent_part_is_noticed(folder, name):
     data = bytearray((folder / name).read_bytes())
     data[-1] ^= 1
     (folder / name).write_bytes(data)
-    with pytest.raises(StateError, match=f"{name} .* is damaged"):
+    with pytest.raises(StateError, match=messages.run_file_damaged(name)):
         load_run(folder)
 
 
@@ -79,7 +80,7 @@ def test_a_tampered_latent_part_is_noticed(folder, name):
     ids=["none", "a person too few", "a place too few"],
 )
 def test_a_latent_part_that_does_not_fit_the_run_is_refused(open_again, spoilt):
-    with pytest.raises(StateError, match=r"size or kind|as many as"):
+    with pytest.raises(StateError, match=messages.any_of(messages.MODELS_OF_ANOTHER_SIZE, messages.MODELS_NOT_AS_MANY)):
         open_again(CITY, replace(SAVED, latent=spoilt))
 
 
@@ -145,7 +146,7 @@ def test_a_newcomer_is_recommended_what_features_say():
 def test_a_vector_and_factors_of_other_lengths_are_refused():
     advisor = Advisor.of(OUTCOME.setup, OUTCOME.trained.state.models)
     short = replace(advisor.asker(3), latent=np.zeros(2))
-    with pytest.raises(UsageError, match="the same length"):
+    with pytest.raises(UsageError, match=messages.VECTORS_OF_DIFFERENT_LENGTHS):
         advisor.guide.recommend(short)
 
 

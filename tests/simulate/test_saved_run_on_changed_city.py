@@ -9,6 +9,7 @@ from prirec.data.dataset import Dataset, Places, Tags, take
 from prirec.errors import StateError
 from prirec.simulate.saved_runs import Run, place_keys, refuse_another_city, set_up_later, to_run
 from prirec.simulate.setup import run, set_up
+from support import messages
 from support.cities import SMALL_ROUNDS, change, small_city, without_coordinates
 
 SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
@@ -39,7 +40,12 @@ def moved(places: Places, count: int) -> Places:
 def test_another_city_with_the_same_names_is_refused_and_told_what_to_do() -> None:
     assert OTHER.places.ids == CITY.places.ids
     assert OTHER.people.ids == CITY.people.ids
-    with pytest.raises(StateError, match=r"of 10 places .* 0 are the same: .* \(the city of old\), or train again"):
+    with pytest.raises(
+        StateError,
+        match=messages.joined(
+            messages.places_differ(0, places=10), messages.give_the_data_of_the_run("the city of old")
+        ),
+    ):
         set_up_later(OTHER, SAVED)
 
 
@@ -47,7 +53,7 @@ def test_without_coordinates_words_tell_cities_apart() -> None:
     here, there = without_coordinates(CITY), without_coordinates(OTHER)
     saved = trained(here)
     set_up_later(here, saved)
-    with pytest.raises(StateError, match="another city"):
+    with pytest.raises(StateError, match=messages.places_differ(0, places=10)):
         set_up_later(there, saved)
 
 
@@ -55,7 +61,7 @@ def test_a_city_none_of_whose_places_is_known_is_refused_whatever_the_run_has_sa
     names = tuple(f"other {place}" for place in CITY.places.ids)
     renamed = replace(CITY, places=replace(CITY.places, ids=names))
     for saved in (SAVED, replace(SAVED, catalogue=None)):
-        with pytest.raises(StateError, match="no place of this run"):
+        with pytest.raises(StateError, match=messages.NO_PLACE_OF_THE_RUN):
             set_up_later(renamed, saved)
 
 
@@ -71,7 +77,7 @@ def test_places_may_come_go_move_and_stand_in_another_order() -> None:
     )
     refuse_another_city(SAVED, grown)
     refuse_another_city(SAVED, moved(places, 5))
-    with pytest.raises(StateError, match="4 are the same"):
+    with pytest.raises(StateError, match=messages.places_differ(4, places=10)):
         refuse_another_city(SAVED, moved(places, 6))
 
 
@@ -96,5 +102,5 @@ def test_a_place_without_coordinates_of_its_own_is_known_by_its_words_in_any_ord
 
 def test_a_catalogue_that_is_not_of_the_run_s_places_is_refused() -> None:
     assert SAVED.catalogue is not None
-    with pytest.raises(StateError, match="one key for each place"):
+    with pytest.raises(StateError, match=messages.RUN_WITHOUT_KEYS_OF_PLACES):
         set_up_later(CITY, replace(SAVED, catalogue=SAVED.catalogue[1:]))

@@ -30,6 +30,7 @@ from prirec.simulate.saved_runs import (
 )
 from prirec.simulate.setup import Outcome, quality, run, set_up
 from prirec.util.files import room_beside
+from support import messages
 from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
 from support.newcomers import in_parts
 
@@ -84,14 +85,21 @@ def test_a_run_with_a_setting_of_an_earlier_version_is_read_where_that_stands_at
     with_old_setting(tmp_path / "run", 0.0)
     assert equal(load_run(tmp_path / "run"), SAVED)
     with_old_setting(tmp_path / "other", 0.2)
-    with pytest.raises(StateError, match=r"privacy\.local is a setting of an earlier version: .* remove the setting"):
+    with pytest.raises(
+        StateError,
+        match=messages.joined(
+            messages.RUN_UNREADABLE,
+            messages.setting_of_an_earlier_version("privacy.local"),
+            messages.SETTING_TO_BE_REMOVED,
+        ),
+    ):
         load_run(tmp_path / "other")
 
 
 @pytest.mark.parametrize("name", ["linear", "people", "catalogue"])
 def test_an_array_of_another_kind_is_refused(tmp_path, name):
     save_run(tmp_path / "run", replace(SAVED, **{name: getattr(SAVED, name).astype(np.float32)}))
-    with pytest.raises(StateError, match="float32 instead of"):
+    with pytest.raises(StateError, match=messages.entries_of_another_type("float32")):
         load_run(tmp_path / "run")
 
 
@@ -104,7 +112,7 @@ def test_a_run_that_came_back_scores_as_before(folder):
 def test_a_run_is_refused_for_other_people(folder):
     order = np.random.default_rng(0).permutation(60)
     renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
-    with pytest.raises(StateError, match="other records"):
+    with pytest.raises(StateError, match=messages.OTHER_RECORDS):
         set_up_again(renamed, load_run(folder))
     set_up_again(in_another_order(CITY, order), load_run(folder))  # the same people; Z-order puts them back in place
 
@@ -112,7 +120,7 @@ def test_a_run_is_refused_for_other_people(folder):
 def test_a_run_is_refused_for_other_records_of_the_same_people(folder):
     """With other records the split differs, and the test would hold records that the model has learnt from."""
     fewer = CITY.with_visits(CITY.visits.take(np.arange(len(CITY.visits)) % 10 != 0))
-    with pytest.raises(StateError, match="other records"):
+    with pytest.raises(StateError, match=messages.OTHER_RECORDS):
         set_up_again(fewer, load_run(folder))
 
 
@@ -143,7 +151,7 @@ def test_a_run_serves_data_that_have_grown():
 
 def test_a_run_does_not_serve_other_people():
     renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
-    with pytest.raises(StateError, match="other people"):
+    with pytest.raises(StateError, match=messages.OTHER_PEOPLE):
         set_up_later(renamed, SAVED)
 
 
@@ -153,7 +161,9 @@ def test_models_of_another_size_or_kind_are_refused(part, wrong):
     array = getattr(SAVED, part)
     spoilt = {"rows": array[:3].copy(), "kind": array.astype(np.float32), "nan": np.full_like(array, np.nan)}[wrong]
     for open_again in (set_up_again, set_up_later):
-        with pytest.raises(StateError, match=r"size or kind|as many as"):
+        with pytest.raises(
+            StateError, match=messages.any_of(messages.MODELS_OF_ANOTHER_SIZE, messages.MODELS_NOT_AS_MANY)
+        ):
             open_again(CITY, replace(SAVED, **{part: spoilt}))
 
 
@@ -179,10 +189,10 @@ def test_a_tampered_byte_is_noticed(folder, name):
     whole = file.read_bytes()
     for at in {0, 1, len(whole) // 3, len(whole) // 2, len(whole) - 1}:
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(StateError, match="damaged"):
+        with pytest.raises(StateError, match=messages.run_file_damaged(name)):
             load_run(folder)
     file.write_bytes(whole + b"\n")
-    with pytest.raises(StateError, match="damaged"):
+    with pytest.raises(StateError, match=messages.run_file_damaged(name)):
         load_run(folder)
 
 
@@ -202,12 +212,12 @@ def test_a_tampered_byte_of_the_card_is_noticed(folder):
 @pytest.mark.parametrize("name", [*FILES, "run.json"])
 def test_a_missing_file_is_noticed(folder, name):
     (folder / name).unlink()
-    with pytest.raises(StateError, match=name.replace(".", r"\.")):
+    with pytest.raises(StateError, match=messages.NO_RUN if name == "run.json" else messages.run_has_lost(name)):
         load_run(folder)
 
 
 def test_no_run_at_all(tmp_path):
-    with pytest.raises(StateError, match="there is no run"):
+    with pytest.raises(StateError, match=messages.NO_RUN):
         load_run(tmp_path / "nowhere")
 
 
@@ -215,7 +225,7 @@ def test_no_run_at_all(tmp_path):
 def test_another_version_is_refused(folder, version):
     card = msgspec.json.decode((folder / "run.json").read_bytes())
     (folder / "run.json").write_bytes(msgspec.json.encode(card | {"version": version}))
-    with pytest.raises(StateError, match="has version"):
+    with pytest.raises(StateError, match=messages.RUN_VERSION_UNKNOWN):
         load_run(folder)
 
 
@@ -259,7 +269,7 @@ def test_a_damaged_card_is_refused(folder, text):
 
 def test_an_existing_target_is_refused_and_left_alone(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(UsageError, match="exists; name another folder, or overwrite an earlier run"):
+    with pytest.raises(UsageError, match=messages.joined(messages.FOLDER_EXISTS, messages.OVERWRITE_REPLACES_A_RUN)):
         save_run(folder, SAVED)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -270,7 +280,7 @@ def test_only_an_earlier_run_may_be_overwritten(folder, tmp_path):
     precious = tmp_path / "photos"
     precious.mkdir()
     (precious / "one.jpg").write_bytes(b"holiday")
-    with pytest.raises(UsageError, match=r"exists; name another folder$"):
+    with pytest.raises(UsageError, match=messages.joined(messages.FOLDER_EXISTS, messages.NO_RUN_TO_OVERWRITE)):
         save_run(precious, SAVED, overwrite=True)
     assert (precious / "one.jpg").read_bytes() == b"holiday"
 
@@ -282,7 +292,7 @@ def fail(*args, **kwargs):
 @pytest.mark.parametrize("step", ["prirec.simulate.saved_runs.write_file", "pathlib.Path.rename"])
 def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step):
     monkeypatch.setattr(step, fail)
-    with pytest.raises(StateError, match="No space left on device"):
+    with pytest.raises(StateError, match=messages.Foreign.NO_SPACE_LEFT):
         save_run(tmp_path / "run", SAVED)
     assert list(tmp_path.iterdir()) == []
 
@@ -290,7 +300,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch, step)
 @pytest.mark.parametrize("step", ["prirec.simulate.saved_runs.write_file", "pathlib.Path.rename"])
 def test_a_failure_while_overwriting_leaves_the_earlier_run(folder, monkeypatch, step):
     monkeypatch.setattr(step, fail)
-    with pytest.raises(StateError, match="No space left on device"):
+    with pytest.raises(StateError, match=messages.Foreign.NO_SPACE_LEFT):
         save_run(folder, replace(SAVED, source="second"), overwrite=True)
     monkeypatch.undo()
     assert equal(load_run(folder), SAVED)
@@ -307,7 +317,7 @@ def test_a_failure_in_the_very_last_move_puts_the_earlier_run_back(folder, monke
         return move(source, target)
 
     monkeypatch.setattr(Path, "rename", once)
-    with pytest.raises(StateError, match="No space left on device"):
+    with pytest.raises(StateError, match=messages.Foreign.NO_SPACE_LEFT):
         save_run(folder, replace(SAVED, source="second"), overwrite=True)
     assert refused
     assert equal(load_run(folder), SAVED)
@@ -329,7 +339,7 @@ def test_a_run_that_was_being_replaced_is_there_for_whoever_reads_it_next(moved_
 
 
 def test_a_run_that_was_being_replaced_is_not_lost_to_whoever_writes_next(moved_away):
-    with pytest.raises(UsageError, match="exists"):
+    with pytest.raises(UsageError, match=messages.FOLDER_EXISTS):
         save_run(moved_away, replace(SAVED, source="second"))
     assert equal(load_run(moved_away), SAVED)
 

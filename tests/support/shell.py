@@ -1,6 +1,7 @@
 """The program, called with words as from a shell, but inside this process."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ def told(*words: object) -> Any:
 def flat(text: str) -> str:
     """However it was broken into lines."""
     return " ".join(text.split())
+
+
+def says(printed: str, message: str) -> bool:
+    """Whether a command's error is this entry of the catalogue of messages."""
+    return re.search(message, flat(printed).removeprefix("error: ")) is not None
 
 
 def write_city(folder: Path, *, seed: int = 1) -> Path:

@@ -11,6 +11,7 @@ from prirec.data.write_folder import new_folder
 from prirec.errors import StateError
 from prirec.simulate.saved_runs import read_card, restore_interrupted
 from prirec.util.files import move_in, put_back, replacing, room_beside
+from support import messages
 
 KILLED = """
 import os, signal, sys
@@ -127,7 +128,7 @@ def test_what_another_machine_may_be_replacing_is_left_alone_and_named(tmp_path,
     earlier = a_folder(tmp_path / f".run.{process}.partial.earlier", "old")
     put_back(tmp_path / "run")
     assert names(tmp_path) == {earlier.name}
-    with pytest.raises(StateError, match=rf"there is no run .*{earlier.name} beside it: rename that back"):
+    with pytest.raises(StateError, match=messages.joined(messages.NO_RUN, messages.run_left_in(earlier.name))):
         read_card(tmp_path / "run")
 
 
@@ -143,7 +144,10 @@ def test_of_two_that_stood_there_none_is_chosen(tmp_path):
 
 def test_a_run_that_cannot_be_put_back_is_not_lost_behind_a_new_one(tmp_path):
     earlier = a_folder(tmp_path / ".run.00000000-1.partial.earlier", "old")
-    with pytest.raises(StateError, match="rename that back, or name another folder"):
+    with pytest.raises(
+        StateError,
+        match=messages.joined(messages.NO_RUN, messages.run_left_in(earlier.name) + messages.OR_ANOTHER_FOLDER),
+    ):
         restore_interrupted(tmp_path / "run")
     assert names(tmp_path) == {earlier.name}
 

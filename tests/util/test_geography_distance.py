@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import UsageError
 from prirec.util.geography import EARTH_RADIUS_KM, haversine_km, located, unit_vectors
+from support import messages
 
 points = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 
@@ -59,12 +60,12 @@ def test_located_takes_half_a_location_for_none():
 
 @pytest.mark.parametrize("bad", [[95.125, 0.0], [0.0, 195.125], [np.inf, 0.0], [0.0, -np.inf]])
 def test_a_location_off_the_globe_is_refused_without_being_repeated(bad):
-    with pytest.raises(UsageError, match="latitude first") as refused:
+    with pytest.raises(UsageError, match=messages.LATITUDE_FIRST) as refused:
         located(np.array([[0.0, 0.0], bad]))
     assert "125" not in str(refused.value)
     assert "inf" not in str(refused.value)
 
 
 def test_a_table_of_the_wrong_shape_is_refused():
-    with pytest.raises(UsageError, match=r"\(n, 2\)"):
+    with pytest.raises(UsageError, match=messages.LOCATIONS_OF_ANOTHER_SHAPE):
         located(np.zeros((4, 3)))

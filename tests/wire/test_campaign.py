@@ -9,6 +9,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.protocols.codec import encode
 from prirec.wire.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
 from prirec.wire.documents import address
+from support import messages
 from support.cities import change
 from support.device_city import town
 
@@ -67,14 +68,14 @@ REFUSED = {
 
 @pytest.mark.parametrize("setting", REFUSED)
 def test_what_only_a_simulation_may_do_is_refused_by_name(setting):
-    with pytest.raises(PolicyError, match=f"\\({setting}"):
+    with pytest.raises(PolicyError, match=messages.simulation_only(setting)):
         deployable(REFUSED[setting])
 
 
 def test_the_preset_private_is_deployable_and_devices_read_the_same_settings():
     assert deployable(PRIVATE) == PRIVATE
     settings = change(CAMPAIGN.settings, seed=0, sums={"corrupt": 0.0})
-    with pytest.raises(PolicyError, match=r"sums\.corrupt"):
+    with pytest.raises(PolicyError, match=messages.simulation_only("sums.corrupt")):
         Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(settings)))
 
 
@@ -87,5 +88,5 @@ def test_a_charter_with_a_setting_of_an_earlier_version_is_followed_where_that_s
     )
     assert old.settings != CAMPAIGN.charter.settings
     assert Campaign.of(old).settings == Campaign.of(CAMPAIGN.charter).settings
-    with pytest.raises(UsageError, match=r"privacy\.local is a setting of an earlier version"):
+    with pytest.raises(UsageError, match=messages.setting_of_an_earlier_version("privacy.local")):
         Campaign.of(asking)

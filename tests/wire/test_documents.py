@@ -5,6 +5,7 @@ import pytest
 
 from prirec.errors import Fault, PeerError
 from prirec.wire.documents import Manifest, Mean, People, RegionLine, RosterLine, address, array, octets, read, written
+from support import messages
 
 MEAN = Mean(3, octets(np.array([1.5, -2.0]), np.float64))
 
@@ -25,7 +26,7 @@ def test_other_bytes_than_those_that_were_asked_for_are_refused(spoil):
 
 def test_a_document_of_another_kind_is_refused_even_under_its_own_name():
     name, body = written(Manifest(5, (RegionLine(0, bytes(32)),)))
-    with pytest.raises(PeerError, match="another kind"):
+    with pytest.raises(PeerError, match=messages.DOCUMENT_OF_ANOTHER_KIND):
         read(Mean, body, name=name)
 
 
@@ -56,5 +57,5 @@ def test_arrays_come_back_with_the_same_bits(kind):
 
 
 def test_an_array_of_another_size_is_refused():
-    with pytest.raises(PeerError, match="size"):
+    with pytest.raises(PeerError, match=messages.ARRAY_OF_ANOTHER_SIZE):
         array(bytes(20), np.float64, (-1, 2))

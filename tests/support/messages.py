@@ -1,0 +1,870 @@
+"""The catalogue of error messages: what tests expect an error to say, by the package that raises it.
+
+`pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR)`: the type says whose fault it is, the entry says what is
+wrong. An entry is a regular expression, as short as identifies its message; values that a test knows are arguments.
+tests/docs/test_messages.py holds every entry against the texts in the sources, so whoever rewords a message changes
+one line here. What an argument with a default adds is looked for in the error alone.
+"""
+
+import re
+
+
+def joined(*parts: str) -> str:
+    """Entries for parts of one message, in this order, with anything between them."""
+    return ".*".join(parts)
+
+
+def beginning(*parts: str) -> str:
+    """The first words of a message."""
+    return "^" + joined(*parts)
+
+
+def any_of(*entries: str) -> str:
+    """Where a test leaves open which of several errors it is."""
+    return "|".join(entries)
+
+
+def _exactly(value: object) -> str:
+    return re.escape(str(value))
+
+
+# errors.py: what a peer did, and where in a file the problem is
+
+DECODE = "^DECODE"
+ORDER = "^ORDER"
+AUTH = "^AUTH"
+EQUIVOCATION = "^EQUIVOCATION"
+
+
+def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
+    """A problem, another entry of this catalogue, with one column of a table."""
+    place = [_exactly(file)] * bool(file) + [f"line {line}"] * (line is not None) + [f"column '{_exactly(column)}'"]
+    return ", ".join(place) + f": {problem}" * bool(problem)
+
+
+# api.py and prirec/__init__.py
+
+VISITS_MISSING = "a city needs visits"
+ROWS_NOT_MAPPINGS = "list of rows that are"
+TABLE_WITHOUT_ROWS = "has no rows; leave it out"
+COLUMNS_OF_DIFFERENT_LENGTHS = "its columns must be equally long"
+NOT_A_CITY = "a city is a prirec.City"
+NOT_SETTINGS = r"settings come from prirec.settings\("
+MODELS_NOT_A_LIST = "name the models to compare"
+NEAR_NOT_A_PAIR = "near is a pair of degrees"
+AT_NOT_A_DATE = "at takes a date and a local time"
+AT_NOT_A_TIME = "at is a datetime"
+RADIUS_NEGATIVE = "radius_km is a number that is not negative"
+RUN_WITHOUT_ITS_CITY = "load it together with its city"
+PLAN_WITHOUT_NUMBERS = "a plan needs a city, or the numbers"
+YEARS_OUT_OF_RANGE = "years is a number above 0"
+
+
+def no_such_attribute(name: str) -> str:
+    return f"module 'prirec' has no attribute '{name}'"
+
+
+def not_a_table(name: str) -> str:
+    return f"the table '{name}' is a Polars or pandas frame"
+
+
+def not_a_column(column: str, *, table: str) -> str:
+    return f"the column '{column}' of '{table}' must be a list"
+
+
+def not_a_count(name: str) -> str:
+    return f"^{name} is a whole number of at least 1"
+
+
+def two_models_called(name: str) -> str:
+    return f"two models are called '{name}'"
+
+
+def no_fit_of(name: str) -> str:
+    return f"there is no fit of '{name}' in this comparison"
+
+
+# cli
+
+SET_WITHOUT_A_VALUE = "write --set KEY=VALUE"
+SETTING_GIVEN_TWICE = "the setting '.*' is given twice"
+
+
+def setting_given_twice(name: str) -> str:
+    return f"the setting '{_exactly(name)}' is given twice"
+
+
+# cluster, and checkpoints of engines too
+
+CHECKPOINT_OF_ANOTHER_RUN = "the checkpoint .* is of another run"
+CHECKPOINT_DAMAGED = "the checkpoint .* is damaged; remove it"
+ACTORS_LOST_REPEATEDLY = "actors are lost again and again"
+CLUSTER_RUNS_ROUNDS_ONLY = "the cluster runs rounds"
+NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
+
+
+def checkpoint_of_shards(shards: int) -> str:
+    return f"is of {shards} shards; ask for as many actors"
+
+
+def node_has_another(program: str, version: str, *, here: str) -> str:
+    return f"a node of the cluster has {program} {_exactly(version)}, and this machine {_exactly(here)}"
+
+
+# config.py
+
+PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
+    "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
+)
+PART_OF_THE_BUDGET_MISSING = "popularity, mixing and interaction each need a part"
+SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
+ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
+CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
+AVERAGE_NAMED_TWICE = "features.averages names a column twice"
+DROPOUT_IN_THE_PAPERS_SCHEDULE = "the paper's schedule cannot lose a device"
+LATENT_VECTORS_OUTSIDE_ROUNDS = "latent vectors are learnt in rounds only"
+PRIVATE_WITHOUT_EPSILON = "the preset 'private' promises one budget"
+EPSILON_OUTSIDE_ROUNDS = "privacy.epsilon_per_user is for rounds"
+EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records, which no budget covers"
+LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
+COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
+COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
+WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
+NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
+SETTING_TO_BE_REMOVED = "; remove the setting"
+
+
+def unknown_setting(name: str) -> str:
+    return f"unknown setting '{_exactly(name)}'; "
+
+
+def setting_out_of_range(name: str, limit: str = "") -> str:
+    """The limit of a setting, with the paper's symbol in brackets where it has one."""
+    return rf"^{_exactly(name)}.* must be {limit}"
+
+
+def setting_of_another_type(name: str) -> str:
+    """The rest of the message is msgspec's."""
+    return f"^{_exactly(name)}: "
+
+
+def mechanism_needs_a_budget(mechanism: str) -> str:
+    return f"popularity.mechanism '{mechanism}' needs a budget"
+
+
+def mechanism_outside_the_budget(mechanism: str) -> str:
+    return f"'{mechanism}' is not within that budget"
+
+
+def mechanism_not_collected(mechanisms: str) -> str:
+    return f"popularity.mechanism: only {mechanisms} is collected"
+
+
+def floor_too_low(least: int) -> str:
+    return f"^floor must be at least {least}: a sum over fewer people can be taken apart"
+
+
+def cohorts_below_the_floor(floor: int) -> str:
+    return rf"^neighbours.size is below the floor of {floor} people"
+
+
+def no_such_preset(name: str) -> str:
+    return f"no preset is called '{name}'; there are paper, rounds, private and fm"
+
+
+def setting_of_an_earlier_version(name: str) -> str:
+    return f"{_exactly(name)} is a setting of an earlier version"
+
+
+NOT_TOML = "not a TOML file"
+
+
+def in_file(file: str, problem: str) -> str:
+    return f"^{_exactly(file)}: {problem}"
+
+
+def no_settings_file(path: object) -> str:
+    return f"there is no settings file {_exactly(path)}"
+
+
+def section_without_brackets(name: str) -> str:
+    return rf"'{name}' is a section: write \[{name}\]"
+
+
+# data
+
+COORDINATES_SWAPPED = "they look swapped here or in"
+LATITUDE_OUT_OF_RANGE = "lat and lon look swapped"
+FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
+TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
+IDS_NOT_TEXT = "ids are text or whole numbers"
+ID_UNKNOWN = "this id is not in"
+NO_SUCH_COLUMN = "there is no such column; "
+ID_TWICE = "this id is there twice"
+ONE_COORDINATE_MISSING = "fill both cells or none"
+PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
+VISITS_OF_UNKNOWN_PEOPLE = "visits name people who are not in the table of users"
+COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
+PARTITION_DAMAGED = "is damaged; partition the data again"
+TABLE_WITHOUT_VISITS = "holds no visits"
+TABLE_CUT_SHORT = "cannot be read to its end"
+NO_TABLE_OF_PLACES = "holds no pois.csv"
+NO_RECORDS = "the data set has no records"
+TRAINING_SET_EMPTY = "the training set is empty"
+TEST_SET_EMPTY = "the test set is empty"
+NO_CLICK = "and there is no click"
+THIN_WITHOUT_IGNORED_PLACES = "for visits alone set ratio instead"
+SPLIT_BY_TIME_WITHOUT_TIMES = "a split by time needs a time for each record; split by record"
+SPLIT_BY_MOMENT_WITHOUT_TIMES = "a split by moment needs a time for each record"
+POOL_OF_NOTHING = "pool must be at least 1"
+NEARBY_NEGATIVES_WITHOUT_COORDINATES = "choose uniform negatives instead"
+TWO_CITIES_IN_ONE_FOLDER = "are both there; keep one city in the folder"
+PUBLISHED_FILE_MISSING = " is not there$"
+PUBLISHED_ROW_UNEXPECTED = "is not as published"
+NO_VISIT_LEFT = "no visit is left"
+WORD_WITH_LINE_BREAK = "or a line break in it"
+WORD_BLANK = "has a blank word"
+WORD_WITH_SPACES_AROUND = "has a word with spaces around it"
+NUMBER_INFINITE = "has an infinite number"
+COLUMN_NAME_TAKEN = "cannot be called"
+IDS_NOT_DISTINCT = "must be distinct and not blank"
+TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"
+ONE_COORDINATE = "latitude and longitude come together"
+OUTSIDE_DEGREES = "lies outside ±90 degrees of latitude"
+NO_VISITS_TO_WRITE = "there are no visits to write"
+LABELS_WOULD_BE_LOST = "labels of -1 would be lost; set labelled"
+DECLARED_COLUMN_MISSING = "is declared, and there is no such column"
+DECLARATION_INCOMPLETE = "needs either words, or both low and high"
+
+
+def coordinates_swapped(table: str) -> str:
+    return f"they look swapped here or in {_exactly(table)}:"
+
+
+def recipe_invalid(name: str) -> str:
+    return f"^{name} must (be one of: |be a whole number from 1 up|lie strictly between 0 and 1)"
+
+
+def did_you_mean(word: str) -> str:
+    return f"did you mean '{word}'"
+
+
+def no_such_table(name: str) -> str:
+    return f"there is no table '{name}'"
+
+
+def published_folder_needs(file: str) -> str:
+    return f"needs a folder with {_exactly(file)}"
+
+
+def filter_leaves_nothing(keep: str, *, at_least: int) -> str:
+    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower it"
+
+
+def days_at_most(most: int) -> str:
+    return f"days must be at most {most:,}"
+
+
+# device
+
+ANOTHER_AGENT_AT_WORK = "another agent is at work"
+CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
+NOBODY_TO_JOIN = "there is nobody to join at that address"
+IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
+IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
+IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
+LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
+LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
+MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
+SAVED_MODEL_SIZE_NOT_THE_CAMPAIGNS = "the model on this device is of another size"
+RELEASE_WITHOUT_A_PRICE = "is masked without a price"
+VISIT_ID_TAKEN = "stands for another visit"
+NOTHING_PUBLISHED = "nothing has been published yet"
+DEGREES_OUT_OF_RANGE = "give degrees from -.* to .*, latitude first, then longitude"
+SPENT_ROW_DELETED = "spent"
+PAID_ROW_CHANGED = "paid"
+
+
+WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
+RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
+
+
+def older_copy_not_removed(file: str) -> str:
+    return f"an older copy of {_exactly(file)} could not be removed"
+
+
+def no_place_on_this_device_within(km: float) -> str:
+    return f"this device has no place within {km} km of that point"
+
+
+# engines and rounds
+
+ONE_NEIGHBOUR = "with a single neighbour the sum is that neighbour's own model; give at least two"
+NO_THREADS = "an engine needs at least one thread"
+NO_SHARDS = "there must be at least one shard"
+MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
+CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+
+
+def no_such_engine(name: str) -> str:
+    return f"no engine is called '{name}'; there are local, plain and protocol"
+
+
+def checkpoint_past(iteration: int, *, wanted: int) -> str:
+    return f"the checkpoint is at iteration {iteration}, past the {wanted} asked for"
+
+
+def checkpoint_not_written(reason: str) -> str:
+    return rf"the checkpoint could not be written \({reason}\); the one before it is untouched"
+
+
+def checkpoint_damaged(file: str) -> str:
+    return f"the checkpoint {_exactly(file)} is damaged"
+
+
+def version_unknown(found: int, *, newest: int) -> str:
+    """Of checkpoints and partitioned folders."""
+    return f"has version {found}, this program reads {newest}"
+
+
+# evaluate
+
+NO_MODEL_TO_REPORT = "a report needs at least one trained model"
+REPORT_NOT_WRITTEN = "the report could not be written to"
+REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
+TEST_VISITS_IN_POPULARITY = "count the training visits alone"
+
+# features
+
+ENCODING_DAMAGED = "the saved encoding is damaged"
+ENCODING_COLUMN_MISSING = "the column that this run was made with is missing"
+NUMBER_EXPECTED = "a number belongs here"
+WORD_EXPECTED = "a word or a list of words belongs here"
+COLUMN_OF_ANOTHER_KIND = "this run was made with .* in it"
+AVERAGE_OF_NO_COLUMN = "and visits have no such column of numbers"
+AVERAGE_WITHOUT_A_RANGE = "declare low and high for it in schema.toml"
+NO_FEATURE_OF_PLACES = "there is no feature to learn from: give places or schema.toml columns"
+FEATURE_OF_A_PLACE_NOT_FINITE = "a feature of a place is not a finite number"
+
+
+ENCODING_VERSION_UNKNOWN = "the encoding has version .*, this program reads version"
+
+
+def encoding_version_unknown(found: int, *, newest: int) -> str:
+    return f"the encoding has version {found}, this program reads version {newest}"
+
+
+def too_many_values(most: int) -> str:
+    return f"values are declared, at most {most:,} can be"
+
+
+def no_words_to_be_alike_in(column: str) -> str:
+    return f"{column} is none in this city"
+
+
+# graph
+
+BEACON_NEGATIVE = "the beacon is a whole number of 0 or more"
+COHORT_OF_ONE = "a cohort of one is that person's own model"
+CELLS_OR_KEYS_UNFIT = "cohorts need one cell and one key a person, both uint64"
+CELL_INVALID = "a cell is not an h3 cell"
+SAME_HASH_TWICE = "two devices have the same hash"
+RESOLUTION_OUT_OF_RANGE = "h3 resolutions go from 0"
+RADIUS_NOT_A_DISTANCE = "the radius must be a finite number of kilometres, 0 or more"
+NEAREST_WITHOUT_COORDINATES = "nearest neighbours need coordinates"
+WEIGHTS_WITHOUT_COORDINATES = "weights by distance need coordinates"
+WEIGHTS_FOR_NEIGHBOURS_DRAWN_ANEW = "neighbours drawn anew for each interaction have uniform weights only"
+NUMBER_OF_NEIGHBOURS_OUT_OF_RANGE = "N, the number of neighbours, must be from 1 to"
+AS_MANY_NEIGHBOURS_AS_PEOPLE = "N must stay under the number of people"
+DRAWING_WITHOUT_A_GENERATOR = "needs a random generator: give rng"
+ONLINE_NOT_BOOLEANS = "online must hold one boolean for each"
+WEIGHTS_WITHOUT_A_LOCATION = "weights by distance need a location for everyone"
+SCALE_OUT_OF_RANGE = "scale_km, .* must be a finite number above 0"
+NO_SUCH_WEIGHTS = "weights by distance are 'exponential', 'gaussian' or 'inverse'"
+WEIGHTS_OF_ONE_REFUSED = "Use uniform; to watch it happen"
+
+
+def number_of_neighbours(most: int, *, people: int) -> str:
+    return f"must be from 1 to {most} with {people} people"
+
+
+def drawn_among_too_few(least: int) -> str:
+    return f"closest: give among >= {least}"
+
+
+def person_is_a_row_up_to(last: int) -> str:
+    return f"a person is a row from 0 to {last}"
+
+
+def resolution_must_be_below(resolution: int) -> str:
+    return f"give a lower resolution than {resolution}"
+
+
+def too_few_people(people: int, *, floor: int) -> str:
+    return f"{people} people are fewer than the floor of {floor}"
+
+
+# model
+
+ARRAY_NOT_CONTIGUOUS = "vectors need contiguous arrays"
+ARRAY_NOT_WRITABLE = "vectors are written to arrays that may be written to"
+VECTORS_OF_DIFFERENT_KINDS = "not vectors of one kind"
+LANES_NOT_WHOLE = "V, the pulls and the gradient must be in whole lanes"
+ROWS_AND_FEATURES_UNEVEN = "V must have a row and W_i an entry for each feature"
+ROOM_OF_ANOTHER_SIZE = "the room to compute in must be for as many features as V has"
+
+# privacy
+
+NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delta"
+LOCAL_LOSSES_OF_ANOTHER_UNIT = "convert them with times"
+SPENDING_OF_DIFFERENT_UNITS = "what is spent per .* do not add up"
+PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE = "the part of an epsilon for local answers is from 0 to all of it"
+NOISE_TOO_SMALL_TO_ACCOUNT = "noise must be finite, and at least 1/8"
+SPENDING_NEGATIVE = "what was spent has a sum of .* at least 0"
+ACCOUNTING_NOT_INSTALLED = "install the extra 'accounting'"
+DELTA_OUT_OF_RANGE = "delta must be above 0 and below 1"
+BUDGET_EXHAUSTED = "does not cover another release for .*; nothing is sent"
+LOSS_OF_ANOTHER_UNIT = "convert it with times"
+LOCAL_ANSWERS_NOT_CHARGED = "only noisy sums are paid for"
+PERIOD_TOO_SHORT = "a budget's period has at least one day"
+CHARGE_NOT_FOR_ONE_RELEASE = "a charge is for one release"
+CHARGED_AT_ANOTHER_PRICE = "this release was charged at another price"
+LOST_OR_CORRUPT_OUT_OF_RANGE = "lost and corrupt are shares of a roster"
+NOISE_OUT_OF_RANGE = (
+    "noise has a standard deviation above 0 and below .* beyond that nothing would be learnt: "
+    "take fewer rounds, a larger share of the budget or a larger epsilon"
+)
+ALL_SURVIVORS_COLLUDE = "colluders leave nobody"
+CONTRIBUTION_NOT_FINITE = "a contribution has an entry that is not a number or not finite"
+PUBLIC_BOUNDS_INVALID = "the public bounds of a value are finite"
+OUTSIDE_PUBLIC_BOUNDS = "outside its public bounds"
+MORE_VALUES_THAN_REPORTS = "those who have a value at a place are no more than those who report"
+SHARE_OF_THE_BUDGET_OUT_OF_RANGE = "in the budget is from 0 to 1"
+SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP = "the shares of the budget add up to 1"
+PLAN_OF_NOTHING = "has at least one release, of a vector of at least one entry"
+KIND_OF_SUM_TWICE = "a plan names each kind of sum once"
+BUDGET_TOO_SMALL_FOR_ITS_RELEASES = "so little of the budget for each of its releases that nothing would be learnt"
+NO_BUDGET_PROMISED = "these settings promise nothing: give privacy.epsilon_per_user"
+SUMS_OR_FEATURES_UNFIT = "there is one finite sum and one row of finite public features"
+EDGES_OF_BINS_INVALID = "bins of scores need at least one edge"
+LOSS_CAP_OUT_OF_RANGE = "the cap of a person's mean log loss"
+TOO_FEW_FRACTION_BITS = "with so few fraction bits"
+SCORES_AND_LABELS_UNEVEN = "there is one score and one label for each record"
+LABELS_NOT_SIGNS = r"labels must be \+1 and -1"
+SCORE_NOT_A_NUMBER = "a score is NaN: the model has diverged, and nothing was made of it"
+FIGURES_UNDER_NOISE = "the noise drowns it: it takes more devices, or a larger part of the budget"
+AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
+REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
+CAP_OF_NOTHING = "give a cap from 1 up"
+SIGMA_OUT_OF_RANGE = "sigma, the noise in units of a person's norm"
+
+
+EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothing"
+
+
+def not_positive(name: str) -> str:
+    """`name` is a regular expression."""
+    return f"^{name} must be a number above 0, and finite"
+
+
+def losses_of_different_units(one: str, other: str) -> str:
+    return f"a loss per {one} and a loss per {other} do not add up"
+
+
+def budget_exhausted(what: str) -> str:
+    return f"does not cover another release for {_exactly(what)}; nothing is sent"
+
+
+def budget_exhausted_in_any(days: int) -> str:
+    return f"in any {days} days"
+
+
+def too_few_devices(devices: int, *, floor: int) -> str:
+    return f"{devices} devices are fewer than the floor of {floor}"
+
+
+def sum_not_opened(survivors: int) -> str:
+    return f"a sum with fewer than {survivors} survivors is not opened"
+
+
+def survivors_may_collude(survivors: int, colluders: int) -> str:
+    return f"of {survivors} survivors {colluders} may collude"
+
+
+def noisy_sum_could_wrap(summands: int) -> str:
+    return rf"n \(B 2\^f \+ 1/2\) \+ noise <= 2\^\(l-1\) - 1 fails for n = {summands},"
+
+
+def no_budget_for(what: str) -> str:
+    return f"the plan has no budget for {what}"
+
+
+def entries_of_quality_figures(entries: int) -> str:
+    return f"bins has {entries} entries"
+
+
+# protocols
+
+WRONG_CONTENT_IN_A_BOX = "a box holds something else than its step calls for"
+MESSAGE_TOO_LONG = "bytes is over the limit of"
+MESSAGE_NOT_CANONICAL = "these bytes are not the canonical form of a message"
+ROUND_ENTERED_TWICE = "nobody takes part in a round twice"
+ROUND_NEVER_ENTERED = "a round that was never entered, or was begun anew, does not go to"
+STAGE_DOES_NOT_FOLLOW = "a round at stage .* does not go to"
+ODD_DEGREE = "each to all or an even number of the others"
+POSITION_OUTSIDE_THE_GRAPH = "a position in a mask graph is at least 0 and below its size"
+LOST_OUT_OF_RANGE = "0 <= lost < 1"
+CORRUPT_AND_LOST_OUT_OF_RANGE = r"corrupt \+ 2 lost < 1"
+NO_GRAPH_BEARS_SO_MANY_CORRUPT = "lower corrupt"
+NOISE_WITHOUT_DOUBLE_MASKS = "noise is for sums under double masks"
+MEMBERS_OPEN_WITHOUT_DOUBLE_MASKS = "a sum that its members open needs double masks"
+TERMS_NOT_SAFE = r"no sum is safe unless corrupt \+ 2 lost is below 1000 per mille"
+SUM_WITHOUT_NOISE_HAS_NO_PRICE = "a sum without noise has no price"
+OPENED_TWICE_OR_BY_A_MEMBER = "a round is opened once, and its collector is not one of its members"
+ANOTHER_COLLECTOR_THAN_THE_TASKS = "a round is collected by the identity that its task names"
+SHARES_NEED_THE_RECEIVER = "shares are collected by Algorithm 1's receiver"
+MEMBER_WITHOUT_MASKS = "terms of a sum under pads or double masks"
+ENTROPY_FOR_KEYS_TOO_SHORT = "bytes of entropy for its keys"
+ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
+MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
+ROUND_IS_OVER = "a round that is .* has no next step"
+PADS_MISSING = "a pad for each of the N - 1 others"
+VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
+STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
+
+
+def message_too_long(size: int, *, limit: int) -> str:
+    return f"a message of {size} bytes is over the limit of {limit}"
+
+
+def round_not_after(number: int, last: int) -> str:
+    return f"round {number} is not after {last}, the last one"
+
+
+def round_not_begun_anew_after(last: int) -> str:
+    return f"is not begun anew after {last}, the last one"
+
+
+def stage_settled_otherwise(stage: str) -> str:
+    return f"this round has settled its stage {stage} in another way"
+
+
+def stage_does_not_follow(held: str, wanted: str) -> str:
+    return f"a round at stage {held} does not go to {wanted}"
+
+
+def size_of_a_mask_graph(most: int) -> str:
+    return f"2 to {most} devices"
+
+
+def noise_needs_a_floor_of(least: int) -> str:
+    return f"with a floor of at least {least}"
+
+
+def entropy_of_a_member(size: int) -> str:
+    return f"a member needs {size} bytes of entropy, and terms"
+
+
+def elements_of_the_ring(elements: int, *, bits: int) -> str:
+    return f"the terms call for {elements} elements of the ring of {bits} bits"
+
+
+# recommender
+
+STORE_HAS_A_DEPLOYMENT = "a deployment was founded in this store before"
+STORE_WITHOUT_A_DEPLOYMENT = "no deployment was founded in this store; run prirec recommender init first"
+STORE_CLOSED = "this store is closed"
+STORE_ADDRESS_INVALID = "a store is a file, sqlite:///a-file or postgresql://"
+CAMPAIGN_STATE_DAMAGED = "the store's account of the campaign is damaged; restore the store from a backup"
+NO_CAMPAIGN_TO_END = "there is nothing to end"
+CAMPAIGN_UNDER_WAY = "a campaign is under way"
+NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
+CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES = "has not the places that the campaign began with"
+REGION_TOO_LARGE = "publish by a finer resolution"
+OPENED_SUM_OF_ANOTHER_SIZE = "the opened sum has not one entry of the ring for each place"
+MODEL_WITHOUT_AN_EDITION = "a model is published under an edition"
+MODELS_NOT_OF_THE_EDITION = "V and the means have not the size that the edition's encoding calls for"
+PLACES_FOLDER_MISSING = "there is no such folder; places are published from"
+PLACE_ID_NOT_PRINTABLE = "that cannot be shown"
+PLACE_TWICE = "the id of a place is there twice"
+NO_PLACE = "there is no place to publish"
+DEVICE_TWICE_ON_THE_ROSTER = "a device is on the roster twice"
+ROSTER_CELL_INVALID = "a cell that is none of h3's"
+CHARTER_WITH_POPULARITY = "a charter's encoding has no popularity"
+LEASE_LOST = "another worker conducts the rounds now"
+CAMPAIGN_MOVED_ON = "another worker has gone on with the campaign"
+DOCUMENT_UNDER_ANOTHER_HASH = "a document is put under its own hash"
+LOG_ENTRY_OUT_OF_ORDER = "a log entry is not the next one"
+LOG_ENTRY_WITHOUT_ITS_DOCUMENT = "names a document that is not in the store"
+LETTER_OUTSIDE_AN_OPEN_ROUND = "this one was never entered, or is over"
+SCHEMA_NOT_OURS = "that is not PriRec's; name another database"
+TABLES_UNKNOWN = "has other tables than this program knows, .* look at its privileges"
+DATABASE_DAMAGED = "is damaged; put back a copy that is whole"
+DATABASE_UNREACHABLE = "was lost, or cannot be reached"
+DATABASE_SHUTTING_DOWN = "is shutting down or starting up"
+POSTGRES_DRIVER_MISSING = r"pip install 'prirec\[recommender\]'"
+TOO_MANY_REQUESTS = "TOO_MANY"
+ADDRESS_TAKEN = "this address and port cannot be listened on"
+NO_WORKERS = "a service has at least one worker"
+ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
+
+
+def no_store(path: object) -> str:
+    return f"there is no store {_exactly(path)}; Recommender.create makes one"
+
+
+def too_few_enrolled(devices: int) -> str:
+    return f"{devices} devices have enrolled"
+
+
+def no_sum_over_fewer_than(people: int) -> str:
+    return f"no sum over fewer than {people} people is opened"
+
+
+def enough_are_left_from(devices: int, *, lost: str) -> str:
+    return f"from {devices} devices on {lost} of them may be"
+
+
+def code_length(most: int) -> str:
+    return f"an enrolment code has 1 to {most} characters"
+
+
+def resolution_of_regions(finest: int) -> str:
+    return f"regions are h3 cells of resolution 0 to {finest}"
+
+
+def collector_has_no_stage(stage: str) -> str:
+    return f"a collector has no stage {stage}"
+
+
+def file_there_already(name: str) -> str:
+    return f"{_exactly(name)} is there already; move it away"
+
+
+def certificate_or_key_unreadable(certificate: str) -> str:
+    return f"{_exactly(certificate)} and .* cannot be read as a certificate and its key"
+
+
+# rehearsal
+
+FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: give --devices"
+
+# sharing
+
+SUM_COULD_WRAP = "the sum could wrap"
+LOWER_LEARNING_RATES = "lower linear.alpha, interaction.alpha or latent.alpha"
+BEYOND_THE_BOUND = "a value to be summed is not a number or is larger than the bound"
+FIELDS_OF_A_KEY_INVALID = "the fields that a key is bound to are bytes, text or whole numbers"
+KEY_OR_SIGNATURE_INVALID = "a key or a signature does not hold"
+NOT_IN_THE_LIST = "this is not part of the list with this root"
+NO_LEAF = "a hash tree needs at least one leaf"
+WORDS_OUTSIDE_A_RING = "of the ring of 64 or 32 bits"
+
+
+def beyond_the_bound(bound: float) -> str:
+    return f"larger than the bound {bound:g}, for which the ring was sized"
+
+
+def sum_could_wrap(summands: int, *, bound: str) -> str:
+    return rf"n \(B 2\^f \+ 1/2\) <= 2\^\(l-1\) - 1 fails for n = {summands}, B = {_exactly(bound)},"
+
+
+def secret_too_short(least: int) -> str:
+    return f"keys are derived from a secret of at least {least} bytes"
+
+
+def secret_key_length(size: int) -> str:
+    return f"a secret key is {size} bytes"
+
+
+def seed_length(size: int) -> str:
+    return f"a seed is {size} bytes, all of them secret"
+
+
+def position_in_the_list(last: int) -> str:
+    return rf"positions 0 \.\. {last}"
+
+
+def one_of_the_parties(parties: int) -> str:
+    return f"the owner is one of {parties} parties"
+
+
+# simulate
+
+CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
+SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
+FOLDER_EXISTS = "exists; name another folder"
+OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
+NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
+RUN_UNREADABLE = "cannot be read by this version"
+NO_PLACE_OF_THE_RUN = "no place of this run is in these data"
+RUN_WITHOUT_KEYS_OF_PLACES = "the catalogue of this run has not one key for each place"
+OTHER_RECORDS = "this run was trained on other records"
+OTHER_PEOPLE = "nobody of this run is in these data; it was trained on other people"
+MODELS_OF_ANOTHER_SIZE = "of this run have not the size or kind"
+MODELS_NOT_AS_MANY = "of this run are not as many as its people"
+NO_RUN = "there is no run in"
+OR_ANOTHER_FOLDER = ", or name another folder"
+RUN_VERSION_UNKNOWN = "the run in .* has version .*, this program reads version"
+NOT_CARRIED_OVER_PARTS = "not carried over parts"
+EPSILONS_MISSING_OR_TWICE = "give at least one epsilon, and none twice"
+YEARS_WITHOUT_A_PERIOD = "years has no meaning here: no budget has a period"
+TOO_MANY_DROP_OUT = "fewer than sums.lost allows; lower participation.dropout or raise sums.lost"
+QUALITY_WITHOUT_A_BUDGET = "quality figures have no part of the privacy budget"
+PLAN_FOR_OTHER_FIGURES = "the plan for quality figures is for another number of people, or for a shorter vector"
+FIGURES_NEED_ONE_SCORE = "there is one score for each test record, and each person is left or lost"
+MODEL_NEEDS_ARGUMENTS = "cannot be made without arguments"
+SCORES_OF_ANOTHER_SHAPE = "one number for each of"
+SCORES_NOT_NUMBERS = "hold NaN; every record needs a number"
+
+
+def no_such_model(name: str) -> str:
+    return f"no preset and no registered model is called '{name}'"
+
+
+def model_cannot_be_loaded(where: str) -> str:
+    return f"is registered as {where}, and cannot be loaded"
+
+
+def not_a_model(name: str) -> str:
+    return f"{name} is no model: it has no method fit"
+
+
+def fit_returned(kind: str, *, model: str) -> str:
+    return f"fit of the model '{model}' returned {kind}, which has no method scores"
+
+
+def places_differ(same: int, *, places: int) -> str:
+    return (
+        f"of {places} places that this run and these data both name {same} are the same: it was trained on another city"
+    )
+
+
+def give_the_data_of_the_run(source: str) -> str:
+    return rf"give the data that it was trained on \({source}\), or train again"
+
+
+def run_has_lost(file: str) -> str:
+    return f"the run in .* has lost its {_exactly(file)}"
+
+
+def run_file_damaged(file: str) -> str:
+    return f"{_exactly(file)} in .* is damaged"
+
+
+def run_left_in(folder: str) -> str:
+    return f"is in {_exactly(folder)} beside it: rename that back"
+
+
+def entries_of_another_type(found: str) -> str:
+    return f"an array has entries of {found} instead of"
+
+
+def devices_left_for_popularity(devices: int) -> str:
+    return rf"popularity is not opened: .* of {devices} devices are left"
+
+
+def devices_left_for_quality(left: int, *, devices: int) -> str:
+    return f"quality figures are not opened: {left} of {devices} devices are left"
+
+
+def no_such_mechanism(name: str, *, known: str) -> str:
+    return f"no mechanism '{name}' is registered; there are {known}"
+
+
+def visits_of_a_made_up_city(most: int) -> str:
+    return f"at most {most:,} visits"
+
+
+def no_place_within(km: float) -> str:
+    return f"no place is within {km} km of that point"
+
+
+# util
+
+LATITUDE_FIRST = "give latitude first, then longitude"
+LOCATIONS_OF_ANOTHER_SHAPE = r"locations have shape \(n, 2\)"
+FILE_DAMAGED = "is damaged; move it away"
+FILE_NOT_OURS = "is not a file of PriRec's"
+FILE_NOT_WRITABLE = "cannot be opened for writing"
+FILE_CLOSED = "is closed, or was opened by another thread"
+DISK_FULL = "does not fit on the disk any more; nothing was written. Make room"
+WRITTEN_BY_ANOTHER_PROCESS = "is being written by another process; nothing was written"
+
+
+def version_too_new(found: int, *, newest: int) -> str:
+    return f"has version {found}, this program knows {newest}; .* newer program"
+
+
+def file_not_made(reason: str) -> str:
+    return rf"could not be made \({reason}\); name a folder"
+
+
+def store_unusable(code: str) -> str:
+    """SQLite's or PostgreSQL's code of the error."""
+    return rf"could not be used \({code}.*\); nothing was written"
+
+
+# wire
+
+CATALOGUE_OF_OTHER_PLACES = "the catalogue has other places than the campaign began with"
+CELLS_OF_SEVERAL_RESOLUTIONS = "regions are not the cells of one resolution"
+OWN_PART_NOT_SEPARABLE = "nobody could leave an own part out of this popularity"
+NUMBER_TOO_LARGE = "a number is not finite, or larger than any that could be meant"
+POPULARITY_NOT_YET_KNOWN = "popularity is known once the sum of visits is open"
+PUBLICATION_WITHOUT_ITS_EDITION = "a publication is read under its edition"
+ANOTHER_DOCUMENT = "a document is not the one that was asked for"
+DOCUMENT_OF_ANOTHER_KIND = "a document is of another kind"
+ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
+CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
+TOO_MANY_FEATURES = r"encoding: there are at most .* features"
+SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
+
+
+def simulation_only(setting: str) -> str:
+    return rf"for a simulation, not for a deployment \({_exactly(setting)}"
+
+
+# prirec_experiments
+
+NOT_RESULTS = "is no file of results"
+DMF_HAS_NO_BIASES = "DMF has no biases"
+RIVALS_LOSS_NOT_A_NUMBER = "the loss is no longer a number: give alpha or the penalties a smaller value"
+RIVALS_MODEL_NOT_A_NUMBER = "a model is no longer a number: give alpha or the penalties a smaller value"
+RIVALS_DIMENSION_OR_SEED_NEGATIVE = "dimension and seed must be 0 or more"
+RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE = "alpha must be above 0, spread 0 or more"
+RIVALS_PENALTIES_NEGATIVE = "lambda_w and lambda_v must be 0 or more"
+PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
+
+
+def model_option_belongs_to(experiments: str) -> str:
+    return f"--model belongs to {experiments}: name one of them"
+
+
+def graph_and_records_differ(graph: int, records: int) -> str:
+    return f"the user graph is of {graph} people, the records are of {records}"
+
+
+class Foreign:
+    """Not ours: messages of Python, of the operating system, of libraries, and of the tests' own helpers."""
+
+    NO_SPACE_LEFT = "No space left on device"
+    IS_A_DIRECTORY = "Is a directory"
+    UNABLE_TO_OPEN = "unable to open"
+    ABSTRACT_CLASS = "abstract"
+    EXPECTED_INT = "Expected `int`"
+    TIMEOUT = "TimeoutError"
+    CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
+    TLS_ALERT = "(?i)alert|protocol|reset|eof"
+    NO_SUCH_FILE = "No such file or directory"
+
+    NOTHING_HEARD = "nothing said"
+    REPORTS_DIFFER = "say"
+    STATES_DIFFER = "differ"
+    SEARCH_BROKE = "a search that broke"
+    TWO_VECTORS_AT_ONE_NUMBER = "two vectors at one number"
+    TWO_DIFFERENT_MESSAGES = "two different things"
+    NOT_YOU = "not you"
+    BLOCK_FAILED = "this block"
+    SEVERAL_GENERATED_PARTS = "one generated part"
+    SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
