@@ -12,11 +12,11 @@ run's seed, so that it protects nobody; what devices run is in privacy/.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from prirec.config import Settings, mechanism_not_collected
+from prirec.config import REGISTERED_MECHANISMS, Settings, mechanism_not_collected, type_hints
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.errors import PolicyError, UsageError
@@ -361,6 +361,8 @@ MECHANISMS: dict[str, Mechanism] = {}
 def register(mechanism: Mechanism) -> Mechanism:
     """Make a mechanism known by its name; the last one registered under a name is the one that is used."""
     MECHANISMS[mechanism.name] = mechanism
+    if mechanism.name not in get_args(type_hints()["popularity.mechanism"]):
+        REGISTERED_MECHANISMS.append(mechanism.name)  # so that settings, and a saved run's, may name it
     return mechanism
 
 
