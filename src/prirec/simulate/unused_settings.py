@@ -59,4 +59,8 @@ def _mechanism(setting: str) -> Reader | None:
     from prirec.simulate.popularity import MECHANISMS
 
     found = next((name for name, one in MECHANISMS.items() if setting in one.reads), None)
-    return found and Reader(f"{found} (popularity.mechanism)", lambda s: bool(s.popularity.mechanism == found))
+    return (
+        None
+        if found is None
+        else Reader(f"{found} (popularity.mechanism)", lambda s: bool(s.popularity.mechanism == found))
+    )
