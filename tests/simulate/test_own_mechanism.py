@@ -63,7 +63,7 @@ def test_what_a_run_has_released_is_used_again() -> None:
 
 def test_a_saved_run_of_a_registered_mechanism_is_loaded_again(tmp_path: Path) -> None:
     city = prirec.City.of(CITY)
-    chosen = prirec.settings("rounds", {"popularity.mechanism": "thresholded"}, iterations=2)
+    chosen = prirec.settings("rounds", {"popularity.mechanism": "thresholded"}, iterations=2, floor=50)
     fit = prirec.fit(city, chosen, out=tmp_path / "run")
     again = prirec.load(tmp_path / "run", city)
     assert again.settings.popularity.mechanism == "thresholded"

@@ -259,7 +259,7 @@ def test_a_damaged_card_is_refused(folder, text):
 
 def test_an_existing_target_is_refused_and_left_alone(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(UsageError, match="exists; name another folder, or overwrite an earlier run"):
+    with pytest.raises(UsageError, match="exists; name another folder .--overwrite replaces an earlier run"):
         save_run(folder, SAVED)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -270,7 +270,7 @@ def test_only_an_earlier_run_may_be_overwritten(folder, tmp_path):
     precious = tmp_path / "photos"
     precious.mkdir()
     (precious / "one.jpg").write_bytes(b"holiday")
-    with pytest.raises(UsageError, match=r"exists; name another folder$"):
+    with pytest.raises(UsageError, match="it holds no earlier run to overwrite"):
         save_run(precious, SAVED, overwrite=True)
     assert (precious / "one.jpg").read_bytes() == b"holiday"
 
