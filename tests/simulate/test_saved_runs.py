@@ -259,7 +259,7 @@ def test_a_damaged_card_is_refused(folder, text):
 
 def test_an_existing_target_is_refused_and_left_alone(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(UsageError, match="exists; name another folder .--overwrite replaces an earlier run"):
+    with pytest.raises(UsageError, match="--overwrite replaces an earlier run"):
         save_run(folder, SAVED)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
