@@ -1018,21 +1018,23 @@ class Comparison(Shown):
         write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
         return Path(path)
 
-    def panels(self) -> Iterator[str | Table]:
-        rows = self.table
+    def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
+        """The best model first, then one row for each; without `seconds` the same models print the same text."""
+        rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
             f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC has "
             f"{best['model']}, {best['auc']:.4f}."
         )
-        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", ">seconds", "what it collects"), [
+        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
                 row["model"], *(_figure(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
-                f"{row['seconds']:.1f}", row["collects"],
+                *((f"{row['seconds']:.1f}",) if seconds else ()), row["collects"],
             )
             for row in rows
         ])  # fmt: skip
-        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person. " + SIMULATION
+        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person."
+        yield SIMULATION
 
 
 # Privacy plans
