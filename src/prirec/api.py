@@ -430,9 +430,11 @@ class Training:
         if self._checkpoint is not None:
             self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume)
         self._source, self._shard_folder = str(folder), self._out
-        self._stack.enter_context(ray_session(self._address, cpus=self._actors))
-        actors = self._actors if self._actors is not None else cluster_cpus()
-        self._partitioned = self._stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+        with ExitStack() as stack:  # closed again if anything fails on the way: nobody has entered this training yet
+            stack.enter_context(ray_session(self._address, cpus=self._actors))
+            actors = self._actors if self._actors is not None else cluster_cpus()
+            self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            self._stack = stack.pop_all()
         city = self._partitioned.city
         people, places, features, _ = city.whole
         self.settings = city.settings
