@@ -6,7 +6,8 @@ newcomers: so all sums are opened by the recommender (decisions/0015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Self
 
@@ -64,14 +65,13 @@ def deployable(settings: Settings) -> Settings:
     return settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Campaign:
     """A charter and what follows from it; with an edition, the sums of its rounds too."""
 
     charter: Charter
     settings: Settings
     edition: Edition | None = None
-    _rules: RoundRules | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
@@ -82,9 +82,7 @@ class Campaign:
             return cls(charter, settings)
         # the seed was 0 until the sum of visits was open: whoever knew it before could choose who is in whose cohort
         seeded = msgspec.structs.replace(settings, seed=edition.seed)
-        names = encoding.names()
-        rules = RoundRules.sized(seeded, people=charter.many, places=charter.places, features=len(names))
-        return cls(charter, seeded, edition, rules)
+        return cls(charter, seeded, edition)
 
     @property
     def name(self) -> bytes:
@@ -118,12 +116,16 @@ class Campaign:
         of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
         return self._task(of, self.rounds.interaction, V.size, V)
 
-    @property
+    @cached_property
     def rounds(self) -> RoundRules:
-        """What a round computes. There is none before an edition, whose seed and encoding it needs."""
-        if self._rules is None:
+        """What a round computes. There is none before an edition, whose seed and encoding it needs.
+
+        Computed when it is needed: planning the noise takes SciPy, and a device that only records a visit, shows its
+        status or recommends would wait for that import longer than for everything else."""
+        if self.edition is None:
             raise PolicyError("rounds begin when the sum of visits is open")
-        return self._rules
+        size = {"people": self.charter.many, "places": self.charter.places, "features": len(self.encoding.names())}
+        return RoundRules.sized(self.settings, **size)
 
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
