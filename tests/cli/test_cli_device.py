@@ -144,6 +144,15 @@ def test_the_ledger_is_told_in_plain_words_against_the_persons_own_budget(phone)
     assert "Budget: ε = 1 and δ = 1e-06 per user, for life" in shell.flat(call("device", "privacy", phone).stdout)
 
 
+@pytest.mark.parametrize("command", [["visit", "p1"], ["profile", "age=31"], ["status"], ["recommend"], ["export"]])
+def test_a_device_in_a_campaign_loads_neither_compiler_nor_scipy(phone, command):
+    arguments = ["device", command[0], str(phone), *command[1:]]
+    script = "import sys; from prirec.cli.main import app; app(sys.argv[1:], standalone_mode=False)\n"
+    script += "print([name for name in ('numba', 'scipy', 'polars', 'asyncio', 'httpx') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True, text=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
 NO_NETWORK = """
 import socket, sys
 sys.modules["httpx"] = None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from prirec.device.device import Device, DeviceStatus, MembershipStatus, Profile
-    from prirec.features.encoding import Value
-    from prirec.privacy.ledger import Budget
 
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
 Code: TypeAlias = Annotated[
@@ -105,12 +103,7 @@ def init(
         typer.echo("compare it with the fingerprint that the operator published")
     if member is None or not member.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
-    _say_budget(budget)
-
-
-def _say_budget(budget: "Budget") -> None:
-    when = "for life" if budget.period_days is None else f"in any {budget.period_days} days"
-    typer.echo(f"privacy budget: ε = {budget.epsilon:g}, δ = {budget.delta:g}, {when}; nothing spent is refunded")
+    typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 
 
 # The person's data
@@ -145,7 +138,7 @@ def profile(
         _show_profile(found)
 
 
-def _parsed(values: Sequence[str]) -> "dict[str, Value]":
+def _parsed(values: Sequence[str]) -> dict[str, Any]:
     from prirec.device.person import parse_value
     from prirec.errors import UsageError
 
@@ -174,7 +167,7 @@ def _show_profile(found: "Profile") -> None:
         typer.echo(f"the deployment can also use: {', '.join(found.missing)}")
 
 
-def _words(value: "Value") -> str:
+def _words(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else " | ".join(value)
 
 
@@ -374,10 +367,8 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
 
 def privacy(file: DeviceFile, *, json: Json = False) -> None:
     """Show what was spent of the privacy budget, and on what."""
-    from prirec.privacy.ledger import account
-
     with existing(file) as device:
-        found = account(device.ledger_store.ledger(), budget=device.budget, day=device.day)
+        found = device.account()
     if json:
         show_json(found.as_dict())
         return

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from prirec.recommender.operator import CampaignStatus, DeploymentStatus
-    from prirec.wire.documents import Charter
 
 StoreName: TypeAlias = Annotated[
     str,
@@ -80,13 +79,11 @@ def publish(
     way keeps its own."""
     from prirec.cli.options import choose
     from prirec.recommender.recommender import Recommender
-    from prirec.recommender.release import from_folder
-    from prirec.wire.campaign import deployable
 
-    settings = deployable(choose(preset=None, file=file, assignments=assignments))
+    settings = choose(preset=None, file=file, assignments=assignments)
     with Recommender.open(store) as recommender:
         with busy("reading the places"):
-            source = from_folder(data, settings.features)
+            source = recommender.read_places(data, settings)
         catalogue = recommender.publish(source)
     features = {
         "person": [block.column for block in source.encoding.person],
@@ -122,6 +119,7 @@ def begin(
 
     Settings, people and places are fixed for the whole campaign and go into the signed log; the service conducts it by
     itself. Each device computes what it would pay, and takes part as far as its own privacy budget allows."""
+    from prirec.api import plan
     from prirec.cli.options import choose
     from prirec.recommender.recommender import Recommender
 
@@ -129,28 +127,17 @@ def begin(
     settings = choose(preset=preset, file=file, assignments=assignments, flags=flags)
     with Recommender.open(store) as recommender:
         charter = recommender.begin(settings)
-    _show_begun(charter, json=json)
-
-
-def _show_begun(charter: "Charter", *, json: bool) -> None:
-    """With the price for a person who takes part in everything."""
-    from prirec.config import loads
-    from prirec.privacy.plan import plan_for
-    from prirec.simulate.privacy_plan import promise, terms
-
-    settings = loads(charter.settings)
-    plan = plan_for(settings, people=charter.many, pois=charter.places)
-    price = terms(plan, settings.privacy.period_days)
+    price = plan(people=charter.many, places=charter.places, settings=settings)
     if json:
         show_json({
             "campaign": charter.campaign, "people": charter.many, "places": charter.places,
-            "rounds": settings.iterations, "floor": settings.floor, "delta": plan.delta,
-            "terms": [asdict(term) for term in price],
+            "rounds": settings.iterations, "floor": settings.floor, "delta": settings.privacy.delta,
+            "terms": [asdict(term) for term in price.terms],
         })  # fmt: skip
         return
     typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {charter.places:,} places")
     typer.echo(f"a sum of visits, then {settings.iterations:,} rounds; no sum of fewer than {settings.floor} is opened")
-    typer.echo(f"who takes part in everything pays {promise(price, plan.delta)}")
+    typer.echo(f"who takes part in everything pays {price.price}")
 
 
 def end(store: StoreName) -> None:

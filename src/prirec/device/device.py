@@ -26,7 +26,7 @@ from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
-from prirec.privacy.ledger import Budget, Statement
+from prirec.privacy.ledger import Account, Budget, Statement, account
 from prirec.util.extras import needing
 from prirec.util.twins import blocking
 
@@ -182,6 +182,10 @@ class Device:
     def statement(self) -> Statement:
         """What was spent on what, and in total."""
         return self.ledger_store.statement(day=self.day)
+
+    def account(self) -> Account:
+        """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
+        return account(self.ledger_store.ledger(), budget=self.budget, day=self.day)
 
     @property
     def ledger_store(self) -> LedgerStore:
@@ -455,16 +459,15 @@ def _membership_status(view: "View") -> MembershipStatus:
 def _why_unusable(view: "View") -> str:
     """A device whose records cannot be used takes part with zeros, at the full price, and tells nobody, since anything
     else would reveal something about the records (device/rounds.py). So the person has to learn of it here."""
-    from prirec.device.records import encode_records
-    from prirec.device.rounds import visited_places
+    from prirec.device.records import encode_records, visited_positions
 
     person, campaign = view.documents.person, view.campaign
     if campaign is None:
         return ""
     try:
-        visited_places(person, campaign, view.known)
+        visited_positions(person.visits(), view.known)
         if campaign.edition is not None:
-            encode_records(person, campaign, view.known)
+            encode_records(person, campaign, view.known, negatives=False)  # negatives repeat the moments of visits
     except PrirecError as problem:
         return str(problem)
     except Exception as problem:

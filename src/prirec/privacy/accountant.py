@@ -38,6 +38,9 @@ MOST_GRAINS = 2**62  # in one release, and in what a plan may spend
 _MOST_OUTCOMES = 4096
 _SAFE = 1 - 1e-9  # margin on δ: rounding errors are smaller than that from _FEWEST grains on
 _FEWEST = 2**24  # fewer grains count as this many
+# What ε = 1 and δ = 1e-6 afford, as the bisection finds it (a test compares). Written down because every command of a
+# device needs it, and the bisection needs SciPy, whose import takes longer than the command.
+_DEFAULT_BUDGET = 4_037_312_329_294_167
 _LARGEST = 2.0**20  # with a larger ε₀ a coin reveals the truth anyway
 _Coins = tuple[RealArray, RealArray]  # log ratios (n,) and their probabilities (n,)
 
@@ -120,6 +123,8 @@ def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> 
     check_budget(epsilon_per_user, delta)
     if not 0 <= local <= epsilon_per_user:
         raise UsageError("the part of an epsilon for local answers is from 0 to all of it")
+    if (epsilon_per_user, delta, local) == (1.0, 1e-6, 0.0):
+        return Spent(_DEFAULT_BUDGET)
     # all answers as one coin of the summed ε: basic composition, so that a ledger's order does not matter
     answers = (local_loss(local, Unit.USER),)
     low, high = 0, MOST_GRAINS

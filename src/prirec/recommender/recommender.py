@@ -141,9 +141,14 @@ class Recommender:
 
         No other file of the folder is opened. Private columns are those that schema.toml declares: devices use them,
         and never send them."""
-        chosen = deployable(settings if settings is not None else preset("private"))
-        source = places if isinstance(places, CatalogueSource) else from_folder(Path(places), chosen.features)
+        source = places if isinstance(places, CatalogueSource) else self.read_places(places, settings)
         return operator.publish_catalogue(self.store, source)
+
+    def read_places(self, folder: Path | str, settings: Settings | None = None) -> CatalogueSource:
+        """What `publish` would publish of a data folder, with the features that devices would use and notes on it.
+        PolicyError for settings that only a simulation may have."""
+        chosen = deployable(settings if settings is not None else preset("private"))
+        return from_folder(Path(folder), chosen.features)
 
     def begin(self, settings: Settings | None = None) -> Charter:
         """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 import numpy as np
@@ -24,12 +24,14 @@ from prirec.protocols.codec import encode
 from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round
 from prirec.protocols.terms import Code, double_masks, model_hash
-from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
 from prirec.wire.documents import Charter, Edition, RosterLine, address
 from prirec.wire.http import refuse_oversized
+
+if TYPE_CHECKING:
+    from prirec.rounds.definition import RoundRules
 
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
 # otherwise declare everybody honest and enrol colluders.
@@ -117,13 +119,15 @@ class Campaign:
         return self._task(of, self.rounds.interaction, V.size, V)
 
     @cached_property
-    def rounds(self) -> RoundRules:
+    def rounds(self) -> "RoundRules":
         """What a round computes. There is none before an edition, whose seed and encoding it needs.
 
         Computed when it is needed: planning the noise takes SciPy, and a device that only records a visit, shows its
         status or recommends would wait for that import longer than for everything else."""
         if self.edition is None:
             raise PolicyError("rounds begin when the sum of visits is open")
+        from prirec.rounds.definition import RoundRules
+
         size = {"people": self.charter.many, "places": self.charter.places, "features": len(self.encoding.names())}
         return RoundRules.sized(self.settings, **size)
 
