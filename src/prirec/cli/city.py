@@ -37,7 +37,8 @@ def up(
     chaos: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", help="Fault injection: kill this share of devices in every sum, and once the recommender."
+            metavar="SHARE",
+            help="Fault injection: share of devices killed in every sum, and of sums in which the recommender is.",
         ),
     ] = 0.0,
     postgres: Annotated[
@@ -53,9 +54,10 @@ def up(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of the injected faults.")] = 0,
     json: Json = False,
 ) -> None:
-    """Run a recommender and many devices on this machine: enrol, train over HTTPS, recommend, and stop everything.
+    """Run a recommender and many devices on this machine.
 
-    Settings are those of the preset private. Loss and AUC are computed by this command, which has everyone's data."""
+    Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
+    Loss and AUC are computed by this command, which has everyone's data."""
     from prirec.util.extras import needing
 
     with needing("recommender"), needing("device"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from prirec.cli.options import Assignments, DataFolder, Json, SettingsFile, examples
+from prirec.cli.options import Assignments, Json, SettingsFile, examples
 from prirec.cli.output import add_commands, busy, note, notes, program, show_json, show_table, subgroup
 from prirec.cli.privacy import BudgetPreset
 
@@ -45,7 +45,7 @@ def init(
     hosts: Hosts = None,
     folder: CertificateFolder = None,
 ) -> None:
-    """Create a deployment: its keys, its certificates and an empty store.
+    """Create a deployment: keys, certificates and an empty store.
 
     Certificates are signed by a CA of the deployment's own, whose certificate devices need to join. Without --host they
     are for this machine's name; they are always for localhost too."""
@@ -66,7 +66,9 @@ def _next(*words: str) -> str:
 
 def publish(
     store: StoreName,
-    data: DataFolder,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Data folder, of which only pois and schema.toml are read.")
+    ],
     *,
     file: SettingsFile = None,
     assignments: Assignments = None,
@@ -74,9 +76,8 @@ def publish(
 ) -> None:
     """Publish a catalogue: the pois of a data folder, by region.
 
-    Only pois and schema.toml are read. The private columns that schema.toml declares for users and visits are those
-    that devices use; they never leave a device. Campaigns that begin from now on use this catalogue; one that is under
-    way keeps its own."""
+    The private columns that schema.toml declares for users and visits are those that devices use; they never leave a
+    device. Campaigns that begin from now on use this catalogue; one that is under way keeps its own."""
     from prirec.cli.options import choose
     from prirec.recommender.recommender import Recommender
 
