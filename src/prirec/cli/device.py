@@ -421,7 +421,7 @@ def forget(
 def build() -> typer.Typer:
     """The group of commands, each with examples of its arguments."""
     group = subgroup(
-        "One person's device: private data, model and privacy budget in one file.",
+        "One person's device: data, model and budget in one file.",
         epilog=examples(
             "prirec device init phone.db --url https://recommender.example:8443 --authority authority.pem",
             "prirec device visit phone.db noodle-bar",
