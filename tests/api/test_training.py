@@ -7,6 +7,7 @@ import pytest
 import prirec
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError, UsageError
+from support import messages
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
 
@@ -49,10 +50,10 @@ def test_an_interrupted_training_goes_on_or_starts_over(city: prirec.City, tmp_p
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        ({"actors": 3}, UsageError, "actors belongs to engine 'cluster'"),
-        ({"engine": "cluster", "threads": 3}, UsageError, "threads belong to one machine"),
-        ({"settings": "fm", "engine": "plain"}, UsageError, "the centralised model has one engine"),
-        ({"settings": "paper", "engine": "cluster"}, UsageError, "the cluster runs rounds"),
+        ({"actors": 3}, UsageError, messages.belongs_to_a_cluster("actors")),
+        ({"engine": "cluster", "threads": 3}, UsageError, messages.THREADS_ON_A_CLUSTER),
+        ({"settings": "fm", "engine": "plain"}, UsageError, messages.CENTRALISED_MODEL_WITH_AN_ENGINE),
+        ({"settings": "paper", "engine": "cluster"}, UsageError, messages.CLUSTER_RUNS_ROUNDS_ONLY),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(city: prirec.City, given, kind, words: str) -> None:
@@ -61,14 +62,16 @@ def test_arguments_that_do_not_go_together_are_refused(city: prirec.City, given,
 
 
 def test_a_folder_that_is_there_is_refused_before_any_work(city: prirec.City, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="exists; name another folder"):
+    with pytest.raises(UsageError, match=messages.FOLDER_EXISTS):
         prirec.Training(city, "rounds", out=tmp_path)
 
 
 def test_settings_that_nothing_would_read_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"linear\.gamma is read by linear\.mixing 'fixed' alone"):
+    with pytest.raises(UsageError, match=messages.setting_read_only_by("linear.gamma", "linear.mixing 'fixed'")):
         prirec.settings("rounds", linear={"gamma": 0.5})
-    with pytest.raises(UsageError, match="is read by randomized-response"):
+    with pytest.raises(
+        UsageError, match=messages.setting_read_only_by("popularity.epsilon_per_bit", "randomized-response.*")
+    ):
         prirec.settings("rounds", {"popularity.epsilon_per_bit": 3.0})
 
 
@@ -93,9 +96,9 @@ def test_a_forecast_says_its_verdict_first(city: prirec.City) -> None:
     assert repr(found).splitlines()[0] == found.verdict
     assert seen == [(at, len(seen)) for at in range(len(seen))]
     assert found.plan is not None
-    with pytest.raises(UsageError, match="a forecast needs a city"):
+    with pytest.raises(UsageError, match=messages.FORECAST_WITHOUT_A_CITY):
         prirec.forecast()
-    with pytest.raises(PolicyError, match="promise nothing"):
+    with pytest.raises(PolicyError, match=messages.COMPARISON_WITHOUT_A_BUDGET):
         prirec.forecast(city, settings="rounds", train=True)
 
 
@@ -104,9 +107,9 @@ def test_a_ledger_is_read_against_a_budget(tmp_path: Path) -> None:
         pass
     found = prirec.read_ledger(tmp_path / "phone.db")
     assert found.verdict.startswith("Nothing was spent")
-    with pytest.raises(PolicyError, match="promise nothing"):
+    with pytest.raises(PolicyError, match=messages.NO_BUDGET_PROMISED):
         prirec.read_ledger(tmp_path / "phone.db", "rounds")
-    with pytest.raises(StateError, match="there is no file"):
+    with pytest.raises(StateError, match=messages.no_ledger("nothing.db")):
         prirec.read_ledger(tmp_path / "nothing.db")
 
 

@@ -57,6 +57,10 @@ AT_NOT_A_TIME = "at is a datetime"
 RADIUS_NEGATIVE = "radius_km is a number that is not negative"
 RUN_WITHOUT_ITS_CITY = "load it together with its city"
 PLAN_WITHOUT_NUMBERS = "a plan needs a city, or the numbers"
+THREADS_ON_A_CLUSTER = "threads belong to one machine"
+CENTRALISED_MODEL_WITH_AN_ENGINE = "the centralised model has one engine"
+FORECAST_WITHOUT_A_CITY = "a forecast needs a city"
+COMPARISON_WITHOUT_A_BUDGET = "training compares a plan with none, and these settings promise nothing"
 YEARS_OUT_OF_RANGE = "years is a number above 0"
 
 
@@ -78,6 +82,10 @@ def not_a_count(name: str) -> str:
 
 def two_models_called(name: str) -> str:
     return f"two models are called '{name}'"
+
+
+def belongs_to_a_cluster(argument: str) -> str:
+    return f"{argument} belongs to engine 'cluster'"
 
 
 def no_fit_of(name: str) -> str:
@@ -287,6 +295,10 @@ PAID_ROW_CHANGED = "paid"
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
 RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
+
+
+def no_ledger(file: str) -> str:
+    return f"there is no file {_exactly(file)}; name the file in which a device keeps its journal and ledger"
 
 
 def older_copy_not_removed(file: str) -> str:
@@ -716,6 +728,10 @@ FIGURES_NEED_ONE_SCORE = "there is one score for each test record, and each pers
 MODEL_NEEDS_ARGUMENTS = "cannot be made without arguments"
 SCORES_OF_ANOTHER_SHAPE = "one number for each of"
 SCORES_NOT_NUMBERS = "hold NaN; every record needs a number"
+
+
+def setting_read_only_by(name: str, reader: str) -> str:
+    return f"^{_exactly(name)} is read by {reader} alone"
 
 
 def no_such_model(name: str) -> str:
