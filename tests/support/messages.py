@@ -616,7 +616,7 @@ ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one wor
 
 
 def no_store(path: object) -> str:
-    return f"there is no store {_exactly(path)}; Recommender.create makes one"
+    return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
 
 
 def too_few_enrolled(devices: int) -> str:
