@@ -111,7 +111,9 @@ class Recommender:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Recommender '{self.store.founding().title}': {self.status().verdict}"
+        found = self.status()
+        campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
+        return f"Recommender '{found.title}': {found.counts.people:,} people enrolled, {campaign}"
 
     # what devices are given
 
