@@ -289,7 +289,7 @@ class Endpoints:
         return address
 
     def _authenticate(self, request: Request) -> bytes:
-        """The device whose session it is."""
+        """The name of the device whose session a request shows, against which the request is counted too."""
         self._count(request)
         name = self._authenticator.name(header_of(request, b"authorization"))
         self._devices.take(name, now=self.steady())
@@ -299,7 +299,7 @@ class Endpoints:
         return read(await body_of(request, limit=SMALL), kind, limit=SMALL)
 
     async def _read(self, question: Callable[..., Value], *values: object) -> Value:
-        """In a thread: the event loop, which every device's request runs on, waits for no disk."""
+        """Ask the store in a thread: the event loop, which every device's request runs on, waits for no disk."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)
 
     async def _write(self, change: Callable[..., None], *values: object) -> None:
@@ -424,7 +424,8 @@ def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
 
 
 def check_cell(cell: int) -> None:
-    """An invalid cell would end a campaign before it begins; a finer one says more than a device means to share."""
+    """PeerError for an invalid cell, which would end a campaign before it begins, and for one that is finer than what a
+    device means to share."""
     if cell and not (h3.is_valid_cell(cell) and h3.get_resolution(cell) <= FINEST_CELL):
         raise PeerError(Fault.DECODE, f"a cell is one of h3's, of resolution {FINEST_CELL} or coarser, or 0")
 

@@ -140,7 +140,7 @@ class Store:
             )  # fmt: skip
 
     def founding(self) -> Founding:
-        """StateError if no deployment was founded here."""
+        """The deployment. StateError if none was founded here."""
         row = self._one("SELECT deployment, identity, token_key, title FROM founding")
         if row is None:
             raise StateError("no deployment was founded in this store; run prirec recommender init first")
@@ -154,7 +154,7 @@ class Store:
             self.founding()  # says that there is none
 
     def enrol(self, name: bytes, cell: int, *, day: int) -> None:
-        """Enrolling again may change the cell, for campaigns that begin from then on."""
+        """Enrol a device. Enrolling again may change its cell, for campaigns that begin from then on."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO people (name, cell, day) VALUES (?, ?, ?)"
@@ -185,7 +185,7 @@ class Store:
     # Public documents and the signed log
 
     def put(self, documents: Iterable[tuple[bytes, bytes]]) -> None:
-        """Documents as (SHA-256, body), as wire.documents.written gives them."""
+        """Store documents, each as (SHA-256, body), as wire.documents.written gives them."""
         with self._database.transaction() as db:
             _put_documents(db, documents)
 
@@ -495,8 +495,9 @@ _Posted: TypeAlias = tuple[int, int, bytes, bytes, bytes]  # number, round id, s
 
 
 def _hand_in(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
-    """For each message whether it is taken. The same message again is stored once. A different second message of one
-    step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk."""
+    """Store messages; for each, whether it was taken. The same message again is stored once. A different second message
+    of one step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk.
+    """
     ids = _open_ids(db, (item.round for item in items))
     invited = _invited(db, ids, items)
     taken = [item.sender in invited.get(item.round, ()) for item in items]
