@@ -234,7 +234,7 @@ class Mailbox:
             return [()] * len(requests)
         arrived = list(self._arrived.items()) if delete else []
         with self._metrics.commit_seconds.time():
-            taken = iter(self._store.hand_in(items, arrived=arrived))
+            taken = iter(self._store.post_messages(items, arrived=arrived))
         if delete:
             self._arrived = {}
         if items:

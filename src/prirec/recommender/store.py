@@ -210,14 +210,14 @@ class Store:
 
     # Messages from devices (inbox) and to devices (mail)
 
-    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def post_messages(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         """Store a batch of posted messages, and delete mail that has `arrived` (receiver, up to which number), in one
         transaction. For each message: whether its round is open and its sender was invited; if not, it is dropped."""
         if not items and not arrived:
             return []
         with self._database.transaction() as db:
             db.execute_many("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
-            return _hand_in(db, items)
+            return _insert_posted(db, items)
 
     def incoming(self, after: int, most: int) -> list[tuple[int, bytes]]:
         """Posted messages after this number, in order, each with its own number. Fewer than `most` where they are
@@ -494,7 +494,7 @@ def _delete_messages(db: Connection, number: int) -> None:
 _Posted: TypeAlias = tuple[int, int, bytes, bytes, bytes]  # number, round id, sender, digest, body
 
 
-def _hand_in(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
+def _insert_posted(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
     """Store messages; for each, whether it was taken. The same message again is stored once. A different second message
     of one step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk.
     """
