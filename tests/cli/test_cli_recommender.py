@@ -171,7 +171,7 @@ def with_mail(store: Path) -> None:
         one = Round(opened.founding().deployment, "linear", 1, 0, 0)
         letter = (b"\2" * 32, one, b"another sealed canary")
         opened.deliver([letter], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[letter[:2]])
-        opened.hand_in([PostedMessage(one, b"\2" * 32, b"a sealed canary")])
+        opened.post_messages([PostedMessage(one, b"\2" * 32, b"a sealed canary")])
 
 
 def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, folder):

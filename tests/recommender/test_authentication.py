@@ -57,7 +57,7 @@ def claim(challenge: bytes, *, name: bytes = ME.public, deployment: bytes = DEPL
 
 def claimed(door: Authenticator, signed: SignedClaim) -> Session:
     """As the service does it for somebody who is enrolled."""
-    return door.admitted(door.claiming(signed))
+    return door.open_session(door.check_claim(signed))
 
 
 def shown(token: str) -> bytes:
@@ -196,13 +196,13 @@ def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeyp
 
 
 def test_whoever_enrols_holds_the_key_and_means_this_deployment(door: Authenticator) -> None:
-    door.enrolling(enrolment())
+    door.check_enrolment(enrolment())
     wrong = [enrolment(deployment=bytes(16)), enrolment(by=OTHER), SignedEnrolment(enrolment().enrolment, bytes(64))]
-    assert all(refused(door.enrolling, one) for one in wrong)
+    assert all(refused(door.check_enrolment, one) for one in wrong)
 
 
 def test_where_there_is_a_code_it_is_asked_for(clock: Time) -> None:
     door = Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy(), code="märz 17")
-    door.enrolling(enrolment(code="märz 17"))
+    door.check_enrolment(enrolment(code="märz 17"))
     for code in ("", "märz 18", "märz 17 "):
-        assert refused(door.enrolling, enrolment(code=code))
+        assert refused(door.check_enrolment, enrolment(code=code))

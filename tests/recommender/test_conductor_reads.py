@@ -11,11 +11,11 @@ def test_all_that_has_come_is_heard_before_anybody_is_late_however_large_it_is(s
     store.found(FOUNDING)
     enter(store, of())
     for at in range(100):
-        store.hand_in([said(at, bytes(2**20))])
+        store.post_messages([said(at, bytes(2**20))])
     conductor = Conductor(store)
     assert conductor._read_posted() == 100
     assert conductor._read_posted() == 0
-    store.hand_in([said(1, b"later")])
+    store.post_messages([said(1, b"later")])
     assert conductor._read_posted() == 1
 
 
@@ -63,7 +63,7 @@ def test_a_store_of_before_tells_of_the_progress_that_it_has(url: str) -> None:
     with Store.open(url) as store:
         assert store.progress_since(0) == (1, b"of before")
         enter(store, of())
-        assert store.hand_in([said(1, b"keys")]) == [True]
+        assert store.post_messages([said(1, b"keys")]) == [True]
 
 
 def test_a_store_of_before_without_a_campaign_tells_of_none(url: str) -> None:

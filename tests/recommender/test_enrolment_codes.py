@@ -55,7 +55,7 @@ def test_where_no_code_is_asked_for_there_is_nothing_to_guess(site: Site) -> Non
 def outcome(newcomers: EnrolmentGate, code: str, *, address: str, now: float) -> str:
     phone = Phone(LINE, IDENTITY)
     try:
-        newcomers.let_in(phone.enrolment(code=code), address=address, now=now)
+        newcomers.admit(phone.enrolment(code=code), address=address, now=now)
     except PeerError:
         return "wrong"
     except RefusedError as refused:
@@ -87,4 +87,4 @@ def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_ha
 def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: EnrolmentGate) -> None:
     signed = Phone(LINE, IDENTITY).enrolment(code=CODE)
     with pytest.raises(PeerError, match=messages.KEY_OR_SIGNATURE_INVALID):
-        newcomers.let_in(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)
+        newcomers.admit(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

@@ -222,7 +222,7 @@ def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
             assert (await desk.ask(name(1), [said(1, b"x")], after=0)).taken == (True,)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "hand_in", broken)
+        patch.setattr(store, "post_messages", broken)
         asyncio.run(run(patch.undo))
 
 
@@ -317,5 +317,5 @@ def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkey
         raise StateError("full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "hand_in", broken)
+        patch.setattr(store, "post_messages", broken)
         asyncio.run(run(patch.undo))

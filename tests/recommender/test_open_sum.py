@@ -120,7 +120,7 @@ def test_whoever_gets_an_invitation_may_hand_in_messages_and_nobody_else_may(por
     outbox = Outbox(portions, holder=None)
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(1), delivery(2)])
     outbox.empty()
-    assert portions.hand_in([said(at, b"sealed") for at in (1, 2, 3)]) == [True, False, False]
+    assert portions.post_messages([said(at, b"sealed") for at in (1, 2, 3)]) == [True, False, False]
 
 
 def test_what_could_not_be_sent_is_sent_when_the_store_is_back(portions: Portions) -> None:

@@ -244,7 +244,7 @@ def test_what_fails_inside_is_told_in_fixed_words_and_the_service_goes_on(
     phone = service.phone()
     phone.log_in()
     with monkeypatch.context() as patch:
-        for method in ("hand_in", "entries", "document", "enrol", "enrolled", "leave"):
+        for method in ("post_messages", "entries", "document", "enrol", "enrolled", "leave"):
             patch.setattr(Store, method, broken)
         answers = [
             phone.post("/v1/mail", encode(Mail((phone.says(),)))),

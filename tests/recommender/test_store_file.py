@@ -97,10 +97,10 @@ def test_boxes_and_shares_leave_no_trace_on_the_disk(
 ) -> None:  # fmt: skip
     enter(store, of())
     long = b"a sealed box, " * 1000
-    store.hand_in([said(at, long + bytes([at])) for at in range(50)])
+    store.post_messages([said(at, long + bytes([at])) for at in range(50)])
     store.deliver([(name(at), of(), long) for at in range(50)])
     store._database.erase_deleted()
-    store.hand_in([said(99, b"a sealed box, short")])
+    store.post_messages([said(99, b"a sealed box, short")])
     assert files_with(b"a sealed box, ", path.parent) == {"store", "store-wal"}
     close(store)
     assert files_with(b"a sealed box, ", path.parent) == set()
@@ -143,7 +143,7 @@ def filled(path: Path) -> bytearray:
     with Store.open(path) as store:
         store.found(FOUNDING)
         enter(store, of())
-        store.hand_in([said(at, bytes(3000)) for at in range(20)])
+        store.post_messages([said(at, bytes(3000)) for at in range(20)])
     return bytearray(path.read_bytes())
 
 
@@ -232,12 +232,12 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
     with store._database.reading() as rows:  # the one connection that there is
         rows.execute("PRAGMA max_page_count=1")  # the least possible: as many as there are
     with pytest.raises(StateError, match=messages.DISK_FULL) as caught:
-        store.hand_in([said(5, b"a secret" * 9000)])
+        store.post_messages([said(5, b"a secret" * 9000)])
     assert "secret" not in str(caught.value)
     assert everything(store) == before
     with store._database.reading() as rows:
         rows.execute("PRAGMA max_page_count=100000")
-    assert store.hand_in([said(5, b"a secret" * 9000)]) == [True]
+    assert store.post_messages([said(5, b"a secret" * 9000)]) == [True]
 
 
 def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(

@@ -21,8 +21,8 @@ def bodies(store: Store) -> list[bytes]:
 
 def test_messages_come_in_the_order_in_which_they_were_handed_in(store: Store) -> None:
     enter(store, of())
-    assert store.hand_in([said(2, b"a"), said(1, b"b")]) == [True, True]
-    assert store.hand_in([said(1, b"c")]) == [True]
+    assert store.post_messages([said(2, b"a"), said(1, b"b")]) == [True, True]
+    assert store.post_messages([said(1, b"c")]) == [True]
     numbers = [number for number, _ in store.incoming(0, 1000)]
     assert bodies(store) == [b"a", b"b", b"c"]
     assert numbers == sorted(set(numbers))
@@ -30,14 +30,14 @@ def test_messages_come_in_the_order_in_which_they_were_handed_in(store: Store) -
 
 def test_the_conductor_reads_on_from_where_it_was(store: Store) -> None:
     enter(store, of())
-    store.hand_in([said(at, bytes([at])) for at in range(7)])
+    store.post_messages([said(at, bytes([at])) for at in range(7)])
     heard: list[bytes] = []
     after = 0
     while page := store.incoming(after, 3):
         heard += [body for _, body in page]
         after = page[-1][0]
     assert heard == [bytes([at]) for at in range(7)]
-    store.hand_in([said(1, b"later")])
+    store.post_messages([said(1, b"later")])
     assert [body for _, body in store.incoming(after, 3)] == [b"later"]
 
 
@@ -45,7 +45,7 @@ def test_only_what_is_for_an_open_round_is_taken(store: Store) -> None:
     enter(store, of(1), of(2), of(1, group=3), of(1, kind="interaction"))
     store.write(Persist(of(1), Stage.BURNT, ONE))
     rounds = [of(1), of(2), of(3), of(2, attempt=1), of(2, group=1), of(1, group=3), of(2, kind="interaction")]
-    taken = store.hand_in([said(1, bytes([at]), to=one) for at, one in enumerate(rounds)])
+    taken = store.post_messages([said(1, bytes([at]), to=one) for at, one in enumerate(rounds)])
     assert taken == [False, True, False, False, False, True, False]
     assert bodies(store) == [b"\1", b"\5"]
 
@@ -55,7 +55,7 @@ def test_only_those_who_were_invited_to_a_round_hand_in_messages_for_it(store: S
     store.deliver([], persists=[Persist(of(group=1), Stage.ENTERED, ONE)])
     store.deliver([], inviting=[(name(7), of(group=1)), (name(200), of(group=1)), (name(7), of(group=1))])
     said_by = [said(7, b"a"), said(7, b"b", to=of(group=1)), said(8, b"c", to=of(group=1)), said(200, b"d")]
-    assert store.hand_in(said_by) == [True, True, False, False]
+    assert store.post_messages(said_by) == [True, True, False, False]
     assert bodies(store) == [b"a", b"b"]
 
 
@@ -63,7 +63,7 @@ def test_only_those_who_were_invited_to_a_round_hand_in_messages_for_it(store: S
 def test_however_many_come_at_once_each_is_asked_for_by_name(store: Store, many: int) -> None:
     store.deliver([], persists=[Persist(of(), Stage.ENTERED, ONE)])
     invite(store, *(name(at) for at in range(0, many, 3)))
-    taken = store.hand_in([said(at, b"keys") for at in range(many)])
+    taken = store.post_messages([said(at, b"keys") for at in range(many)])
     assert taken == [at % 3 == 0 for at in range(many)]
     assert len(bodies(store)) == sum(taken)
 
@@ -71,7 +71,7 @@ def test_however_many_come_at_once_each_is_asked_for_by_name(store: Store, many:
 def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) -> None:
     enter(store, of(1), of(2))
     store.deliver([], persists=[Persist(of(2, attempt=1), Stage.ENTERED, ONE), Persist(of(1), Stage.BURNT, ONE)])
-    assert store.hand_in([said(1, b"a", to=of(2, attempt=1))]) == [False]
+    assert store.post_messages([said(1, b"a", to=of(2, attempt=1))]) == [False]
     with store._database.reading() as rows:
         assert rows.one("SELECT count(*) FROM invited") == (0,)
     with pytest.raises(StateError, match=messages.LETTER_OUTSIDE_AN_OPEN_ROUND):
@@ -81,27 +81,27 @@ def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) ->
 def test_a_round_of_another_deployment_is_not_open(store: Store) -> None:
     enter(store, of())
     other = type(of())(b"x" * 16, "linear", 1)
-    assert store.hand_in([said(1, b"a", to=other)]) == [False]
+    assert store.post_messages([said(1, b"a", to=other)]) == [False]
 
 
 def test_the_same_message_again_is_one_and_is_acknowledged(store: Store) -> None:
     enter(store, of())
-    assert store.hand_in([said(1, b"keys"), said(1, b"keys")]) == [True, True]
-    assert store.hand_in([said(1, b"keys"), said(2, b"keys")]) == [True, True]
+    assert store.post_messages([said(1, b"keys"), said(1, b"keys")]) == [True, True]
+    assert store.post_messages([said(1, b"keys"), said(2, b"keys")]) == [True, True]
     assert bodies(store) == [b"keys", b"keys"]  # of two senders
 
 
 def test_two_different_messages_are_both_kept_for_the_collector_to_judge(store: Store) -> None:
     enter(store, of())
-    store.hand_in([said(1, b"keys"), said(1, b"other keys")])
+    store.post_messages([said(1, b"keys"), said(1, b"other keys")])
     assert bodies(store) == [b"keys", b"other keys"]
 
 
 def test_nobody_can_fill_the_store_with_different_messages(store: Store) -> None:
     enter(store, of(), of(1, group=1))
-    store.hand_in([said(1, bytes([at])) for at in range(10)])
-    store.hand_in([said(1, bytes([at])) for at in range(10, 100)])
-    store.hand_in([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
+    store.post_messages([said(1, bytes([at])) for at in range(10)])
+    store.post_messages([said(1, bytes([at])) for at in range(10, 100)])
+    store.post_messages([said(2, b"somebody else"), said(1, b"elsewhere", to=of(1, group=1))])
     assert bodies(store) == [*(bytes([at]) for at in range(MOST_MESSAGES)), b"somebody else", b"elsewhere"]
 
 
@@ -109,7 +109,7 @@ def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch:
     monkeypatch.setattr(store_mail, "MOST_BYTES", 100)
     enter(store, of())
     sizes = [40, 50, 20, 300, 90, 10, 1]
-    store.hand_in([said(at, bytes(size)) for at, size in enumerate(sizes)])
+    store.post_messages([said(at, bytes(size)) for at, size in enumerate(sizes)])
     looked, after = list[list[int]](), 0
     while came := store.incoming(after, 2):
         looked.append([len(body) for _, body in came])
@@ -118,10 +118,10 @@ def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch:
 
 
 def test_what_is_handed_in_in_vain_costs_no_number_and_nothing_is_nothing(store: Store) -> None:
-    assert store.hand_in([]) == []
-    assert store.hand_in([said(1, b"a", to=of(9))]) == [False]
+    assert store.post_messages([]) == []
+    assert store.post_messages([said(1, b"a", to=of(9))]) == [False]
     enter(store, of())
-    store.hand_in([said(1, b"a")])
+    store.post_messages([said(1, b"a")])
     assert store.incoming(0, 9) == [(1, b"a")]
 
 
@@ -151,22 +151,22 @@ def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
 def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
-    store.hand_in([], arrived=[(name(0), 3)])
+    store.post_messages([], arrived=[(name(0), 3)])
     assert [one.number for one in store.letters(name(0), 0, 9)] == [5]
     assert [one.number for one in store.letters(name(1), 0, 9)] == [2, 4, 6]
-    store.hand_in([], arrived=[(name(0), 3)])
+    store.post_messages([], arrived=[(name(0), 3)])
     assert store.counts().letters == 4
 
 
 def test_what_arrived_is_thrown_away_together_with_what_is_handed_in(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 3), of(), bytes([at])) for at in range(6)])
-    taken = store.hand_in([said(1, b"a"), said(1, b"b", to=of(7))], arrived=[(name(0), 9), (name(1), 2)])
+    taken = store.post_messages([said(1, b"a"), said(1, b"b", to=of(7))], arrived=[(name(0), 9), (name(1), 2)])
     assert taken == [True, False]
     assert store.letters(name(0), 0, 9) == []
     assert [one.number for one in store.letters(name(1), 0, 9)] == [5]
     assert len(store.letters(name(2), 0, 9)) == 2
-    assert store.hand_in([], arrived=[(name(2), 9)]) == []
+    assert store.post_messages([], arrived=[(name(2), 9)]) == []
     assert store.letters(name(2), 0, 9) == []
 
 
@@ -209,13 +209,13 @@ def test_pollers_are_woken_for_letters_since_they_last_looked(store: Store) -> N
 def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: Store, url: str) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), b"a")] * 3)
-    store.hand_in([said(1, b"a"), said(2, b"a")])
-    store.hand_in([], arrived=[(name(1), 3)])
+    store.post_messages([said(1, b"a"), said(2, b"a")])
+    store.post_messages([], arrived=[(name(1), 3)])
     store.advance(progress=None, over=[of()])
     store.close()
     with Store.open(url) as again:
         again.deliver([(name(1), of(), b"b")], inviting=[(name(1), of())])
-        again.hand_in([said(1, b"b")])
+        again.post_messages([said(1, b"b")])
         assert again.letters(name(1), 0, 9) == [Letter(4, b"b")]
         assert again.incoming(0, 9) == [(3, b"b")]
         assert again.receivers_since(0) == (4, {name(1)})

@@ -33,7 +33,7 @@ with Store.open(url) as store:
     for batch in range(40):
         senders = [1000 * own + 3 * batch + at for at in range(3)]
         invite(store, *map(name, senders), to=of(1 + batch % 4))
-        if not all(store.hand_in([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders])):
+        if not all(store.post_messages([said(at, bytes([own, batch]), to=of(1 + batch % 4)) for at in senders])):
             raise SystemExit("not taken")
         store.deliver([(name(own), of(1), bytes([own, batch]))])
 """
@@ -109,7 +109,7 @@ def test_threads_share_a_store_and_none_waits_for_ever(store: Store) -> None:
 
     def work(at: int) -> int:
         for number in range(MOST_MESSAGES):
-            store.hand_in([said(at, bytes([number]))])
+            store.post_messages([said(at, bytes([number]))])
             store.deliver([(name(at), of(), bytes([number]))])
             store.head()
         return len(store.letters(name(at), 0, 100))

@@ -84,7 +84,7 @@ def test_who_leaves_is_invited_to_nothing_any_more(store: Store) -> None:
     for at in (1, 2):
         store.enrol(name(at), 17, day=1)
     store.leave(name(1))
-    assert store.hand_in([said(1, b"late"), said(2, b"sealed")]) == [False, True]
+    assert store.post_messages([said(1, b"late"), said(2, b"sealed")]) == [False, True]
 
 
 def test_counts_are_of_what_is_there(store: Store) -> None:

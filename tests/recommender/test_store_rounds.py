@@ -21,7 +21,7 @@ MEAN = written(Mean(0, bytes(8)))
 def fill(store: Store, *rounds: Round) -> None:
     """A message and a letter for each."""
     for one in rounds:
-        store.hand_in([said(1, b"sealed", to=one)])
+        store.post_messages([said(1, b"sealed", to=one)])
         store.deliver([(name(1), one, b"sealed")])
 
 
@@ -87,7 +87,7 @@ def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(
     enter(store, of(attempt=1))  # as when its conductor died before it was burnt
     assert store.open_rounds() == [of(group=1), of(attempt=1)]
     assert kept(store) == (1, 1)
-    assert store.hand_in([said(1, b"late"), said(1, b"now", to=of(attempt=1))]) == [False, True]
+    assert store.post_messages([said(1, b"late"), said(1, b"now", to=of(attempt=1))]) == [False, True]
     with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
         enter(store, of(attempt=0))
 
@@ -133,7 +133,7 @@ def test_boxes_and_shares_are_not_kept_after_use(store: Store, close: Callable[[
     fill(store, of(), of(group=1))
     close(store)
     assert kept(store) == (1, 1)
-    assert store.hand_in([said(2, b"more", to=of(group=1))]) == [True]
+    assert store.post_messages([said(2, b"more", to=of(group=1))]) == [True]
 
 
 def test_to_close_what_was_never_open_is_nothing(store: Store) -> None:

@@ -60,8 +60,8 @@ class Direct:
 
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
         self.taken += messages
-        self.store.hand_in([PostedMessage(decode(body).round, self.name, body) for body in messages])
-        self.store.hand_in([], arrived=[(self.name, after)])
+        self.store.post_messages([PostedMessage(decode(body).round, self.name, body) for body in messages])
+        self.store.post_messages([], arrived=[(self.name, after)])
         letters = self.store.letters(self.name, after, http.MOST_LETTERS)
         return http.Post(tuple(letters), self.store.head().length)
 

@@ -61,7 +61,7 @@ class BadLine:
             self._tap(self._name, body)
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
-        self._store.hand_in([], arrived=[(self._name, after)])
+        self._store.post_messages([], arrived=[(self._name, after)])
         letters, entries = self._store.letters(self._name, after, http.MOST_LETTERS), self._store.head().length
         self._answer()
         return _read(http.Post(tuple(self._carried(letters, after=after)), entries, refused))
@@ -72,7 +72,7 @@ class BadLine:
         assert isinstance(asked, http.Mail)
         said = self._filter.apply(self._garbled(asked.messages), sender=self._name)
         self._air.said += messages
-        return said.refused(self._store.hand_in(said.items))
+        return said.refused(self._store.post_messages(said.items))
 
     def _garbled(self, messages: Sequence[bytes]) -> list[bytes]:
         luck, now = self._luck, list[bytes]()

@@ -30,12 +30,12 @@ class Watched(Store):
         self.thrown = list[tuple[bytes, int]]()
         self.gate.set()
 
-    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def post_messages(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         self.inside.set()
         self.gate.wait(30)
         self.commits.append(len(items))
         self.thrown += arrived
-        return super().hand_in(items, arrived=arrived)
+        return super().post_messages(items, arrived=arrived)
 
     def letters(self, receiver: bytes, after: int, most: int) -> Any:
         self.lookups += 1

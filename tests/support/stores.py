@@ -75,7 +75,7 @@ def prepare(store: Store) -> None:
     rounds = [of(group=group) for group in (0, 1)]
     enter(store, *rounds)
     for at, one in enumerate(rounds):
-        store.hand_in([said(at, b"sealed", to=one)])
+        store.post_messages([said(at, b"sealed", to=one)])
         store.deliver([(name(at), one, b"sealed")])
 
 
@@ -94,7 +94,7 @@ def campaign_round(store: Store, number: int, tell: Callable[[int], object]) -> 
     one = of(number, attempt=left[0].attempt + 1 if left else 0)
     enter(store, one)
     tell(0)
-    store.hand_in([said(1, b"sealed", to=one)])
+    store.post_messages([said(1, b"sealed", to=one)])
     tell(1)
     document = written(Mean(number, bytes(8)))
     store.advance(

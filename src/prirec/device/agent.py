@@ -119,7 +119,7 @@ class Agent:
         return self._after, self.view.member.head.length
 
     async def _poll(self, wait: int) -> Post:
-        """UnavailableError for a refusal that may not last."""
+        """Post what is outgoing and long-poll for letters. UnavailableError for a refusal that may not last."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         try:
             post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
@@ -132,7 +132,7 @@ class Agent:
         return post
 
     async def _process(self, post: Post) -> None:
-        """Letters refer to what the log says by now, so the log is read first."""
+        """Follow the log if it has grown, then answer the letters: they refer to what the log says by now."""
         if post.entries > self.view.member.head.length:
             before = self._region_documents()
             await self.follow()
@@ -145,7 +145,8 @@ class Agent:
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a letter may arrive twice
 
     def _answer(self, letter: Letter) -> list[bytes]:
-        """A letter is made by others: whatever it leads to, it is dropped and counted, and the agent goes on."""
+        """Messages to post in answer to a letter. Others write letters: one that leads to an error of any kind is
+        dropped and counted, and the agent goes on."""
         try:
             return self.rounds.receive(letter.body, self.view)
         except Exception as problem:  # not BaseException: what ends the process passes
@@ -164,7 +165,7 @@ class Agent:
 
 
 async def _first(*waits: Awaitable[object]) -> None:
-    """Until one of them is done; the others are cancelled."""
+    """Wait until one of these is done, and cancel the others."""
     tasks = [asyncio.ensure_future(one) for one in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -190,7 +191,7 @@ STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class AgentSnapshot:
-    """The state of an agent, as far as news are made of it."""
+    """What of an agent's state its news are about."""
 
     enrolled: bool
     entries: int

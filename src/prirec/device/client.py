@@ -93,7 +93,7 @@ class Client:
         return _expect(http.Post, await self._in_session("/v1/mail", request, wait=wait))
 
     async def _in_session(self, path: str, content: Part, *, wait: float = 0.0) -> bytes:
-        """With one retry under a new session: the old one may have expired."""
+        """Post under a session, with one retry under a new one: the old one may have expired."""
         for attempt in (1, 2):
             if not self._token:
                 await self._open_session()
@@ -106,7 +106,7 @@ class Client:
         raise AssertionError  # the second attempt returns or raises
 
     async def _open_session(self) -> None:
-        """A signed challenge instead of a signed time: a device's clock may be wrong."""
+        """Sign a challenge, and get a session token. A challenge instead of the time: a device's clock may be wrong."""
         identity = self._signing_key()
         challenge = _expect(http.Challenge, await self._post("/v1/challenges", None)).challenge
         claim = http.Claim(self._deployment, identity.public, challenge)
@@ -170,7 +170,8 @@ def _expect(kind: type[_Kind], body: bytes) -> _Kind:
 
 
 def _why_unreachable(problem: BaseException) -> str:
-    """A wrong certificate gets other words than a recommender that is down: it does not mend by waiting."""
+    """Why a request failed. A wrong certificate has its own words: unlike a server that is down, it does not mend by
+    waiting."""
     cause: BaseException | None = problem
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -251,7 +252,7 @@ async def join(
 
 
 async def enrol(person: Person, member: Membership, client: Client, *, code: str) -> None:
-    """Enrol, and store that it is done. A refusal for want of a code says so."""
+    """Enrol the device, and store that it is done. A refusal for want of a code says so."""
     try:
         await client.enrol(cell=member.cell, code=code)
     except PeerError as refusal:
@@ -263,7 +264,7 @@ async def enrol(person: Person, member: Membership, client: Client, *, code: str
 
 
 def _check_url(url: str) -> None:
-    """TLS only, and nothing in the address that would be sent along with every request."""
+    """UsageError for an address without TLS, or with something in it that would be sent along with every request."""
     try:
         parts = urlsplit(url)
         good = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0

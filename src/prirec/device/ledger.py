@@ -86,7 +86,7 @@ def load_budget(rows: Rows) -> Budget:
 
 
 def save_budget(rows: Rows, budget: Budget) -> None:
-    """From now on. What was spent stays spent, whatever the budget."""
+    """Set the person's budget from now on. What was spent stays spent, whatever the budget."""
     if budget.unit is not Unit.USER:
         raise UsageError("a person's budget is per user: whatever was done, on whatever day, counts together")
     rows.execute(
@@ -176,7 +176,7 @@ def _check_version(rows: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Errors that say what to do, without SQLite's own texts, which may quote a row."""
+    """SQLite's errors in words that say what to do; its own texts may quote a row."""
     try:
         yield
     except sqlite3.Error as error:

@@ -156,7 +156,7 @@ class Person:
             return load_membership(rows)
 
     def join(self, membership: Membership) -> None:
-        """StateError if the device belongs to a deployment already."""
+        """Store the deployment that the device joins. StateError if it belongs to one already."""
         checked_name(membership.url, what="the address of a recommender")
         if membership.title:
             checked_name(membership.title, what="the title of a deployment")
@@ -205,7 +205,7 @@ def load_visits(rows: sqlite3.Connection) -> tuple[Visit, ...]:
 
 
 def _save_visit(rows: sqlite3.Connection, visit: Visit) -> bool:
-    """Whether it is new. UsageError if its id belongs to a different visit."""
+    """Store a visit, and say whether it is new. UsageError if its id belongs to a different visit."""
     one = visit.checked()
     held = rows.execute("SELECT place, time, label, context FROM visits WHERE id = ?", (one.id,)).fetchone()
     new = (one.place, one.time, one.label, to_json(dict(sorted(one.context.items()))))

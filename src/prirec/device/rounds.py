@@ -44,7 +44,7 @@ from prirec.wire.regions import KnownPlaces
 
 @dataclass(frozen=True, slots=True)
 class LocalUpdate:
-    """W_i after steps (c) and (d) of a round, and what the device adds to the sum over everyone."""
+    """What a device computes in a round: W_i after steps (c) and (d), and what it adds to the sum over everyone."""
 
     linear: RealArray = field(repr=False)  # (D + 1,)
     contribution: RingArray = field(repr=False)  # (K * D,)
@@ -287,7 +287,8 @@ def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:
 
 
 class Rounds:
-    """Fed with messages from the mailbox, it answers with those to post. `day` is today, in days since 1970."""
+    """The rounds that a device is in. Fed with messages from the mailbox, it returns those to post. `day` is today, in
+    days since 1970."""
 
     def __init__(
         self, person: Person, paid: LedgerStore, *, identity: SigningKey, day: Callable[[], int],
@@ -299,7 +300,7 @@ class Rounds:
         self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
     def receive(self, body: bytes, view: View) -> list[bytes]:
-        """One message. What does not belong to a round of this device is ignored."""
+        """Process a message, and return the answers. What does not belong to a round of this device is ignored."""
         try:
             message = decode(body)
             if isinstance(message, Invitation):

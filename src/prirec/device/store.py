@@ -280,7 +280,7 @@ class Membership:
 
 
 def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
-    """StateError if the device belongs to a deployment already: it has to leave that one first."""
+    """Store the deployment that the device joins. StateError if it belongs to one: it has to leave that first."""
     if load_membership(rows) is not None:
         raise StateError("this device belongs to a deployment already; let it leave that one first")
     wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
@@ -307,12 +307,12 @@ def load_membership(rows: sqlite3.Connection) -> Membership | None:
 
 
 def save_enrolled(rows: sqlite3.Connection) -> None:
-    """The recommender has confirmed the enrolment."""
+    """Store that the recommender has confirmed the enrolment."""
     _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
 
 
 def save_head(rows: sqlite3.Connection, head: Head) -> None:
-    """How far the log is verified. It never goes back, or a recommender could rewrite what it has already published."""
+    """Store how far the log is verified. It never goes back, or a recommender could rewrite what it has published."""
     _require_one(
         rows.execute(
             "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
@@ -350,7 +350,7 @@ class VisitContribution:
 
 
 def save_model(rows: sqlite3.Connection, model: LinearModel) -> None:
-    """StateError if the stored model has as many rounds behind it: nobody learns from a round twice."""
+    """Store W_i. StateError if the stored one has as many rounds behind it: nobody learns from a round twice."""
     if model.linear.ndim != 1 or not np.isfinite(model.linear).all():
         raise UsageError("a linear model is a vector of finite numbers")
     # a round may be attempted several times, but its local step is taken once
@@ -392,14 +392,14 @@ def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: 
 
 
 def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
-    """Empty for a device that took no part."""
+    """What this device added to a campaign's sum of visits; empty if it took no part."""
     found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
     return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
 def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
-    """The sum was opened without this device: nothing has to be left out."""
+    """Where the sum was opened without this device, nothing has to be left out of it."""
     rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
 
 
@@ -411,7 +411,7 @@ def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
 
 
 def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
-    """Its bytes as fetched; wire.documents.read verifies the hash again on every use."""
+    """A document's bytes as fetched; wire.documents.read verifies the hash again on every use."""
     row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
     return None if row is None else bytes(row[0])
 
@@ -421,7 +421,8 @@ def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
 
 
 def prune_documents(rows: sqlite3.Connection, *, keeping: Collection[bytes]) -> int:
-    """Delete all other documents, and count them. A device keeps what its campaign and its last publication name."""
+    """Delete all documents but these, and count the deleted. A device keeps what its campaign and its last publication
+    name."""
     others = document_names(rows) - set(keeping)
     rows.executemany("DELETE FROM documents WHERE name = ?", ((name,) for name in others))
     return len(others)

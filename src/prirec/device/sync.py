@@ -1,8 +1,8 @@
-"""What a device knows of its deployment: it follows the recommender's signed log and stores the documents in force.
+"""Log sync: a device follows the recommender's signed log, and stores the documents in force.
 
 `catch_up` verifies every new log entry, fetches the documents that the latest entry of each kind names, and stores both
-in one transaction. `View` reads them back, checked against one another. All of it is public, except where this device
-stands in it: its place in the roster and its cohort are computed here and never asked for.
+in one transaction. `View` reads them back, checked against one another. All of it is public, except the
+device's own place in it: its row in the roster and its cohort are computed here and never requested.
 
 Whole regions are fetched, so that a request reveals no more than a region. The regions that the person asked for beside
 those around the own coarse cell are fetched separately (`fetch_extra_regions`): which ones they are is private, so
@@ -300,7 +300,8 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
 
 
 def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
-    """One log entry. A charter begins one campaign and has one edition: PeerError for a second.
+    """Apply a log entry to the documents in force. A charter begins one campaign and has one edition: PeerError for a
+    second.
 
     With a second edition cohorts would be drawn twice, and a recommender could pick the draw that it likes."""
     subject = one.entry.subject
@@ -391,7 +392,8 @@ def missing_extra_regions(view: View) -> list[bytes]:
 
 
 async def fetch_extra_regions(person: Person, source: DocumentSource) -> None:
-    """One document after another, each stored when it arrives. A failed one is tried again at the next log sync."""
+    """Fetch one document after another, and store each when it arrives. A failed one is tried again at the next log
+    sync."""
     view = View.of(person)
     for name in missing_extra_regions(view):
         with suppress(ProtocolError):
@@ -414,7 +416,7 @@ def save_latest(rows: sqlite3.Connection, latest: Mapping[str, bytes]) -> None:
 
 
 def save_extra_region(rows: sqlite3.Connection, cell: int) -> None:
-    """Ask for the surroundings of a coarse cell from now on."""
+    """Download the regions around a coarse cell too, from now on."""
     rows.execute("INSERT OR IGNORE INTO regions VALUES (?)", (cell.to_bytes(8, "big"),))
 
 

@@ -63,8 +63,8 @@ class Authenticator:
         made = _CHALLENGE.pack(int(self._clock()), self._entropy(16))
         return made + _mac(self._challenge_key, made)
 
-    def enrolling(self, signed: SignedEnrolment) -> None:
-        """Silent if the holder of the key asks to enrol here, and knows the operator's code where there is one."""
+    def check_enrolment(self, signed: SignedEnrolment) -> None:
+        """PeerError unless the key's holder asks to enrol here, and knows the operator's code where there is one."""
         wanted = signed.enrolment
         verify(wanted.name, signature=signed.signature, message=encode(wanted))
         if wanted.deployment != self._deployment:
@@ -74,35 +74,38 @@ class Authenticator:
         if self._code is not None and not hmac.compare_digest(given, self._code):
             raise _unauthenticated()
 
-    def claiming(self, signed: SignedClaim) -> Claim:
-        """A claim to an identity, signed by its key together with a challenge of ours. The challenge is not marked as
-        answered yet: a device that is not enrolled uses up none of the MOST_CHALLENGES that those enrolled share."""
+    def check_claim(self, signed: SignedClaim) -> Claim:
+        """Check a claim to an identity: signed by its key, together with a challenge of ours. The challenge is not
+        marked as answered yet: a device that is not enrolled uses up none of the MOST_CHALLENGES that those enrolled
+        share."""
         self._time_of(signed.claim.challenge)
         if signed.claim.deployment != self._deployment:
             raise _unauthenticated()
         verify(signed.claim.name, signature=signed.signature, message=encode(signed.claim))
         return signed.claim
 
-    def admitted(self, claim: Claim) -> Session:
-        """A session for such a claim of a device that is enrolled, if its challenge was not answered before."""
+    def open_session(self, claim: Claim) -> Session:
+        """A session for a claim that was checked, of a device that is enrolled. PeerError if its challenge was answered
+        before."""
         made = self._time_of(claim.challenge)
         self._mark_answered(claim.challenge)
         return self.session(claim.name, made=made)
 
     def session(self, name: bytes, *, made: int) -> Session:
-        """It expires so long after the challenge was made: one claim stands for one token, at every worker."""
+        """A session token. It expires SESSION_SECONDS after the challenge was made, not from now: so one claim gives
+        one token, at every worker."""
         token = _TOKEN.pack(name, made + SESSION_SECONDS)
         sealed = b64encode(token + _mac(self._session_key, token)).decode("ascii")
         return Session(sealed, max(0, made + SESSION_SECONDS - int(self._clock())))
 
     def name(self, authorization: bytes) -> bytes:
         """Whose session the authorization header of a request shows."""
-        name, until = self._sessions.get(authorization) or self._opened(authorization)
+        name, until = self._sessions.get(authorization) or self._verified(authorization)
         if until <= self._clock():
             raise _unauthenticated()
         return name
 
-    def _opened(self, authorization: bytes) -> tuple[bytes, int]:
+    def _verified(self, authorization: bytes) -> tuple[bytes, int]:
         """A token's name and expiry, once its MAC is checked."""
         scheme, _, token = authorization.partition(b" ")
         try:
@@ -157,14 +160,14 @@ class EnrolmentGate:
         self._guesses = RateLimiter[str](limits.guess, most=limits.remembered)
         self._all_guesses = RateLimiter[str](limits.guesses)
 
-    def let_in(self, signed: SignedEnrolment, *, address: str, now: float) -> None:
-        """PeerError AUTH if the enrolment does not hold, RefusedError if it is one too many."""
+    def admit(self, signed: SignedEnrolment, *, address: str, now: float) -> None:
+        """Check an enrolment. PeerError AUTH if it does not hold, RefusedError if it is one too many."""
         guessable = self._authenticator.asks_for_code
         if guessable:
             self._guesses.refuse_spent(address, now=now)
             self._all_guesses.refuse_spent("", now=now)
         try:
-            self._authenticator.enrolling(signed)
+            self._authenticator.check_enrolment(signed)
         except PeerError:
             if guessable:
                 self._guesses.take(address, now=now)

@@ -274,11 +274,11 @@ class OpenSum:
         return True
 
     def sent(self, *, now: float) -> None:
-        """The letters are on disk: from now on their receivers have the time of a step."""
+        """To be called when the letters are on disk: from now on their receivers have the time of a step."""
         self._until = min(self._until, now + self._time)
 
     def take(self) -> tuple[list[Persist], list[Send]]:
-        """What is to be written, and then sent."""
+        """Take out what is to be written, and then sent."""
         taken = self.persists, self.letters
         self.persists, self.letters = [], []
         return taken
@@ -328,9 +328,9 @@ class Outbox:
         self._messages += (send.message for send in sends)
 
     def empty(self) -> None:
-        """First what must be written, then what is sent; with an invitation, that its receiver may post messages; and
-        with the first boxes of a round, that vectors may be masked in it from now on. After an error, what was written
-        is gone from here, and the rest is not."""
+        """Write and send everything: first what must be written, then what is sent; with an invitation, that its
+        receiver may post messages; and with the first boxes of a round, that vectors may be masked in it from now on.
+        After an error, what was written is gone from here, and the rest is not."""
         while self._persists or self._messages:
             batch = self._next_batch()
             letters = [(message.receiver, message.round, body) for message, body in batch]
@@ -384,7 +384,7 @@ def conduct(
             except PrirecError as problem:
                 if not _is_temporary(problem):
                     conductor = None
-                    right.doubt()
+                    right.recheck()
                 tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem)))
                 failed()
                 troubled = True  # messages that come meanwhile would only meet the same trouble
@@ -427,15 +427,15 @@ class Lease:
             self._store.release(self.holder)
 
     def held(self) -> bool:
-        """Takes the lease if it is free; asks the store now and then."""
+        """Whether this worker holds the lease; takes it if it is free, which is asked of the store now and then."""
         if not self._have.is_set() and monotonic() >= self._next:
             self._next = monotonic() + self._seconds / 3
             if self._store.lease(self.holder, self._seconds):
                 self._have.set()
         return self._have.is_set()
 
-    def doubt(self) -> None:
-        """A write was refused that a holder could have made: ask the store before the lease is used again."""
+    def recheck(self) -> None:
+        """Ask the store before the lease is used again: a write was refused that a holder could have made."""
         self._have.clear()
         self._next = -self._seconds
 

@@ -44,7 +44,7 @@ class Connection(ABC):
         return rows
 
     def execute(self, statement: str, *values: object) -> int:
-        """How many rows it changed."""
+        """Run a statement; how many rows it changed."""
         return int(self._run(statement, values).rowcount)
 
     def insert(self, into: str, values: Sequence[Sequence[object]], conflict: str = "") -> None:
@@ -74,7 +74,7 @@ class Connection(ABC):
 
     @abstractmethod
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
-        """The statement once for each row of values."""
+        """Run a statement once for each row of values."""
 
     @abstractmethod
     def is_idle(self) -> bool:
@@ -89,7 +89,7 @@ class Connection(ABC):
 
     @abstractmethod
     def _run(self, statement: str, values: Sequence[object]) -> Any:
-        """A cursor."""
+        """Run a statement, and return a cursor on its rows."""
 
 
 class Backend(Protocol):

@@ -111,7 +111,7 @@ class BodyReservation:
         self._memory, self._name, self._mine = memory, name, 0
 
     def take(self, size: int) -> None:
-        """RefusedError if there is no memory for so many bytes more."""
+        """Reserve so many bytes more. RefusedError if there is no memory for them."""
         memory = self._memory
         if memory.taken + size > memory.most or (not self._mine and self._name in memory.holders):
             raise too_many(1.0)

@@ -63,7 +63,7 @@ class LongPoll:
         self._woken.set()
 
     async def wait(self) -> None:
-        """Until there may be a letter, or waiting is over."""
+        """Wait until there may be a letter, or the poll is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self.until):
                 await self._woken.wait()
@@ -101,7 +101,8 @@ class _Check:
 
 
 class Mailbox:
-    """Opened and closed on the event loop that it serves; `wake` may be called from any thread."""
+    """The mail of all devices of a worker. Opened and closed on the event loop that it serves; `wake` may be called
+    from any thread."""
 
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
@@ -125,7 +126,7 @@ class Mailbox:
         self._checking = self._loop.create_task(self._keep_checking())
 
     async def close(self) -> None:
-        """What was posted before is still written."""
+        """End the writer thread; what was posted before is still written."""
         self.release()
         self._checking.cancel()
         self._queue.put(_Check(delete=True))
@@ -139,7 +140,7 @@ class Mailbox:
             poll.release()
 
     def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
-        """There is new mail, perhaps these letters, which are on disk; or the log has grown."""
+        """To be called when there is new mail, perhaps these letters, which are on disk, or when the log has grown."""
         # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's letters.
         in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
         self._queue.put(_Check(sent=letters if in_memory else ()))
@@ -171,7 +172,7 @@ class Mailbox:
             self._metrics.polls.set(len(self._polls))
 
     async def letters(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
-        """As soon as there are letters, the log has more entries, or the poll is over."""
+        """Mail of a device, as soon as there are letters, the log has more entries, or the poll is over."""
         while True:
             await poll.wait()
             if poll.found is not None:
@@ -234,7 +235,7 @@ class Mailbox:
             return [()] * len(requests)
         arrived = list(self._arrived.items()) if delete else []
         with self._metrics.commit_seconds.time():
-            taken = iter(self._store.hand_in(items, arrived=arrived))
+            taken = iter(self._store.post_messages(items, arrived=arrived))
         if delete:
             self._arrived = {}
         if items:
@@ -258,7 +259,8 @@ class Mailbox:
         self._due |= dict.fromkeys(receivers)  # they have mail that is not in memory, and ask the store
 
     def _mail_for(self, request: _Request) -> tuple[Letter, ...]:
-        """Asks the store only where there may be mail: most requests post something, or wait."""
+        """Letters for a request. The store is asked only where there may be mail: most requests post something, or
+        wait."""
         if self._newest.get(request.name, 0) <= request.after:
             return ()
         found = tuple(self._store.letters(request.name, request.after, MOST_LETTERS))

@@ -96,7 +96,7 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
 
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
-    """Once a certificate has expired, all devices refuse the service at the same moment."""
+    """Log a warning: once a certificate has expired, all devices refuse the service at the same moment."""
     end = tls.expires_at(certificate)
     if end <= now:
         observability.warning("the certificate has ended", until=end.isoformat())
@@ -165,7 +165,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _allow_many_connections() -> None:
-    """Each waiting device holds a connection, and systems allow a process few unless it asks for more."""
+    """Raise the limit of open files: each waiting device holds a connection, and systems allow few by default."""
     with suppress(ImportError, ValueError, OSError):  # not every system has this limit
         import resource
 
@@ -200,7 +200,8 @@ def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | Non
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Uvicorn ends in good order and then raises the signal again, which would skip the cleanup of this process."""
+    """End this process by SystemExit at SIGTERM. Uvicorn ends in good order and then raises the signal again, which
+    would skip the cleanup of this process."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(0)

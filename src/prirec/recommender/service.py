@@ -169,9 +169,9 @@ class Endpoints:
     async def enrol(self, request: Request) -> Response:
         """A device enrols with the coarse cell that it chooses to share; enrolling again may change the cell."""
         address = self._count(request)
-        signed = await self._asked(request, SignedEnrolment)
+        signed = await self._request_body(request, SignedEnrolment)
         check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
-        self._enrolments.let_in(signed, address=address, now=self.steady())
+        self._enrolments.admit(signed, address=address, now=self.steady())
         wanted, day = signed.enrolment, int(self.clock() // DAY)
         await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
         return respond(Done(), headers=PRIVATE)
@@ -186,17 +186,17 @@ class Endpoints:
     async def session(self, request: Request) -> Response:
         """A session for an identity that is enrolled and has signed a challenge."""
         self._count(request)
-        claim = self._authenticator.claiming(await self._asked(request, SignedClaim))
+        claim = self._authenticator.check_claim(await self._request_body(request, SignedClaim))
         if not await self._read(
             self.store.enrolled, claim.name
         ):  # only after the signature: who holds no key probes no name
             raise unauthenticated()
-        return respond(self._authenticator.admitted(claim), headers=PRIVATE)
+        return respond(self._authenticator.open_session(claim), headers=PRIVATE)
 
     async def leave(self, request: Request) -> Response:
         """A device leaves the deployment; the body is mail with nothing in it."""
         name = self._authenticate(request)
-        if await self._asked(request, Mail) != Mail():
+        if await self._request_body(request, Mail) != Mail():
             raise PeerError(Fault.DECODE, "nothing is handed in when a device leaves")
         await self._write(self.store.leave, name)
         return respond(Done(), headers=PRIVATE)
@@ -289,17 +289,17 @@ class Endpoints:
         return address
 
     def _authenticate(self, request: Request) -> bytes:
-        """The device whose session it is."""
+        """The name of the device whose session a request shows, against which the request is counted too."""
         self._count(request)
         name = self._authenticator.name(header_of(request, b"authorization"))
         self._devices.take(name, now=self.steady())
         return name
 
-    async def _asked(self, request: Request, kind: type[Asked]) -> Asked:
+    async def _request_body(self, request: Request, kind: type[Asked]) -> Asked:
         return read(await body_of(request, limit=SMALL), kind, limit=SMALL)
 
     async def _read(self, question: Callable[..., Value], *values: object) -> Value:
-        """In a thread: the event loop, which every device's request runs on, waits for no disk."""
+        """Ask the store in a thread: the event loop, which every device's request runs on, waits for no disk."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)
 
     async def _write(self, change: Callable[..., None], *values: object) -> None:
@@ -424,7 +424,8 @@ def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
 
 
 def check_cell(cell: int) -> None:
-    """An invalid cell would end a campaign before it begins; a finer one says more than a device means to share."""
+    """PeerError for an invalid cell, which would end a campaign before it begins, and for one that is finer than what a
+    device means to share."""
     if cell and not (h3.is_valid_cell(cell) and h3.get_resolution(cell) <= FINEST_CELL):
         raise PeerError(Fault.DECODE, f"a cell is one of h3's, of resolution {FINEST_CELL} or coarser, or 0")
 

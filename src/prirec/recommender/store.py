@@ -140,7 +140,7 @@ class Store:
             )  # fmt: skip
 
     def founding(self) -> Founding:
-        """StateError if no deployment was founded here."""
+        """The deployment. StateError if none was founded here."""
         row = self._one("SELECT deployment, identity, token_key, title FROM founding")
         if row is None:
             raise StateError("no deployment was founded in this store; run prirec recommender init first")
@@ -154,7 +154,7 @@ class Store:
             self.founding()  # says that there is none
 
     def enrol(self, name: bytes, cell: int, *, day: int) -> None:
-        """Enrolling again may change the cell, for campaigns that begin from then on."""
+        """Enrol a device. Enrolling again may change its cell, for campaigns that begin from then on."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO people (name, cell, day) VALUES (?, ?, ?)"
@@ -185,7 +185,7 @@ class Store:
     # Public documents and the signed log
 
     def put(self, documents: Iterable[tuple[bytes, bytes]]) -> None:
-        """Documents as (SHA-256, body), as wire.documents.written gives them."""
+        """Store documents, each as (SHA-256, body), as wire.documents.written gives them."""
         with self._database.transaction() as db:
             _put_documents(db, documents)
 
@@ -210,14 +210,14 @@ class Store:
 
     # Messages from devices (inbox) and to devices (mail)
 
-    def hand_in(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
+    def post_messages(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         """Store a batch of posted messages, and delete mail that has `arrived` (receiver, up to which number), in one
         transaction. For each message: whether its round is open and its sender was invited; if not, it is dropped."""
         if not items and not arrived:
             return []
         with self._database.transaction() as db:
             db.execute_many("DELETE FROM mail WHERE receiver = ? AND number <= ?", arrived)
-            return _hand_in(db, items)
+            return _insert_posted(db, items)
 
     def incoming(self, after: int, most: int) -> list[tuple[int, bytes]]:
         """Posted messages after this number, in order, each with its own number. Fewer than `most` where they are
@@ -494,9 +494,10 @@ def _delete_messages(db: Connection, number: int) -> None:
 _Posted: TypeAlias = tuple[int, int, bytes, bytes, bytes]  # number, round id, sender, digest, body
 
 
-def _hand_in(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
-    """For each message whether it is taken. The same message again is stored once. A different second message of one
-    step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk."""
+def _insert_posted(db: Connection, items: Sequence[PostedMessage]) -> list[bool]:
+    """Store messages; for each, whether it was taken. The same message again is stored once. A different second message
+    of one step is stored too, for the collector to judge, up to MOST_MESSAGES: more, and a device could fill the disk.
+    """
     ids = _open_ids(db, (item.round for item in items))
     invited = _invited(db, ids, items)
     taken = [item.sender in invited.get(item.round, ()) for item in items]

@@ -51,7 +51,7 @@ def stop_postgres(data: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Again and again until it is gone: a process that is just ending may still write."""
+    """Remove a folder, again and again until it is gone: a process that is just ending may still write."""
     until = time.monotonic() + PATIENCE
     while folder.exists() and time.monotonic() < until:
         shutil.rmtree(folder, ignore_errors=True)

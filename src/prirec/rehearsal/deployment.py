@@ -58,7 +58,8 @@ class RecommenderProcess:
         return f"https://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Returns when it listens: the first time on any free port, later on the same, which devices know."""
+        """Start a process, and return when it listens: the first time on any free port, later on the same one,
+        which devices know."""
         before = self._log.stat().st_size if self._log.exists() else 0
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
@@ -123,7 +124,7 @@ class DeviceGroup:
         self.child = self.begin(self.files)
 
     def kill(self) -> None:
-        """All its devices at once, wherever each of them is in a round."""
+        """Kill all devices of the group at once, wherever each of them is in a round."""
         if self.child is not None:
             self.child.kill()
             self.before, self.child, self.deaths = self.traffic, None, self.deaths + 1
@@ -167,7 +168,7 @@ class DeviceProcesses:
 
 
 def process_count(devices: int) -> int:
-    """One a core, if there are devices enough for each."""
+    """How many processes for so many devices: one a core, if there are devices enough for each."""
     return max(1, min(os.cpu_count() or 1, ceil(devices / DEVICES_PER_PROCESS)))
 
 

@@ -15,7 +15,8 @@ MOST_CHAOS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Checked when it is made: PolicyError for a city too small to protect anybody, UsageError for odd numbers."""
+    """What a rehearsal runs, checked when it is made: PolicyError for a city too small to protect anybody, UsageError
+    for odd numbers."""
 
     devices: int = 200
     rounds: int = 5

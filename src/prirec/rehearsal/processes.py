@@ -65,7 +65,7 @@ class ChildProcess:
         return self.process.poll() is None
 
     def kill(self) -> None:
-        """At once, with every process that it started."""
+        """Kill the process at once, with every process that it started."""
         if self._killed:  # the number may belong to another process by now
             return
         self._killed = True
@@ -82,7 +82,7 @@ class ChildProcess:
             self.process.terminate()
 
     def end(self) -> None:
-        """In good order if it does so in time."""
+        """Ask the process to end, and kill it if it does not in time."""
         self.ask_to_end()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(GRACE_SECONDS)
@@ -110,8 +110,8 @@ class Sandbox:
         return child
 
     def end(self) -> None:
-        """The recommender first, while devices are still there: it answers all long polls, and ends. Then the devices,
-        all at once."""
+        """End all processes. The recommender first, while devices are still there: it answers all long polls, and ends.
+        Then the devices, all at once."""
         try:
             for child in self._children:
                 if child.module == SERVER_PROCESS:
