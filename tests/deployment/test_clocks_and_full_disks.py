@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
@@ -40,6 +42,7 @@ def test_a_clock_that_jumps_by_years_does_no_harm(folder: Path, monkeypatch):
     assert days != sorted(days)
 
 
+@pytest.mark.long
 def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_learn_alone(folder: Path, monkeypatch):
     """It enters rounds in a year in which what it spent counts no more, and is back when it would mask."""
     chaos, refused = None, list[str]()

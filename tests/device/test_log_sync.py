@@ -186,7 +186,7 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
     charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
 
     async def in_time() -> list[str]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             said = await target.invited(Campaign.of(charter).popularity())
             assert target.agent._download is not None
             await target.agent.stop_downloads()

@@ -132,7 +132,7 @@ die()
 """
     )
     process = start(text, tmp_path, url)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == -9
     with Store.open(url) as store:
         while not store.lease(b"second", 60):
