@@ -2,7 +2,7 @@
 
 Each kind of fault (support/faults.py) is injected in the short suite: devices and the recommender are killed, disks are
 full, another worker takes over, messages are lost, duplicated, cut, late or replayed, requests and answers do not
-arrive, devices are asleep. Longer campaigns and more people: `make long` and `make soak`. Clocks that jump and disks that
+arrive, devices are asleep. Longer campaigns, more people: `make long` and `make soak`. Clocks that jump and disks that
 stay full: test_clocks_and_full_disks.py. Damaged files: test_store_damaged_and_older_files.py and test_checkpoints.py.
 What is checked on the way is in support/: observer, recomputed_campaign and reference_devices."""
 
