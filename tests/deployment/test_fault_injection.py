@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from prirec.protocols.actions import Stage
-from support.fault_injection import Chaos, few_people
-from support.faults import STORM
+from support.fault_injection import FaultyDeployment, few_people
+from support.faults import ALL_FAULTS
 
 LENGTH = 16  # rounds of a campaign
 
 
-def stormy(folder: Path, patch: pytest.MonkeyPatch, *, people: int, rounds: int, seed: int) -> Chaos:
+def with_faults(folder: Path, patch: pytest.MonkeyPatch, *, people: int, rounds: int, seed: int) -> FaultyDeployment:
     """All that must hold is checked on the way, after each step of anybody."""
-    chaos = Chaos(folder, few_people(iterations=LENGTH), people=people, seed=seed, patch=patch)
+    chaos = FaultyDeployment(folder, few_people(iterations=LENGTH), people=people, seed=seed, patch=patch)
     asyncio.run(chaos.run(rounds=rounds))
     return chaos
 
 
-def assert_both_ends_were_met(chaos: Chaos, *, rounds: int) -> None:
+def assert_both_ends_were_met(chaos: FaultyDeployment, *, rounds: int) -> None:
     """Or nothing was tested."""
     ends = chaos.ends()
     assert chaos.public.rounds >= rounds
@@ -36,7 +36,7 @@ def assert_both_ends_were_met(chaos: Chaos, *, rounds: int) -> None:
     assert sum(body.lives > 1 for body in chaos.bodies) > 0.5 * len(chaos.bodies)
     assert chaos.luck.happened["server_dies"] > 1
     if rounds >= 16:
-        assert asdict(STORM).keys() == chaos.luck.happened.keys()  # each kind of fault has happened
+        assert asdict(ALL_FAULTS).keys() == chaos.luck.happened.keys()  # each kind of fault has happened
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def assert_both_ends_were_met(chaos: Chaos, *, rounds: int) -> None:
     ],
 )
 def test_with_every_kind_of_fault_sums_are_exact_and_models_right(people, rounds, seed, folder: Path, monkeypatch):
-    chaos = stormy(folder, monkeypatch, people=people, rounds=rounds, seed=seed)
+    chaos = with_faults(folder, monkeypatch, people=people, rounds=rounds, seed=seed)
     assert_both_ends_were_met(chaos, rounds=rounds)
 
 
@@ -58,5 +58,5 @@ def test_with_every_kind_of_fault_sums_are_exact_and_models_right(people, rounds
     [(9, 140, 3), (9, 140, 4), (9, 140, 5), (9, 140, 6), (9, 140, 7), (12, 100, 8), (12, 100, 9), (16, 100, 10)],
 )
 def test_over_a_thousand_rounds_as_well(people, rounds, seed, folder: Path, monkeypatch):
-    chaos = stormy(folder, monkeypatch, people=people, rounds=rounds, seed=seed)
+    chaos = with_faults(folder, monkeypatch, people=people, rounds=rounds, seed=seed)
     assert_both_ends_were_met(chaos, rounds=rounds)
