@@ -13,8 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package 
 
 help:
 	@echo "make demo   make a city, train, compare, recommend, write a report"
-	@echo "make test   every kind of check, at small size"
-	@echo "make long   what make test leaves out: clusters and cities in which things die, quick experiments, more real data"
+	@echo "make test   lint, and every kind of test at small size, one fault-injection test of each kind included"
+	@echo "make long   what make test leaves out: more fault-injection tests, more of the cluster, quick experiments, more real data"
 	@echo "make soak   every check at full size and under python -O, and the figures on real data"
 	@echo "make bench  speed, memory and accuracy, as ratios in one run"
 	@echo "make docs   write the generated pages anew"

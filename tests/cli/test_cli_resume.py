@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
@@ -22,6 +21,7 @@ from prirec.util.files import room_beside
 from support import messages
 from support.cities import change
 from support.shell import call, says, write_city
+from support.waiting import until
 
 ITERATIONS = 120
 # a shell that starts jobs in the background lets them ignore Ctrl-C, and tests may run in such a job
@@ -44,11 +44,8 @@ def stopped_by(number, words, checkpoint):
     """Starts the program, waits for its first checkpoint, and sends the signal."""
     command = [sys.executable, "-c", PROGRAM, *(str(word) for word in words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
-        limit = monotonic() + 180
-        while not checkpoint.exists():
-            assert program.poll() is None, program.stderr.read()
-            assert monotonic() < limit
-            sleep(0.002)
+        until(lambda: checkpoint.exists() or program.poll() is not None, every=0.002)
+        assert program.poll() is None, program.stderr.read()
         program.send_signal(number)
         _, said = program.communicate()
     return program.returncode, said

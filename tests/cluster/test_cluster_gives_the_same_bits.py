@@ -61,7 +61,14 @@ def three_actors(nodes):
     made.dismiss()
 
 
-@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+# Shards of one process go through all variants by default (tests/conformance); here each takes actors a second or two.
+SOME = ("rounds, as preset", "rounds, some offline, some lost", "private, as preset", "private, clips that bite")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(one, id=name, marks=[] if name in SOME else pytest.mark.long) for name, one in VARIANTS.items()],
+)
 def test_every_variant_of_the_conformance_suite(settings, three_actors):
     samples = samples_of(city(), settings)
     assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3), made=partial(moved_into, three_actors))
@@ -75,7 +82,13 @@ def test_rounds_with_cohorts_split_over_actors_and_sums_added_by_a_tree(three_ac
     assert_shards_equal_the_oracle(samples, settings, rows, made=partial(moved_into, three_actors))
 
 
-@pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(made, id=name, marks=pytest.mark.long if at else [])
+        for at, (name, made) in enumerate(UNUSUAL_CITIES.items())
+    ],
+)
 def test_unusual_cities(made, three_actors):
     settings = change(SMALL_PRIVATE, participation=LOSSY)
     samples = samples_of(made(), settings)

@@ -1,15 +1,12 @@
 """People cut into shards come to what the oracle comes to, bit for bit: however many shards, wherever the cuts fall."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from prirec.engines import shards
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.rounds import definition
-from prirec.rounds.participation import simulated_noise
+from prirec.rounds.definition import RoundRules
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.engine_twins import UNUSUAL_CITIES, city, different_models
@@ -100,16 +97,19 @@ def test_a_cohort_that_shards_open_by_themselves_is_noticed(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["linear", "interaction"])
-def test_noise_that_the_conductor_forgets_is_noticed(kind, monkeypatch):
+def test_noise_that_only_the_driver_forgets_is_noticed(kind):
+    """Of a sum that is split over shards; the shards have rules of their own, which forget nothing."""
+
+    class Forgetful(RoundRules):
+        def _open(self, total, code, *, where, **counts):
+            return super()._open(total.copy() if where[0] == kind else total, code, where=where, **counts)
+
     samples = samples_of(city(), SMALL_PRIVATE)
-    where = np.arange(len(samples.ids)) % 2
-
-    def forgetful(wanted: int, count: int, *, where: tuple, **rest: object) -> np.ndarray:
-        return simulated_noise(0 if where[0] == kind else wanted, count, where=where, **rest)
-
-    monkeypatch.setattr(definition, "simulated_noise", forgetful)
-    run = partial(assert_shards_equal_the_oracle, samples, SMALL_PRIVATE)
+    rows = [np.flatnonzero(np.arange(len(samples.ids)) % 2 == side) for side in (0, 1)]
+    rules = RoundRules.of(samples, SMALL_PRIVATE)
+    assert_shards_equal_the_oracle(samples, SMALL_PRIVATE, rows, rules=rules)
+    forgetful = Forgetful(rules.settings, rules.linear, rules.interaction)
     with pytest.raises(
         AssertionError, match=messages.any_of(messages.Foreign.REPORTS_DIFFER, messages.Foreign.STATES_DIFFER)
     ):
-        run([np.flatnonzero(where == side) for side in (0, 1)])
+        assert_shards_equal_the_oracle(samples, SMALL_PRIVATE, rows, rules=forgetful)

@@ -9,6 +9,8 @@ from sklearn.metrics import roc_auc_score
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, city_and_truth, district_tastes, intercept_for
 
+pytestmark = pytest.mark.xdist_group("a city that can be learnt")  # made once, for one process
+
 
 def one_hot(codes: np.ndarray) -> np.ndarray:
     return np.eye(codes.max() + 1)[codes]

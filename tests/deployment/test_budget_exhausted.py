@@ -11,8 +11,8 @@ from prirec.device.device import Device
 from prirec.device.ledger import LedgerStore
 from prirec.errors import PolicyError
 from prirec.privacy.ledger import Budget
-from support.fault_injection import Body, Chaos, Plan, few_people
-from support.faults import CALM
+from support.fault_injection import Body, FaultyDeployment, Plan, few_people
+from support.faults import NO_FAULTS
 
 ROUNDS = 4
 SUMS = 2 * ROUNDS  # of visits, of gradients in each round, of linear models in each but the first
@@ -20,13 +20,15 @@ EPSILONS = (0.01, 1.5, 2.6)  # of those who cannot pay for all: a whole campaign
 
 
 @pytest.fixture(scope="module")
-def chaos(shared_folder: Path) -> Iterator[Chaos]:
+def chaos(shared_folder: Path) -> Iterator[FaultyDeployment]:
     """A campaign with nothing amiss but for the budgets of three. That each device learns what it should, alone or not,
     is checked on the way (support/reference_devices.py)."""
     plan = Plan(budget=lambda at: Budget(epsilon=EPSILONS[at] if at < len(EPSILONS) else 200.0))
     with pytest.MonkeyPatch.context() as patch:
-        chaos = Chaos(shared_folder, few_people(iterations=ROUNDS), people=10, seed=1, patch=patch, plan=plan)
-        asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+        chaos = FaultyDeployment(
+            shared_folder, few_people(iterations=ROUNDS), people=10, seed=1, patch=patch, plan=plan
+        )
+        asyncio.run(chaos.run(rounds=ROUNDS, rates=NO_FAULTS))
         yield chaos
 
 
@@ -35,24 +37,24 @@ def paid_by(body: Body) -> list[str]:
     return [one.charge.kind for one in LedgerStore(body.store, body.double.budget).ledger().entries]
 
 
-def said_by(chaos: Chaos, body: Body) -> set[tuple[str, int]]:
+def said_by(chaos: FaultyDeployment, body: Body) -> set[tuple[str, int]]:
     """In which sums a device has said anything."""
     return {(of.kind, of.number) for name, of, _ in chaos.witness.said if name == body.double.name}
 
 
-def test_who_can_pay_for_nothing_hands_in_nothing(chaos: Chaos):
+def test_who_can_pay_for_nothing_hands_in_nothing(chaos: FaultyDeployment):
     assert not paid_by(chaos.bodies[0])
     assert not said_by(chaos, chaos.bodies[0])
 
 
-def test_who_can_pay_for_some_hands_in_what_was_paid_for_and_no_word_more(chaos: Chaos):
+def test_who_can_pay_for_some_hands_in_what_was_paid_for_and_no_word_more(chaos: FaultyDeployment):
     for body in chaos.bodies[1:3]:
         assert 0 < len(paid_by(body)) < SUMS
         assert len(said_by(chaos, body)) == len(paid_by(body))
     assert {len(paid_by(body)) for body in chaos.bodies[3:]} == {SUMS}
 
 
-def test_all_of_them_follow_the_log_and_learn(chaos: Chaos):
+def test_all_of_them_follow_the_log_and_learn(chaos: FaultyDeployment):
     for body in chaos.bodies:
         assert body.agent.person.membership().head == chaos.store.head()
         kept = body.agent.person.model(chaos.public.course.campaign.name)
@@ -61,7 +63,7 @@ def test_all_of_them_follow_the_log_and_learn(chaos: Chaos):
     assert all(isinstance(body.agent.rounds.declined, PolicyError) for body in chaos.bodies[:3])
 
 
-def test_all_of_them_recommend(chaos: Chaos):
+def test_all_of_them_recommend(chaos: FaultyDeployment):
     for body in chaos.bodies:
         places = Device(body.store).recommend(k=3)
         assert len(places) == 3

@@ -6,20 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.protocols.actions import Stage
 from support.cities import change
 from support.deployment import NOW
-from support.fault_injection import Body, Chaos, Plan, few_people
-from support.faults import CALM, Luck
+from support.fault_injection import Body, FaultyDeployment, Plan, few_people
+from support.faults import NO_FAULTS, FaultSource
 
 ROUNDS = 8
 YEARS = (-120, -30, -1, 0, 1, 30, 200)
 
 
-def jumping(luck: Luck) -> Callable[[], float]:
+def jumping(luck: FaultSource) -> Callable[[], float]:
     """Each look at the clock shows another year: from 1907 to 2227."""
     return lambda: NOW + 365 * DAY * luck.one_of(YEARS)
 
@@ -29,8 +31,8 @@ def test_a_clock_that_jumps_by_years_does_no_harm(folder: Path, monkeypatch):
         return Budget(epsilon=2.4, period_days=30) if at < 3 else Budget(epsilon=50.0)
 
     plan = Plan(clock=jumping, budget=budget)
-    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=1, patch=monkeypatch, plan=plan)
-    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    chaos = FaultyDeployment(folder, few_people(iterations=ROUNDS), people=9, seed=1, patch=monkeypatch, plan=plan)
+    asyncio.run(chaos.run(rounds=ROUNDS, rates=NO_FAULTS))
     assert chaos.ends()[Stage.OPENED] == 2 * ROUNDS
     ledgers = [LedgerStore(body.store, body.double.budget).ledger().entries for body in chaos.bodies]
     assert {len(ledger) for ledger in ledgers[3:]} == {2 * ROUNDS}  # for life: the clock has no part in it
@@ -40,6 +42,7 @@ def test_a_clock_that_jumps_by_years_does_no_harm(folder: Path, monkeypatch):
     assert days != sorted(days)
 
 
+@pytest.mark.long
 def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_learn_alone(folder: Path, monkeypatch):
     """It enters rounds in a year in which what it spent counts no more, and is back when it would mask."""
     chaos, refused = None, list[str]()
@@ -53,7 +56,7 @@ def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_lea
         return Budget(epsilon=50.0) if at else Budget(epsilon=2.5, period_days=30)
 
     plan = Plan(clock=lambda luck: to_and_fro, budget=budget)
-    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=2, patch=monkeypatch, plan=plan)
+    chaos = FaultyDeployment(folder, few_people(iterations=ROUNDS), people=9, seed=2, patch=monkeypatch, plan=plan)
     body, turn = chaos.bodies[0], chaos.turn
 
     async def watched() -> None:
@@ -61,7 +64,7 @@ def test_a_budget_that_a_jump_takes_back_before_masking_leaves_the_device_to_lea
         refused.append("" if body.agent is None else str(body.agent.rounds.declined))
 
     monkeypatch.setattr(chaos, "turn", watched)
-    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    asyncio.run(chaos.run(rounds=ROUNDS, rates=NO_FAULTS))
     assert any("another release" in one for one in refused)  # the ledger's own words, when it would mask
     assert body.agent.person.model(chaos.public.course.campaign.name).iteration == ROUNDS
 
@@ -75,7 +78,7 @@ def fill(body: Body, *, room: int = 0) -> None:
 
 def test_devices_whose_disk_is_full_wait_for_room_and_lose_nothing(folder: Path, monkeypatch):
     wide = change(few_people(iterations=ROUNDS), model={"dimension": 24})  # vectors that need pages of their own
-    chaos = Chaos(folder, wide, people=9, seed=3, patch=monkeypatch)
+    chaos = FaultyDeployment(folder, wide, people=9, seed=3, patch=monkeypatch)
     turn, declined, hindered = chaos.turn, list[str](), list[str]()
 
     async def now_and_then_full() -> None:
@@ -90,7 +93,7 @@ def test_devices_whose_disk_is_full_wait_for_room_and_lose_nothing(folder: Path,
         hindered.extend(str(body.agent.problem) for body in chaos.bodies)
 
     monkeypatch.setattr(chaos, "turn", now_and_then_full)
-    asyncio.run(chaos.run(rounds=ROUNDS, weather=CALM))
+    asyncio.run(chaos.run(rounds=ROUNDS, rates=NO_FAULTS))
     assert sum("does not fit on the disk" in one for one in hindered) > 4  # while the log is followed
     assert any("does not fit on the disk" in one for one in declined)  # within a round
     assert {body.lives for body in chaos.bodies} == {1}  # no agent has ended
@@ -98,8 +101,8 @@ def test_devices_whose_disk_is_full_wait_for_room_and_lose_nothing(folder: Path,
 
 
 def test_a_recommender_whose_disk_is_full_goes_on_where_it_was(folder: Path, monkeypatch):
-    chaos = Chaos(folder, few_people(iterations=ROUNDS), people=9, seed=4, patch=monkeypatch)
-    asyncio.run(chaos.run(rounds=ROUNDS, weather=replace(CALM, server_full=0.05)))
+    chaos = FaultyDeployment(folder, few_people(iterations=ROUNDS), people=9, seed=4, patch=monkeypatch)
+    asyncio.run(chaos.run(rounds=ROUNDS, rates=replace(NO_FAULTS, server_full=0.05)))
     assert chaos.luck.happened["server_full"] > 5
     assert chaos.leases == 1  # it was the same conductor all the time
     assert chaos.ends()[Stage.OPENED] > ROUNDS

@@ -1,5 +1,5 @@
 """What a conductor bears: a slow look at its inbox, an operator who publishes meanwhile, a store that is away, nobody
-who comes. A small deployment of real devices, in good weather unless a test says otherwise."""
+who comes. A small deployment of real devices, without injected faults unless a test says otherwise."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -27,34 +27,38 @@ from prirec.recommender.conductor import ConductorEvent, Lease, Pace, conduct
 from prirec.recommender.operator import publish_catalogue
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
+from support import waiting as waited
 from support.cities import small_city
-from support.fault_injection import Chaos, Plan, few_people, until
-from support.faults import CALM, Luck, Weather
+from support.fault_injection import FaultyDeployment, Plan, few_people, until
+from support.faults import NO_FAULTS, FaultRates, FaultSource
+from support.waiting import PATIENCE
 
-NOBODY = replace(CALM, asleep=1.0)
+NOBODY = replace(NO_FAULTS, asleep=1.0)
 
 
 @pytest.fixture
-def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Chaos]:
+def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FaultyDeployment]:
     rich = Plan(budget=lambda at: Budget(epsilon=200.0))
-    return lambda rounds: Chaos(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=rich)
+    return lambda rounds: FaultyDeployment(
+        folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=rich
+    )
 
 
-def progress_of(chaos: Chaos) -> rules.CampaignState:
+def progress_of(chaos: FaultyDeployment) -> rules.CampaignState:
     return rules.decode_state(chaos.store.progress() or b"")
 
 
-def states(chaos: Chaos) -> set[State]:
+def states(chaos: FaultyDeployment) -> set[State]:
     held = chaos.conductor
     return set() if held is None else {one.collector.state for one in held.sums.values()}
 
 
-async def begun(chaos: Chaos) -> None:
+async def begun(chaos: FaultyDeployment) -> None:
     await until(chaos, lambda: len(chaos.store.people()) == len(chaos.bodies))
     chaos.begin()
 
 
-def attempts(chaos: Chaos) -> dict[tuple[str, int], tuple[int, Stage]]:
+def attempts(chaos: FaultyDeployment) -> dict[tuple[str, int], tuple[int, Stage]]:
     return {(one.round.kind, one.round.number): (one.round.attempt, one.stage) for one in chaos.store.rounds(100)}
 
 
@@ -106,7 +110,7 @@ def test_an_operator_may_publish_at_any_moment_of_a_campaign(town, monkeypatch):
         advance(self, **parts)
 
     monkeypatch.setattr(Store, "advance", overtaken)
-    asyncio.run(chaos.run(rounds=2, weather=CALM, turns=30))
+    asyncio.run(chaos.run(rounds=2, rates=NO_FAULTS, turns=30))
     assert chaos.ends() == {Stage.OPENED: 4}
     assert [one.entry.subject for one in chaos.store.entries(0)].count("catalogue") == 5
     assert not any(chaos.ended)
@@ -118,13 +122,13 @@ def test_a_campaign_in_which_v_never_moved_publishes_nothing(town):
     async def deserted() -> None:
         await begun(chaos)
         await until(chaos, lambda: progress_of(chaos).phase == "learning")
-        chaos.luck.weather = NOBODY
+        chaos.luck.rates = NOBODY
         await until(chaos, lambda: not chaos.under_way)
 
     asyncio.run(deserted())
     assert (progress_of(chaos).phase, progress_of(chaos).steps) == ("failed", 0)
     assert chaos.store.last("publication") is None
-    asyncio.run(chaos.run(rounds=2, weather=CALM, turns=30))  # devices come to the next campaign
+    asyncio.run(chaos.run(rounds=2, rates=NO_FAULTS, turns=30))  # devices come to the next campaign
     assert progress_of(chaos).phase == "over"
 
 
@@ -147,9 +151,9 @@ def test_what_a_conductor_left_is_tried_again_unless_boxes_were_delivered(kind, 
     assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
 
 
-async def in_real_time(chaos: Chaos, came: Event, *, seconds: float) -> None:
-    """Devices take part in what somebody else conducts, who is told whenever they have handed something in."""
-    limit = monotonic() + seconds
+async def in_real_time(chaos: FaultyDeployment, came: Event) -> None:
+    """Devices take part in what somebody else conducts, whose event is set whenever they have posted something."""
+    limit = monotonic() + PATIENCE
     while chaos.under_way and monotonic() < limit:
         for body in chaos.bodies:
             await body.agent.step(wait=0)
@@ -158,7 +162,7 @@ async def in_real_time(chaos: Chaos, came: Event, *, seconds: float) -> None:
 
 
 @contextmanager
-def conducted(chaos: Chaos, store: Store, *, pace: float, **given: Any) -> Iterator[Event]:
+def conducted(chaos: FaultyDeployment, store: Store, *, pace: float, **given: Any) -> Iterator[Event]:
     """By a thread of its own, which is told with the event that it gets when something came."""
     asyncio.run(begun(chaos))
     chaos.store.release(chaos.conductor.holder)
@@ -177,9 +181,9 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     monkeypatch.setattr(conducting, "IDLE", 0.01)
     monkeypatch.setattr(conducting, "LONGEST_PAUSE", 0.02)
     chaos, told, failed = town(2), list[ConductorEvent](), list[int]()
-    chaos.mortal.luck = Luck(np.random.default_rng(7), Weather(server_full=0.15))
+    chaos.mortal.luck = FaultSource(np.random.default_rng(7), FaultRates(server_full=0.15))
     with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
-        asyncio.run(in_real_time(chaos, came, seconds=60))
+        asyncio.run(in_real_time(chaos, came))
     chaos.public.follow()  # all models are what the sums come to
     assert set(attempts(chaos).values()) == {(0, Stage.OPENED)}
     assert chaos.ends() == {Stage.OPENED: 4}
@@ -194,40 +198,50 @@ def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
     monkeypatch.setattr(conducting, "BUSY", 1000.0)
     chaos = town(2)
     with conducted(chaos, chaos.store, pace=900.0) as came:
-        asyncio.run(in_real_time(chaos, came, seconds=60))
+        asyncio.run(in_real_time(chaos, came))
     assert chaos.ends() == {Stage.OPENED: 4}
 
 
 def test_what_comes_while_a_store_is_away_does_not_hurry_the_next_attempt(town, monkeypatch):
-    monkeypatch.setattr(conducting, "IDLE", 5.0)
+    monkeypatch.setattr(conducting, "IDLE", 1000.0)  # the pause after the first failure
     chaos, failed = town(2), list[int]()
-    monkeypatch.setattr(chaos.mortal, "luck", Luck(np.random.default_rng(7), Weather(server_full=1.0)))
+    monkeypatch.setattr(chaos.mortal, "luck", FaultSource(np.random.default_rng(7), FaultRates(server_full=1.0)))
     with conducted(chaos, chaos.mortal, pace=900.0, failed=partial(failed.append, 1)) as came:
-        until = monotonic() + 2.0
-        while monotonic() < until:
+        waited.until(lambda: failed)
+        for _ in range(200):
             came.set()
             sleep(0.001)
     assert len(failed) == 1
 
 
-def test_who_opens_a_sum_for_longer_than_the_lease_lasts_keeps_it(folder):
-    with Store.open(folder / "store") as store, Lease(store, seconds=0.3) as mine:
+class LongLeases(Store):
+    """Counts how often a lease is asked for, and gives it for longer than a busy machine can take to renew it."""
+
+    asked = 0
+
+    def lease(self, holder: bytes, seconds: float) -> bool:
+        self.asked += 1
+        return super().lease(holder, 600.0)
+
+
+def test_who_opens_a_sum_for_longer_than_the_lease_lasts_renews_it_meanwhile(folder):
+    with LongLeases.open(folder / "store") as store, Lease(store, seconds=0.1) as mine:
         assert mine.held()
-        until = monotonic() + 1.0
-        while monotonic() < until:
-            assert not store.lease(b"another", 0.3)
-            sleep(0.05)
+        waited.until(lambda: store.asked > 5)  # of which the holder has asked once, and its thread all other times
+        assert not store.lease(b"another", 0.1)
         assert mine.held()
 
 
 def test_a_lease_that_another_has_taken_is_not_held_any_more(folder):
-    with Store.open(folder / "store") as store, Lease(store, seconds=1.0) as mine:
+    with LongLeases.open(folder / "store") as store, Lease(store, seconds=0.1) as mine:
         assert mine.held()
-        store.release(mine.holder)
-        assert store.lease(b"another", 1.8)
-        until = monotonic() + 1.5
-        while mine.held() and monotonic() < until:
-            sleep(0.02)
+
+        def taken() -> bool:
+            store.release(mine.holder)
+            return store.lease(b"another", 0.1)
+
+        waited.until(taken)  # at once, unless its thread renews it just in between
+        waited.until(lambda: not mine.held())
         assert not mine.held()
 
 

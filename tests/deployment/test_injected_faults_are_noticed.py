@@ -16,16 +16,16 @@ from prirec.protocols.collector import Collector
 from prirec.protocols.messages import Masked, Round
 from prirec.recommender.conductor import Conductor, Outbox
 from support import messages
-from support.fault_injection import Chaos, Plan, few_people
-from support.faults import STORM, KilledError, MortalDeviceStore
+from support.fault_injection import FaultyDeployment, Plan, few_people
+from support.faults import ALL_FAULTS, KilledError, MortalDeviceStore
 from support.observer import ViolationError, Witness
 
 
-def noticed(folder: Path, patch: pytest.MonkeyPatch, *, plan: Plan | None = None, seed: int, **weather: float) -> str:
+def noticed(folder: Path, patch: pytest.MonkeyPatch, *, plan: Plan | None = None, seed: int, **rates: float) -> str:
     """What the witnesses say about a deployment with a fault; it has fifty rounds to show itself in."""
-    chaos = Chaos(folder, few_people(iterations=10), people=9, seed=seed, patch=patch, plan=plan)
+    chaos = FaultyDeployment(folder, few_people(iterations=10), people=9, seed=seed, patch=patch, plan=plan)
     with pytest.raises(ViolationError) as violation:
-        asyncio.run(chaos.run(rounds=50, weather=replace(STORM, **weather)))
+        asyncio.run(chaos.run(rounds=50, rates=replace(ALL_FAULTS, **rates)))
     return str(violation.value)
 
 

@@ -1,5 +1,5 @@
-"""What storms have found, one by one: a conductor that dies at the worst of moments, letters that come too late or too
-often. The campaign goes on, or ends; it does not stand still."""
+"""What fault injection has found, one by one: a conductor that dies at the worst of moments, letters that come too late
+or too often. The campaign goes on, or ends; it does not stand still."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,10 +21,10 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Model, read, written
 from prirec.wire.http import MOST_LETTERS, Letter
 from support import messages
-from support.fault_injection import Chaos, Plan, few_people, until
-from support.faults import CALM, KilledError
+from support.fault_injection import FaultyDeployment, Plan, few_people, until
+from support.faults import NO_FAULTS, KilledError
 
-ALL_ASLEEP = replace(CALM, asleep=1.0)
+ALL_ASLEEP = replace(NO_FAULTS, asleep=1.0)
 
 
 class Mortal(Conductor):
@@ -49,18 +49,18 @@ def states(conductor: Conductor) -> set[State]:
 
 
 @pytest.fixture
-def town(folder: Path, monkeypatch) -> Callable[..., Chaos]:
-    def made(plan: Plan | None = None, *, rounds: int = 3) -> Chaos:
-        return Chaos(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=plan)
+def town(folder: Path, monkeypatch) -> Callable[..., FaultyDeployment]:
+    def made(plan: Plan | None = None, *, rounds: int = 3) -> FaultyDeployment:
+        return FaultyDeployment(folder, few_people(iterations=rounds), people=9, seed=1, patch=monkeypatch, plan=plan)
 
     return made
 
 
-def run(chaos: Chaos, *, rounds: int) -> None:
-    asyncio.run(chaos.run(rounds=rounds, weather=CALM, turns=30))
+def run(chaos: FaultyDeployment, *, rounds: int) -> None:
+    asyncio.run(chaos.run(rounds=rounds, rates=NO_FAULTS, turns=30))
 
 
-def progress_of(chaos: Chaos) -> rules.CampaignState:
+def progress_of(chaos: FaultyDeployment) -> rules.CampaignState:
     return rules.decode_state(chaos.store.progress())
 
 
@@ -80,7 +80,7 @@ def test_a_sum_of_visits_whose_survivors_were_settled_is_not_tried_again(town):
 def test_a_conductor_that_dies_when_a_round_is_burnt_does_not_stop_the_campaign(town):
     def dies(one: Conductor) -> bool:
         if progress_of(chaos).phase == "mixing" and one.sums:
-            chaos.luck.weather = ALL_ASLEEP
+            chaos.luck.rates = ALL_ASLEEP
         return states(one) == {State.BURNT}
 
     chaos = town(Plan(conductor=dying(dies)))
@@ -89,7 +89,7 @@ def test_a_conductor_that_dies_when_a_round_is_burnt_does_not_stop_the_campaign(
     async def wakes_up() -> None:
         await turn()
         if plan.dead:
-            chaos.luck.weather = CALM
+            chaos.luck.rates = NO_FAULTS
             plan.dies = staticmethod(lambda one: False)
 
     turn, chaos.turn = chaos.turn, wakes_up
@@ -109,7 +109,7 @@ def test_a_sum_to_which_nobody_came_is_tried_again_and_one_that_was_masked_for_i
         phase = progress_of(chaos).phase if chaos.under_way else ""
         away = phase == "learning" and next(calls) < 6
         masked = phase == "mixing" and any(one.round.kind == "linear" for one in masked_now(chaos))
-        chaos.luck.weather = ALL_ASLEEP if away or masked else CALM
+        chaos.luck.rates = ALL_ASLEEP if away or masked else NO_FAULTS
         await turn()
 
     turn, chaos.turn = chaos.turn, turn_in_turns
@@ -123,7 +123,7 @@ def test_a_sum_to_which_nobody_came_is_tried_again_and_one_that_was_masked_for_i
     }
 
 
-def masked_now(chaos: Chaos) -> Iterator[AnyMessage]:
+def masked_now(chaos: FaultyDeployment) -> Iterator[AnyMessage]:
     for body in chaos.bodies:
         if body.store is not None:
             yield from (decode(payload) for payload in body.store.pending())
@@ -138,7 +138,7 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
         await until(
             chaos, lambda: chaos.under_way and progress_of(chaos).phase == "mixing" and bool(chaos.conductor.sums)
         )
-        suspended, chaos.luck.weather = chaos.conductor, ALL_ASLEEP
+        suspended, chaos.luck.rates = chaos.conductor, ALL_ASLEEP
         chaos.conductor = None
         await until(chaos, lambda: progress_of(chaos).phase == "learning" and bool(chaos.conductor.sums))
         before = progress_of(chaos)

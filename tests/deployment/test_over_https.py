@@ -1,4 +1,4 @@
-"""Five rounds over HTTPS come to what engines/local simulates, bit for bit."""
+"""Rounds over HTTPS come to what engines/local simulates, bit for bit."""
 
 import asyncio
 from pathlib import Path
@@ -16,15 +16,15 @@ from support.simulated_deployment import campaign_of, models_of, samples_of, sim
 
 
 @pytest.mark.parametrize(("people", "floor"), [(20, 15), pytest.param(60, 50, marks=pytest.mark.soak)])
-def test_five_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
+def test_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
     low_floor(monkeypatch, floor)
-    settings = change(SMALL_PRIVATE, iterations=5, floor=floor, neighbours={"size": floor})
+    settings = change(SMALL_PRIVATE, iterations=3, floor=floor, neighbours={"size": floor})
     deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
     with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
     progress = rules.decode_state(deployment.store.progress())
-    assert [past.survivors for past in progress.past] == [people] * 10
+    assert [past.survivors for past in progress.past] == [people] * 6
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)
     state = simulated(samples, campaign, drawn, monkeypatch)

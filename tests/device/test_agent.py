@@ -1,7 +1,7 @@
 """A device that takes part by itself: what it puts up with, what it says to the person, and what it says to nobody."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest,
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 from support.processes import finish, start
+from support.waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -110,18 +111,19 @@ class Refusing(Wire):
         return await super().mail(messages, after=after, wait=wait)
 
 
-def run_for_a_while(agent: Agent, *, seconds: float = 0.5) -> list[float]:
-    """The pauses that it made."""
-    pauses = []
+def run_until(agent: Agent, enough: Callable[[list[float]], bool] = lambda pauses: False) -> list[float]:
+    """The pauses that it made until there were enough; without that it must end by itself."""
+    pauses, stop = list[float](), asyncio.Event()
 
     async def noted(pause: float) -> None:
         pauses.append(pause)
+        if enough(pauses):
+            stop.set()
         await asyncio.sleep(0.001)
 
     async def go() -> None:
-        stop = asyncio.Event()
-        asyncio.get_running_loop().call_later(seconds, stop.set)
-        await agent.run(stop)
+        async with asyncio.timeout(PATIENCE):
+            await agent.run(stop)
 
     agent._sleep = noted
     asyncio.run(go())
@@ -133,8 +135,7 @@ def test_a_refusal_that_passes_is_waited_out(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     line = target.agent.client = Refusing(target.line.recommender)
     line.first = MOST_REFUSALS
-    pauses = run_for_a_while(target.agent)
-    assert line.asked > MOST_REFUSALS
+    pauses = run_until(target.agent, lambda pauses: line.asked > MOST_REFUSALS)
     assert pauses[MOST_REFUSALS - 2] > 30 * pauses[0] / 2  # less and less often
     assert target.agent.problem is None
 
@@ -144,7 +145,7 @@ def test_one_that_does_not_pass_ends_the_agent(tmp_path: Path) -> None:
     line = target.agent.client = Refusing(target.line.recommender)
     line.first = 10**9
     with pytest.raises(PeerError, match=messages.Foreign.NOT_YOU):
-        run_for_a_while(target.agent, seconds=30)
+        run_until(target.agent)
     assert line.asked == MOST_REFUSALS
 
 
@@ -156,14 +157,13 @@ def test_whoever_is_not_taken_in_is_told_of_the_code(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     target.agent.client = Closed(target.line.recommender)
     with pytest.raises(PeerError, match=messages.CODE_NEEDED_TO_ENROL):
-        run_for_a_while(target.agent, seconds=30)
+        run_until(target.agent)
 
 
 def test_an_answer_without_news_that_comes_at_once_is_not_asked_for_again_at_once(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     target.agent.retry = RetryPolicy(first=1.0)
-    pauses = run_for_a_while(target.agent)
-    assert pauses
+    pauses = run_until(target.agent, lambda pauses: len(pauses) == 5)
     assert all(0.5 <= pause <= 1.0 for pause in pauses)
 
 

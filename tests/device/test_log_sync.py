@@ -18,6 +18,7 @@ from prirec.wire.documents import Places, RegionLine, octets
 from support.dishonest_recommender import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
+from support.waiting import PATIENCE
 
 V = np.zeros((len(ENCODING.names()), SETTINGS.model.dimension))
 
@@ -186,7 +187,7 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
     charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
 
     async def in_time() -> list[str]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             said = await target.invited(Campaign.of(charter).popularity())
             assert target.agent._download is not None
             await target.agent.stop_downloads()

@@ -144,6 +144,7 @@ print(sha256(state.models.interaction.tobytes() + state.models.linear.tobytes())
 """
 
 
+@pytest.mark.long  # every kernel is compiled a second time; each primitive by itself is in the short suite
 def test_a_run_in_plain_loops_gives_the_same_bits():
     tests = Path(__file__).parents[1]
     answers = [

@@ -1,7 +1,6 @@
 """A contribution in whole numbers is never longer than it claims to be, and hardly shorter."""
 
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -137,10 +136,8 @@ def test_fraction_bits_follow_from_the_norm_and_the_entries():
             fine_enough(sensitivity, entries)
 
 
-def test_a_device_rounds_a_whole_catalogue_in_milliseconds():
-    values, norm = np.random.default_rng(3).random(118_598), Norm(1.0, 16)
-    scaled(values, norm)
-    begin = time.process_time()
-    for _ in range(5):
-        scaled(values, norm)
-    assert (time.process_time() - begin) / 5 < 0.05
+def test_a_device_rounds_a_whole_catalogue_in_hardly_more_than_one_pass(monkeypatch):
+    checks, real = [], norms.within
+    monkeypatch.setattr(norms, "within", lambda whole, norm: checks.append(1) or real(whole, norm))
+    scaled(np.random.default_rng(3).random(118_598), Norm(1.0, 16))
+    assert len(checks) <= 3

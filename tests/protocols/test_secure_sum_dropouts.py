@@ -142,6 +142,7 @@ def test_three_devices_may_each_vanish_at_any_place() -> None:
     assert {check(terms, vanishing) for vanishing in product(range(1, STAYS + 1), repeat=3)} == {True, False}
 
 
+@pytest.mark.long
 def test_four_devices_may_each_vanish_at_any_step() -> None:
     """All combinations of the steps; whether the device is silent or deaf at its step takes turns."""
     terms, outcomes = terms_of("double", "members", length=1), []

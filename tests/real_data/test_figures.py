@@ -22,6 +22,7 @@ def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:
     assert rounds > fm + 0.005
 
 
+@pytest.mark.long
 def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
     assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.905
 
@@ -38,7 +39,7 @@ def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
     assert auc("foursquare-tokyo", preset="rounds", latent__dimension=8) >= 0.820
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dropout", [0.1, pytest.param(0.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:
     """Within a hundredth of the centralised FM, which sees everything."""
@@ -46,6 +47,7 @@ def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: i
     assert auc("yelp", seed=seed, participation__dropout=dropout) >= 0.893
 
 
+@pytest.mark.long
 def test_on_yelp_the_papers_schedule_is_at_least_as_good_as_fm() -> None:
     assert auc("yelp", preset="paper") >= 0.895
 
@@ -59,6 +61,7 @@ def test_on_tokyo_fm_and_the_papers_prirec_are_near_each_other() -> None:
     assert prirec > 0.765
 
 
+@pytest.mark.long
 def test_on_tokyo_prirec_without_dynamic_features_falls_below_chance() -> None:
     """The paper's Table 4 has 0.4777: the split makes a person's training rate say the opposite of the test labels."""
     without = auc("foursquare-tokyo", preset="paper", neighbours__kind="random", features__dynamic=False)

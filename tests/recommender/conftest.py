@@ -8,9 +8,9 @@ import pytest
 
 from prirec.recommender.store import Store
 from support.postgres import GROUP, postgres
-from support.services import Served, Site, served
+from support.services import Served, Site, endless_polls, served
 
-__all__ = ["postgres"]
+__all__ = ["endless_polls", "postgres"]
 MEMORY = Path("/dev/shm")  # noqa: S108
 
 

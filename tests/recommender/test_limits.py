@@ -12,6 +12,7 @@ from prirec.recommender.responses import RefusedError
 from prirec.recommender.service import DocumentCache
 from support import messages
 from support.hypothesis_settings import PATIENT
+from support.waiting import PATIENCE
 
 
 def goes(buckets: RateLimiter[str], key: str = "a", *, now: float, many: int = 1) -> bool:
@@ -133,7 +134,7 @@ def test_so_many_of_an_address_have_their_turn_and_the_next_one_follows() -> Non
         await asyncio.sleep(0)
         gone.cancel()
         first()
-        last = await asyncio.wait_for(third, 10)
+        last = await asyncio.wait_for(third, PATIENCE)
         assert gone.cancelled()
         for over in (second, other, last):
             over()

@@ -20,6 +20,7 @@ from support.hypothesis_settings import PATIENT
 from support.mailboxes import Watched, opened
 from support.services import Site
 from support.stores import enter, name, of, said
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ async def held_up(store: Watched, desk: Mailbox) -> "asyncio.Future[Any]":
     store.gate.clear()
     store.inside.clear()
     first = desk.ask(name(0), [said(0, b"first")], after=0)
-    await asyncio.to_thread(store.inside.wait, 30)
+    await asyncio.to_thread(store.inside.wait, PATIENCE)
     return first
 
 
@@ -112,7 +113,10 @@ def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytes
             for after in (3, 2):  # the second is behind the first
                 await desk.ask(name(1), [], after=after)
             await desk.ask(name(2), [], after=1)
-            await asyncio.sleep(0.3)
+            async with asyncio.timeout(PATIENCE):
+                while len(store.thrown) < 2:
+                    await asyncio.sleep(0.005)
+            await asyncio.sleep(0.1)  # time for a second deletion, which there must not be
 
     asyncio.run(run())
     assert sorted(store.thrown) == [(name(1), 3), (name(2), 1)]
@@ -159,7 +163,7 @@ def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pyt
                 await asyncio.sleep(0.05)
                 await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
                 await asyncio.to_thread(desk.wake)
-                found = await asyncio.wait_for(waiting, 10)
+                found = await asyncio.wait_for(waiting, PATIENCE)
             assert [letter.body for letter in found.letters] == [b"hello"]
 
     asyncio.run(run())
@@ -176,7 +180,7 @@ def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 store.deliver([(name(1), of(), b"hello")])
                 await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
-                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
             assert len(found.letters) == 1
 
     asyncio.run(run())
@@ -189,7 +193,7 @@ def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_mo
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 desk.release()
-                assert (await asyncio.wait_for(waiting, 10)).letters == ()
+                assert (await asyncio.wait_for(waiting, PATIENCE)).letters == ()
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert poll.released
 
@@ -259,7 +263,7 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
                 assert not waiting.done()
                 later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
                 await asyncio.to_thread(desk.wake, [(name(1), Letter(later, b"later"))])
-                found = await asyncio.wait_for(waiting, 10)
+                found = await asyncio.wait_for(waiting, PATIENCE)
             assert [letter.body for letter in found.letters] == [b"later"]
 
     asyncio.run(run())
@@ -286,10 +290,12 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
                 await asyncio.to_thread(desk.wake, [(name(1), Letter(number, b"hello"))])
-                await asyncio.sleep(0.1)
-                assert (len(calls), waiting.done()) == (2, False)
+                async with asyncio.timeout(PATIENCE):
+                    while len(calls) < 2:
+                        await asyncio.sleep(0.005)
+                assert not waiting.done()
                 await asyncio.to_thread(desk.wake)
-                found = await asyncio.wait_for(waiting, 10)
+                found = await asyncio.wait_for(waiting, PATIENCE)
             assert [letter.body for letter in found.letters] == [b"hello"]
 
     asyncio.run(run())
@@ -309,7 +315,7 @@ def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkey
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
                 desk.wake([(name(1), Letter(number, b"hello"))])
-                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
             assert [letter.body for letter in found.letters] == [b"hello"]
             assert store.lookups == before  # it was brought, and not read
 

@@ -19,6 +19,7 @@ from support.hypothesis_settings import PATIENT
 from support.mailboxes import Watched, opened
 from support.services import Site
 from support.stores import enter, name, of
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_they_are_not_read_from_the_store(store: Watched) -> None:
             tasks = [await waited(desk, who) for who in range(3)]
             asked = store.lookups
             send(store, (0, b"a"), (1, b"b"), (0, b"c"), (2, b"d"), wake=desk.wake)
-            assert await asyncio.wait_for(asyncio.gather(*tasks), 10) == [[b"a", b"c"], [b"b"], [b"d"]]
+            assert await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE) == [[b"a", b"c"], [b"b"], [b"d"]]
             assert store.lookups == asked
 
     asyncio.run(run())
@@ -74,11 +75,11 @@ def test_whoever_has_older_letters_gets_them_too(store: Watched) -> None:
                 await desk.ask(name(1), [], after=0)
                 send(store, (1, b"older"))
                 send(store, (2, b"between"), wake=desk.wake)
-                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), 10)
+                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
                 assert [letter.body for letter in found.letters] == [b"older"]
             task = await waited(desk, 1, after=found.letters[0].number)
             send(store, (1, b"newer"), wake=desk.wake)
-            assert await asyncio.wait_for(task, 10) == [b"newer"]
+            assert await asyncio.wait_for(task, PATIENCE) == [b"newer"]
 
     asyncio.run(run())
 
@@ -89,7 +90,7 @@ def test_two_parcels_before_a_device_is_awake_are_one_answer(store: Watched) -> 
             task = await waited(desk, 1)
             send(store, (1, b"first"), wake=desk.wake)
             send(store, (1, b"second"), wake=desk.wake)
-            assert await asyncio.wait_for(task, 10) in ([b"first"], [b"first", b"second"])
+            assert await asyncio.wait_for(task, PATIENCE) in ([b"first"], [b"first", b"second"])
 
     asyncio.run(run())
 
@@ -99,7 +100,7 @@ def test_more_than_fit_an_answer_are_fetched_one_answer_after_the_other(store: W
         async with opened(store) as desk:
             task = await waited(desk, 1)
             send(store, *((1, b"x%d" % at) for at in range(MOST_LETTERS + 5)), wake=desk.wake)
-            assert await asyncio.wait_for(task, 10) == [b"x%d" % at for at in range(MOST_LETTERS)]
+            assert await asyncio.wait_for(task, PATIENCE) == [b"x%d" % at for at in range(MOST_LETTERS)]
 
     asyncio.run(run())
 
@@ -112,13 +113,13 @@ def test_a_conductor_that_is_far_ahead_does_not_fill_the_memory(store: Watched) 
             store.inside.clear()
             held = desk.ask(name(0), [], after=5)
             desk._queue.put(desks._Check(delete=True))
-            await asyncio.to_thread(store.inside.wait, 30)
+            await asyncio.to_thread(store.inside.wait, PATIENCE)
             for at in range(MOST_SENT_IN_MEMORY + 3):
                 send(store, (99, b"%d" % at), wake=desk.wake)
             assert not desk._sent_in_memory.acquire(blocking=False)
             store.gate.set()
             await held
-            assert await asyncio.wait_for(task, 10) == [b"%d" % at for at in range(MOST_SENT_IN_MEMORY + 3)]
+            assert await asyncio.wait_for(task, PATIENCE) == [b"%d" % at for at in range(MOST_SENT_IN_MEMORY + 3)]
 
     asyncio.run(run())
 

@@ -21,6 +21,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Mail
 from support.services import Phone, Process, Site, refusal
 from support.stores import IDENTITY, invite, of
+from support.waiting import PATIENCE
 
 ADDRESS = "127.0.0.77"  # from which the client comes
 WORDS = ["sealed", "refused", "body", "path", "header", "code", "line"]
@@ -55,7 +56,7 @@ def talk_nonsense(port: int, trust: ssl.SSLContext) -> None:
         b"GET /" + LINE.encode() + b" HTTP/9\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + LINE.encode(),
     ):
-        plain = socket.create_connection(("127.0.0.1", port), source_address=(ADDRESS, 0), timeout=5)
+        plain = socket.create_connection(("127.0.0.1", port), source_address=(ADDRESS, 0), timeout=PATIENCE)
         with plain, suppress(OSError), trust.wrap_socket(plain, server_hostname="localhost") as line:
             line.sendall(said + b"\r\n\r\n")
             line.settimeout(0.5)

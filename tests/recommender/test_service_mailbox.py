@@ -2,18 +2,20 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
 from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
+from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.store import MOST_MESSAGES
 from prirec.wire.documents import Mean, RosterLine, written
 from prirec.wire.http import MOST_LETTERS, Done, Mail, Post
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
+from support.waiting import PATIENCE, until
 
 
 def test_a_message_that_was_taken_is_in_the_store(service: Served) -> None:
@@ -47,9 +49,7 @@ def test_letters_that_have_arrived_are_thrown_away(service: Served) -> None:
     first, second = phone.mail().letters
     for arrived, left in ((first, [second]), (second, [])):  # whether something is handed in along with it or not
         phone.mail(*([] if left else [phone.says()]), after=arrived.number)
-        until = monotonic() + 10
-        while service.store.counts().letters != len(left) and monotonic() < until:
-            sleep(0.05)
+        until(lambda left=left: service.store.counts().letters == len(left))
         assert service.store.letters(phone.name, 0, 10) == left
 
 
@@ -73,26 +73,25 @@ def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> 
     assert ([letter.body for letter in post.letters], post.entries) == ([b"about it"], 1)
 
 
-def waiting(phone: Phone, pool: ThreadPoolExecutor, *, seconds: int = 20) -> "Future[Post]":
+def waiting(phone: Phone, pool: ThreadPoolExecutor) -> "Future[Post]":
     """A poll that is under way, once the service has it."""
-    answer = pool.submit(phone.mail, wait=seconds)
-    until = monotonic() + 10
-    while "prirec_waiting_polls 0.0" in phone.line.get("/metrics").text and monotonic() < until:
-        sleep(0.01)
+    answer = pool.submit(phone.mail, wait=20)
+    until(lambda: "prirec_waiting_polls 1.0" in phone.line.get("/metrics").text)
     return answer
 
 
-def test_who_waits_gets_a_letter_that_another_process_delivers(service: Served) -> None:
+@pytest.mark.usefixtures("endless_polls")
+def test_a_poll_is_answered_by_a_letter_that_another_process_delivers(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        answer, begun = waiting(phone, pool), monotonic()
+        answer = waiting(phone, pool)
         service.store.deliver([(phone.name, of(), b"hello")])
         assert [letter.body for letter in answer.result().letters] == [b"hello"]
-    assert monotonic() - begun < 5
 
 
-def test_who_waits_hears_at_once_that_the_log_has_grown(service: Served) -> None:
-    phone, begun = service.phone(), monotonic()
+@pytest.mark.usefixtures("endless_polls")
+def test_a_poll_is_answered_when_the_log_grows(service: Served) -> None:
+    phone = service.phone()
     with ThreadPoolExecutor() as pool:
         answer = waiting(phone, pool)
         document = written(Mean(0, bytes(8)))
@@ -100,37 +99,47 @@ def test_who_waits_hears_at_once_that_the_log_has_grown(service: Served) -> None
         service.store.advance(progress=b"", documents=[document], entries=entries)
         post = answer.result()
     assert (post.letters, post.entries) == ((), 1)
-    assert monotonic() - begun < 10
 
 
-def test_who_waits_for_nothing_is_answered_when_the_time_is_over(service: Served) -> None:
-    phone, begun = service.phone(), monotonic()
-    phone.log_in()
-    post = phone.mail(wait=1)
-    assert (post.letters, post.refused) == ((), ())
-    assert 1.0 <= monotonic() - begun < 10
+def test_a_poll_without_mail_is_answered_when_the_time_that_the_device_asked_for_is_over(
+    service: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, real = list[float](), Mailbox.long_poll
+
+    def watched(self: Mailbox, name: bytes, *, after: int, seconds: float) -> Any:
+        asked.append(seconds)
+        return real(self, name, after=after, seconds=seconds)
+
+    monkeypatch.setattr(Mailbox, "long_poll", watched)
+    post = service.phone().mail(wait=1)
+    assert (post.letters, post.refused, asked) == ((), (), [1])
 
 
-def test_a_letter_for_somebody_else_wakes_nobody(service: Served) -> None:
+@pytest.mark.usefixtures("endless_polls")
+def test_a_letter_for_somebody_else_answers_no_poll(service: Served) -> None:
     phone, other = service.phone(1), service.phone(2)
     with ThreadPoolExecutor() as pool:
-        answer = waiting(phone, pool, seconds=1)
+        answer = waiting(phone, pool)
         service.store.deliver([(other.name, of(), b"other")])
-        assert answer.result().letters == ()
+        assert [letter.body for letter in other.mail().letters] == [b"other"]  # so the service has looked
+        assert not answer.done()
+        service.store.deliver([(phone.name, of(), b"mine")])
+        assert [letter.body for letter in answer.result().letters] == [b"mine"]
 
 
+@pytest.mark.usefixtures("endless_polls")
 def test_a_newer_poll_releases_the_older(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        older, begun = waiting(phone, pool), monotonic()
+        older = waiting(phone, pool)
         newer = pool.submit(phone.mail, wait=20)
-        assert older.result(timeout=10).letters == ()
-        assert monotonic() - begun < 10
+        assert older.result(timeout=PATIENCE).letters == ()
         service.store.deliver([(phone.name, of(), b"hello")])
         assert [letter.body for letter in newer.result().letters] == [b"hello"]
 
 
-def test_handing_in_meanwhile_does_not_disturb_who_waits(service: Served) -> None:
+@pytest.mark.usefixtures("endless_polls")
+def test_posting_meanwhile_does_not_disturb_a_poll(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
         answer = waiting(phone, pool)
@@ -140,25 +149,25 @@ def test_handing_in_meanwhile_does_not_disturb_who_waits(service: Served) -> Non
         assert len(answer.result().letters) == 1
 
 
-def test_who_waits_keeps_no_room_from_others(site: Site) -> None:
+@pytest.mark.usefixtures("endless_polls")
+def test_a_poll_keeps_no_memory_from_others(site: Site) -> None:
     large = bytes(200_000)
     with served(site, limits=replace(OPEN, under_way=300_000)) as service, ThreadPoolExecutor() as pool:
         one, other = service.phone(1), service.phone(2)
         message = encode(Masked(VERSION, of(), one.name, IDENTITY.public, large, bytes(64)))
         answer = pool.submit(one.mail, message, wait=20)
-        while service.store.counts().messages == 0:
-            sleep(0.01)
+        until(lambda: service.store.counts().messages)
         assert other.post("/v1/mail", encode(Mail((large,)))).status_code == 200
         assert not answer.done()
         service.store.deliver([(one.name, of(), b"hello")])
         assert len(answer.result().letters) == 1
 
 
-def test_a_message_that_was_refused_is_told_of_at_once(service: Served) -> None:
-    phone, begun = service.phone(), monotonic()
+@pytest.mark.usefixtures("endless_polls")
+def test_a_poll_with_a_message_that_is_refused_does_not_wait(service: Served) -> None:
+    phone = service.phone()
     post = phone.mail(phone.says(to=of(2)), wait=20)
     assert [why.partition(":")[0] for why in post.refused] == ["ORDER"]
-    assert monotonic() - begun < 10
 
 
 def test_a_round_that_is_over_takes_no_messages(service: Served) -> None:

@@ -6,6 +6,7 @@ from prirec.protocols.actions import Persist, Stage
 from prirec.recommender.store import Store
 from support.processes import finish, start
 from support.stores import everything
+from support.waiting import PATIENCE
 
 HEAD = """
 from prirec.recommender import database, postgres
@@ -132,7 +133,7 @@ die()
 """
     )
     process = start(text, tmp_path, url)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == -9
     with Store.open(url) as store:
         while not store.lease(b"second", 60):

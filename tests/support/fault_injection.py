@@ -1,5 +1,5 @@
-"""A small deployment in bad weather: real devices, a real conductor and a real store in one process, where anything
-dies at any moment and messages arrive as they like; and witnesses who work out what must come of it."""
+"""A small deployment with injected faults: real devices, a real conductor and a real store in one process, where
+anything dies at any moment and messages arrive in any way; and observers that work out what must come of it."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from prirec.recommender.operator import begin_campaign, found_deployment
 from support import deployment
 from support.cities import SMALL_PRIVATE, change
 from support.deployment import AT_ONCE, NOW, Entropy, deployed
-from support.faults import CALM, STORM, KilledError, Luck, MortalDeviceStore, MortalStore, Weather
+from support.faults import ALL_FAULTS, NO_FAULTS, FaultRates, FaultSource, KilledError, MortalDeviceStore, MortalStore
 from support.faulty_connection import Air, BadLine
 from support.low_floors import low_floor
 from support.observer import ViolationError, Witness
@@ -46,7 +46,7 @@ def few_people(*, iterations: int, cohort: int = 8) -> Settings:
 
 
 def _town(people: int, *, seed: int) -> Dataset:
-    """So small that every device knows all of it: what it learns does not depend on what it could fetch in a storm."""
+    """So small that every device knows all of it: what it learns does not depend on what it could fetch."""
     plan = CityPlan(people=people, places=20, records=8 * people, districts=4, categories=5, span_km=6.0)
     return make_city(plan, np.random.default_rng(seed))
 
@@ -69,7 +69,7 @@ def _usual_budget(at: int) -> Budget:
     return Budget(epsilon=200.0 if at else 1.0)
 
 
-def _years_off(luck: Luck) -> Callable[[], float]:
+def _years_off(luck: FaultSource) -> Callable[[], float]:
     """The clock of one life of a device."""
     when = NOW + DAY * int(luck.rng.integers(-4000, 4000))
     return lambda: when
@@ -82,10 +82,10 @@ class Plan:
     conductor: Callable[..., Conductor] = Conductor
     device_store: type[MortalDeviceStore] = MortalDeviceStore
     budget: Callable[[int], Budget] = _usual_budget  # by device
-    clock: Callable[[Luck], Callable[[], float]] = _years_off
+    clock: Callable[[FaultSource], Callable[[], float]] = _years_off
 
 
-class Chaos:
+class FaultyDeployment:
     """One deployment, turn by turn."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Chaos:
     ) -> None:  # fmt: skip
         low_floor(patch, FEW)
         self.settings, self.plan, self.now = settings, plan or Plan(), 0
-        self.luck = Luck(np.random.default_rng(seed))
+        self.luck = FaultSource(np.random.default_rng(seed))
         self.witness = Witness()
         self.witness.watch(patch)
         patch.setattr(deployment, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding %d" % seed)))
@@ -120,12 +120,12 @@ class Chaos:
         line = BadLine(self.store, double.name, luck=self.luck, air=self.air, tap=self.witness.heard)
         return Body(path, line, double)
 
-    async def run(self, *, rounds: int, weather: Weather = STORM, turns: int = 400) -> None:
+    async def run(self, *, rounds: int, rates: FaultRates = ALL_FAULTS, turns: int = 400) -> None:
         """Campaigns one after another until so many rounds are behind, with so many turns for each of them at the most;
         then everybody comes to rest."""
         while len(self.store.people()) < len(self.bodies):
             await self.turn()
-        self.luck.weather = weather
+        self.luck.rates = rates
         for _ in range(turns * (rounds + 10)):
             if not self.under_way:
                 if self.public.rounds >= rounds:
@@ -139,7 +139,7 @@ class Chaos:
         begin_campaign(self.store, self.settings)
 
     async def _rest(self) -> None:
-        self.luck.weather = CALM
+        self.luck.rates = NO_FAULTS
         for _ in range(12):
             await self.turn()
         self._account()
@@ -196,13 +196,13 @@ class Chaos:
         """Whoever lost the lease without noticing goes on, and nothing comes of it."""
         if not self.ghosts or self.conductor is None:
             return
-        before, calm = self._written(), self.luck.weather
-        self.luck.weather = CALM
+        before, held = self._written(), self.luck.rates
+        self.luck.rates = NO_FAULTS
         try:
             self.luck.one_of(self.ghosts).tick()
         except StateError:
             self.ghosts.clear()
-        self.luck.weather = calm
+        self.luck.rates = held
         if self._written() != before:
             raise ViolationError("a conductor that lost its lease has written something")
 
@@ -254,7 +254,7 @@ class Chaos:
         return Counter(one.stage for one in self.store.rounds(100_000))
 
 
-async def until(chaos: Chaos, holds: Callable[[], bool]) -> None:
+async def until(chaos: FaultyDeployment, holds: Callable[[], bool]) -> None:
     """Turn after turn, as long as it takes within reason."""
     for _ in range(300):
         if holds():

@@ -20,8 +20,8 @@ class KilledError(BaseException):
 
 
 @dataclass(frozen=True)
-class Weather:
-    """How likely each mishap is, at each moment at which it can happen."""
+class FaultRates:
+    """How likely each fault is, at each moment at which it can happen."""
 
     device_dies: float = 0.0  # at a write, or at a word to or from the recommender
     device_full: float = 0.0  # at a write
@@ -37,25 +37,25 @@ class Weather:
     asleep: float = 0.0  # each device, each turn
 
 
-CALM = Weather()
-STORM = Weather(
+NO_FAULTS = FaultRates()
+ALL_FAULTS = FaultRates(
     device_dies=0.003, device_full=0.002, server_dies=0.008, server_full=0.003, taken_over=0.004, away=0.02,
     lost=0.006, twice=0.06, cut=0.04, later=0.006, replayed=0.08, asleep=0.05,
 )  # fmt: skip
 
 
 @dataclass
-class Luck:
-    """Draws from one seed. `weather` may change while it goes on."""
+class FaultSource:
+    """Draws from one seed. `rates` may change while it goes on."""
 
     rng: np.random.Generator
-    weather: Weather = CALM
+    rates: FaultRates = NO_FAULTS
     happened: dict[str, int] = field(default_factory=dict)
 
-    def hits(self, mishap: str) -> bool:
-        hit = bool(self.rng.random() < getattr(self.weather, mishap))
+    def hits(self, fault: str) -> bool:
+        hit = bool(self.rng.random() < getattr(self.rates, fault))
         if hit:
-            self.happened[mishap] = self.happened.get(mishap, 0) + 1
+            self.happened[fault] = self.happened.get(fault, 0) + 1
         return hit
 
     def one_of(self, things: Sequence[Thing]) -> Thing:
@@ -83,7 +83,7 @@ class MortalDeviceStore(DeviceStore):
     """A device's file, in a process that may die at any write: before it, with all of it undone, or when it is durable
     and nobody was told."""
 
-    luck = Luck(np.random.default_rng(0))
+    luck = FaultSource(np.random.default_rng(0))
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -96,7 +96,7 @@ class MortalDeviceStore(DeviceStore):
 class MortalStore(RecommenderStore):
     """The recommender's store as a conductor has it that may die at each thing that it writes, or hears."""
 
-    luck = Luck(np.random.default_rng(0))
+    luck = FaultSource(np.random.default_rng(0))
 
     @contextmanager
     def _transaction(self, holder: bytes | None) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.log import SignedEntry
-from support.faults import KilledError, Luck
+from support.faults import FaultSource, KilledError
 
 LIMIT = 2**24  # bytes of a request
 _REMEMBERED = 200  # messages and letters that may be replayed
@@ -31,7 +31,7 @@ class BadLine:
     the device itself hands in, before anything happens to it."""
 
     def __init__(
-        self, store: Store, name: bytes, *, luck: Luck, air: Air, tap: Callable[[bytes, bytes], None]
+        self, store: Store, name: bytes, *, luck: FaultSource, air: Air, tap: Callable[[bytes, bytes], None]
     ) -> None:  # fmt: skip
         founding = store.founding()
         self._store, self._name, self._luck, self._air, self._tap = store, name, luck, air, tap

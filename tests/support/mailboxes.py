@@ -9,6 +9,7 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.observability import Metrics
 from prirec.recommender.store import PostedMessage, Store
+from support.waiting import PATIENCE
 
 
 @asynccontextmanager
@@ -32,7 +33,7 @@ class Watched(Store):
 
     def post_messages(self, items: Sequence[PostedMessage], *, arrived: Sequence[tuple[bytes, int]] = ()) -> list[bool]:
         self.inside.set()
-        self.gate.wait(30)
+        self.gate.wait(PATIENCE)
         self.commits.append(len(items))
         self.thrown += arrived
         return super().post_messages(items, arrived=arrived)

@@ -865,7 +865,6 @@ class Foreign:
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
     NO_SUCH_FILE = "No such file or directory"
 
-    NOTHING_HEARD = "nothing said"
     REPORTS_DIFFER = "say"
     STATES_DIFFER = "differ"
     SEARCH_BROKE = "a search that broke"

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import PATIENCE
+
 HEAD = f"""
 import os, resource, signal, sys, time
 from pathlib import Path
@@ -26,7 +28,7 @@ def start(text: str, *arguments: object) -> "subprocess.Popen[str]":
 
 def finish(process: "subprocess.Popen[str]") -> list[str]:
     """What it said, line by line."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     if (process.returncode, err) != (0, ""):
         raise AssertionError(f"the process ended with {process.returncode}: {err}")
     return out.splitlines()

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
+from support.waiting import PATIENCE
+
 MODULE = "prirec.rehearsal."
 SCRIPT = """
 import sys
@@ -84,7 +86,7 @@ def started(folder: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
         process.communicate()
 
 
-def until(true, *, seconds: float = 60.0) -> bool:
+def until(true, *, seconds: float = PATIENCE) -> bool:
     """Whether it became true in time."""
     end = time.monotonic() + seconds
     while not true():
@@ -96,7 +98,7 @@ def until(true, *, seconds: float = 60.0) -> bool:
 
 def ended_by(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[int, str]:
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     return process.returncode, err
 
 

@@ -22,6 +22,7 @@ from prirec.sharing.keys import SigningKey
 from support import device_process
 from support.device_process import REPORTS, Die, Done, Ended, Hear, Order, Report, Resume, Said, Start, Wrote, get, put
 from support.rounds import MODEL, RECOMMENDER, Gathering, gather, people
+from support.waiting import PATIENCE
 
 KILLED = -9
 MANY = 4
@@ -44,7 +45,7 @@ class Nursery:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=PATIENCE)
 
     def start(self, start: Start) -> None:
         """A new device; one that still lives is killed for it."""

@@ -28,9 +28,9 @@ from prirec.recommender import campaign as rules
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from support.device_city import told, visits_of
+from support.waiting import PATIENCE
 
 PRIREC = Path(sys.executable).with_name("prirec")
-PATIENCE = 240.0  # seconds for what takes moments on an idle machine
 
 
 @dataclass
@@ -59,8 +59,8 @@ class Running:
         """Asks it to end; its exit code. All that it said is then in `lines`."""
         if self.process.poll() is None:
             self.process.send_signal(by)
-        code = self.process.wait(timeout=60)
-        while (line := self._coming.get(timeout=60)) is not None:
+        code = self.process.wait(timeout=PATIENCE)
+        while (line := self._coming.get(timeout=PATIENCE)) is not None:
             self.lines.append(line)
         return code
 
@@ -89,12 +89,20 @@ def running(*words: object, cwd: Path, env: dict[str, str] | None = None) -> Ite
 
 
 @contextmanager
-def serving(folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None) -> Iterator[str]:
+def running_service(
+    folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None
+) -> Iterator[tuple[str, Running]]:
     """`prirec recommender serve` on a free port; gives its address, and ends it as an operator would."""
     with running(PRIREC, "recommender", "serve", store, "--port", 0, *words, cwd=folder, env=env) as service:
         port = json.loads(service.heard('"serving"'))["port"]
-        yield f"https://localhost:{port}"
+        yield f"https://localhost:{port}", service
         assert service.end() == 0, service.lines
+
+
+@contextmanager
+def serving(folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None) -> Iterator[str]:
+    with running_service(folder, *words, store=store, env=env) as (url, _):
+        yield url
 
 
 def write_town(folder: Path, *, people: int = 60) -> Dataset:

@@ -16,12 +16,14 @@ from typing import Any, Self, TypeVar
 
 import httpx
 import msgspec
+import pytest
 
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import VERSION, Agreement, Part, Round
 from prirec.recommender import tls
 from prirec.recommender.authentication import Authenticator
 from prirec.recommender.limits import Limits, Rate
+from prirec.recommender.mailbox import LongPoll
 from prirec.recommender.server import Worker, running
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -38,6 +40,7 @@ from prirec.wire.http import (
     SignedEnrolment,
 )
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, enter, invite, of
+from support.waiting import NEVER, PATIENCE
 
 _numbers = count(1_000_000)
 ANY = TypeVar("ANY", bound=Part)
@@ -107,7 +110,18 @@ def served(site: Site, **changes: Any) -> Iterator[Served]:
 
 
 def line(site: Site, port: int) -> httpx.Client:
-    return httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=site.trust, trust_env=False, timeout=40.0)
+    return httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=site.trust, trust_env=False, timeout=PATIENCE)
+
+
+@pytest.fixture
+def endless_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long polls do not end by themselves, whatever time their devices asked for: one that is answered was woken."""
+    make_polls_endless(monkeypatch.setattr)
+
+
+def make_polls_endless(replace: Callable[[type, str, object], None] = setattr) -> None:
+    real = LongPoll.__init__
+    replace(LongPoll, "__init__", lambda self, after, until: real(self, after, until + NEVER))
 
 
 class Phone:
@@ -182,12 +196,14 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from functools import partial
 from pathlib import Path
-from prirec.recommender.server import serve
+from prirec.recommender import server
 from support.fake_conductors import echo
-from support.services import Site
+from support.services import Site, make_polls_endless
 
 folder, url, workers = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-serve(Site(folder, url).worker(conduct=partial(echo, folder=folder)), host="127.0.0.1", port=0, workers=workers)
+make_polls_endless()  # one that is answered was woken
+server.GRACE_SECONDS = 60  # for a busy machine: what is still open then is cancelled, which the log says
+server.serve(Site(folder, url).worker(conduct=partial(echo, folder=folder)), host="127.0.0.1", port=0, workers=workers)
 """
 
 
@@ -210,7 +226,7 @@ class Process:
         self.line.close()
         if self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(60)
+            self._process.wait(PATIENCE)
 
     def phone(self, number: int = 1) -> Phone:
         phone = Phone(self.line, SigningKey(sha256(b"phone %d" % number).digest()))
@@ -222,7 +238,7 @@ class Process:
     def ended_by(self, number: int) -> int:
         """The exit code after a signal."""
         self._process.send_signal(number)
-        return self._process.wait(60)
+        return self._process.wait(PATIENCE)
 
     def lines(self) -> list[dict[str, Any]]:
         """What was logged so far: every line of it must be JSON."""
@@ -231,7 +247,7 @@ class Process:
     def logged(self) -> str:
         return self._log.read_text()
 
-    def until(self, found: Callable[[], Any], *, seconds: float = 60.0) -> Any:
+    def until(self, found: Callable[[], Any], *, seconds: float = PATIENCE) -> Any:
         """What is found, as soon as it is anything."""
         end = time() + seconds
         while not (something := found()):

@@ -41,14 +41,16 @@ def assert_shards_equal_the_oracle(
     *,
     made: Made = in_one_process,
     iterations: int = 3,
+    rules: RoundRules | None = None,
 ) -> None:
+    """`rules`: the driver's; shards have theirs from the settings."""
     oracle, state = plain.start(samples, settings), start(samples, settings)
     slow, cut_up = (
         make_engine("plain", samples, settings),
         ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows)),
     )
     crew = made([cut_up.share(at) for at in range(len(rows))], settings)
-    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(cut_up.split)))
+    conductor = ShardDriver(crew, rules or RoundRules.of(samples, settings), split=bool(len(cut_up.split)))
     for _ in range(iterations):
         found, wanted = conductor.advance(state), slow.advance(oracle)
         if found != wanted:
