@@ -9,7 +9,7 @@ from prirec.engines import shards
 from prirec.errors import UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.rounds import definition
-from prirec.rounds.participation import simulated_noise
+from prirec.rounds.definition import simulated_noise
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.engine_twins import UNUSUAL_CITIES, city, different_models

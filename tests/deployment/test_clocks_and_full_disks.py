@@ -9,7 +9,7 @@ from pathlib import Path
 from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from support.cities import change
 from support.deployment import NOW
 from support.fault_injection import Body, Chaos, Plan, few_people

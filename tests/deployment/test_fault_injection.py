@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from support.fault_injection import Chaos, few_people
 from support.faults import STORM
 

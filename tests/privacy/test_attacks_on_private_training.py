@@ -27,8 +27,8 @@ from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, Plan, crowd, plan_for
-from prirec.rounds.participation import simulated_noise
+from prirec.privacy.plan import Kind, Plan, participants, plan_for
+from prirec.rounds.definition import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
 from support.audit import lowest
@@ -113,7 +113,7 @@ class Watched(InTheClear):
 
     def _of_survivors(self, code, values, survivors, *, where):
         seen = super()._of_survivors(code, values, survivors, where=where)
-        among = crowd(self.settings, len(values))
+        among = participants(self.settings, len(values))
         share = NoiseShare(code.noise, among.survivors, among.colluders)
         self.values.append(dict(values))
         self.held.append(added([values[i] for i in survivors]).view(np.int64))
@@ -183,7 +183,7 @@ def training(*, seed: int, takes_part: bool, person: int = TARGET, noise: Noise 
         real = watched(samples[takes_part], settings)
     other = watched(samples[not takes_part], settings, real.opened)
     held = {takes_part: real.held, not takes_part: other.held}
-    variance = float(release.noise(crowd(settings, PEOPLE)).total_variance(PEOPLE))
+    variance = float(release.noise(participants(settings, PEOPLE)).total_variance(PEOPLE))
     return View(
         opened=[opened, *real.opened],
         there=[visits[True], *held[True]],
@@ -271,7 +271,7 @@ def test_the_same_collection_again_tells_nothing_new_and_a_new_one_is_not_covere
 @pytest.mark.statistical  # the average is 5.5 sd from where it would mislead: false alarm 1e-6
 def test_many_collections_would_give_somebody_away_and_cost_what_nobody_has():
     release, many, trials = plan_of(SMALL_PRIVATE).release(Kind.POPULARITY), 4000, 20
-    noise = release.noise(crowd(SMALL_PRIVATE, PEOPLE)).total(fresh(), survivors=PEOPLE, count=many * trials)
+    noise = release.noise(participants(SMALL_PRIVATE, PEOPLE)).total(fresh(), survivors=PEOPLE, count=many * trials)
     average = noise.reshape(trials, many).mean(axis=1) / 2.0**release.norm.fraction_bits
     assert (np.abs(average) < 0.5).all()
     assert Spent(release.each.grains * many).loss(1e-6).epsilon > 50
@@ -307,7 +307,7 @@ def dictionary() -> Dictionary:
         row = row_of(TARGET, samples)
         gradient, _ = rounds.learn(*state.models.of(row), rounds.shared(state.models), row, 0)
         vectors.append(rounds.codes.interaction.write(gradient).view(np.int64))
-    among, code = crowd(settings, PEOPLE), rounds.codes.interaction
+    among, code = participants(settings, PEOPLE), rounds.codes.interaction
     release = plan_of(settings, samples.features).release(Kind.INTERACTION)
     return Dictionary(np.array(vectors), NoiseShare(code.noise, among.survivors, among.colluders), release.each)
 

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.actions import Finished
 from prirec.protocols.codec import bitmap
-from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import (
     VERSION,
     Agreements,
@@ -23,7 +21,8 @@ from prirec.protocols.messages import (
     Survivors,
     Vector,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import Finished, State
+from prirec.protocols.roster import fewest_survivors, graph_for
 from support import messages
 from support.cheating import MEMBERS, delivered, without
 from support.rounds import OTHER_MODEL, OUTSIDER, altered, fingerprint, gather, held_at, refusal, sends, terms_of
@@ -95,7 +94,7 @@ def test_a_bitmap_of_another_length_is_refused() -> None:
 def test_a_delivery_without_enough_holders_of_the_own_secrets_ends_the_round() -> None:
     """The fewest survivors would do, but fewer than t hold shares of what this device shared."""
     few = graph_for(MEMBERS, 5).threshold - 1
-    assert few >= least(MEMBERS, 5)
+    assert few >= fewest_survivors(MEMBERS, 5)
     _, member, true = delivered(many=5)
     boxes = tuple(box for box in true.boxes if box.position < few)
     signatures = tuple(one for one in true.signatures if one.position < few)

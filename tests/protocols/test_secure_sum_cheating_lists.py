@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from prirec.errors import Fault
-from prirec.protocols.actions import Aborted, Persist, Stage
 from prirec.protocols.codec import Delivered, bitmap, decode_content, encode
-from prirec.protocols.meeting import graph_for
-from prirec.protocols.member import Member
 from prirec.protocols.messages import VERSION, Agreements, Delivery, Reveal, Revealed, Signed, Survivors
-from prirec.protocols.moves import State
+from prirec.protocols.party import Aborted, Persist, Stage, State
+from prirec.protocols.roster import graph_for
+from prirec.protocols.secure_sum import Member
 from support.cheating import MEMBERS, SPARSE, delivered, without
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, sends, terms_of
 

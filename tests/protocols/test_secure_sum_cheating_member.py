@@ -21,7 +21,7 @@ from prirec.protocols.messages import (
     Secrets,
     Vector,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
 from prirec.sharing.keys import SigningKey
 from support import messages
 from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of

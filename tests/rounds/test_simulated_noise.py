@@ -9,9 +9,9 @@ import pytest
 from prirec.engines.plain import InTheClear
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import crowd
-from prirec.protocols.noise import drawn
-from prirec.rounds.participation import simulated_noise
+from prirec.privacy.plan import participants
+from prirec.protocols.terms import draw_noise
+from prirec.rounds.definition import simulated_noise
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.exact_figures import chi_square_p, skellam_law
@@ -38,7 +38,7 @@ def by_seeds(many: int, **how: int) -> np.ndarray:
 
 
 def test_shares_are_sized_for_the_roster():
-    among = crowd(SMALL_PRIVATE, 60)
+    among = participants(SMALL_PRIVATE, 60)
     assert (among.survivors, among.colluders) == (SHARE.survivors, SHARE.colluders)
 
 
@@ -53,9 +53,9 @@ def test_the_noise_of_a_sum_has_the_law_of_its_survivors_shares(survivors):
 
 @pytest.mark.statistical  # false alarm 1e-9; must notice the shares of six more or fewer
 def test_devices_shares_together_have_the_same_law():
-    """protocols/noise.py, which is what leaves devices: 55 of 60 survive."""
+    """protocols/terms.py, which is what leaves devices: 55 of 60 survive."""
     terms, rng = terms_of(noise=WANTED, floor=50, lost=200, length=100_000), np.random.default_rng()
-    total = sum(drawn(terms, 60, seed=rng.bytes(32)) for _ in range(55)).view(np.int64)
+    total = sum(draw_noise(terms, 60, seed=rng.bytes(32)) for _ in range(55)).view(np.int64)
     assert chi_square_p(total, skellam_law(SHARE.total_variance(55), 70)) > ODDS
     for wrong in (49, 61):
         assert chi_square_p(total, skellam_law(SHARE.variance * wrong, 70)) < ODDS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from prirec.engines.checkpoint import Checkpoint, load, save
+from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
 from prirec.errors import StateError
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.util.files import replacing
@@ -54,7 +54,7 @@ class CheckpointFolder:
         missing = [name for name in self.names(iteration) if not (self.folder / name).is_file()]
         if missing:
             raise StateError(f"nodes have written checkpoints that are not in {self.folder}; name a folder they share")
-        save(self.folder / self._conductor(iteration), run, self.identity)
+        save_checkpoint(self.folder / self._conductor(iteration), run, self.identity)
         with replacing(self.folder / MANIFEST) as file:
             file.write(msgspec.json.encode(Manifest(whose=self.identity, iteration=iteration, shards=self.shards)))
         kept = {MANIFEST, self._conductor(iteration), *self.names(iteration)}
@@ -71,7 +71,7 @@ class CheckpointFolder:
             raise StateError(
                 f"the checkpoint {self.folder.name} is of {manifest.shards} shards; ask for as many actors"
             )
-        return load(self.folder / self._conductor(manifest.iteration), self.identity)
+        return load_checkpoint(self.folder / self._conductor(manifest.iteration), self.identity)
 
     def _conductor(self, iteration: int) -> str:
         return f"{_CONDUCTOR}-{iteration:07}.npz"
@@ -100,7 +100,7 @@ def is_checkpoint_folder(folder: Path) -> bool:
     return own != {MANIFEST} or _readable(folder)
 
 
-def begun(path: Path) -> bool:
+def is_occupied(path: Path) -> bool:
     """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
     return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint_folder(path))
 

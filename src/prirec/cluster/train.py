@@ -21,9 +21,8 @@ from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
-from prirec.engines.checkpoint import Checkpoint, identity
 from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
-from prirec.engines.state import IterationReport, State
+from prirec.engines.state import Checkpoint, IterationReport, State, identity
 from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples

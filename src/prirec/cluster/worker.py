@@ -12,8 +12,8 @@ import numpy as np
 
 from prirec import __version__
 from prirec.config import Settings
-from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shards import Shard, ShardData
+from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
 from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
@@ -94,11 +94,11 @@ class Worker:
 
     def keep(self, folder: str, name: str, whose: str) -> None:
         """Write a checkpoint of this shard, in the format of engines/local."""
-        save(Path(folder) / name, Checkpoint(self._moved.state), whose)
+        save_checkpoint(Path(folder) / name, Checkpoint(self._moved.state), whose)
 
     def restore(self, folder: str, name: str, whose: str) -> None:
         """Set the shard back to a checkpoint."""
-        self._moved.begin(load(Path(folder) / name, whose).state)
+        self._moved.begin(load_checkpoint(Path(folder) / name, whose).state)
 
 
 def versions() -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.ordering import sample_order
+from prirec.engines.plain import sample_order
 from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of
@@ -23,9 +23,17 @@ from prirec.model.latent import no_latent
 from prirec.model.local_step import contribution_of, work
 from prirec.model.public_half import PlaceRows, place_rows, public
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
-from prirec.protocols.terms import codes
-from prirec.rounds.definition import CohortSums, RoundRules, last_means, mixing_weights
-from prirec.rounds.participation import Participation, mean, participation, summed
+from prirec.protocols.terms import ring_codes
+from prirec.rounds.definition import (
+    CohortSums,
+    Participation,
+    RoundRules,
+    last_means,
+    mean_loss,
+    mixing_weights,
+    participation,
+    sum_losses,
+)
 from prirec.sharing.fixed_point import outside
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 from prirec.util.keyed_random import iteration_key
@@ -83,7 +91,7 @@ class Rounds:
         state.iteration += 1
         return IterationReport(
             iteration=state.iteration,
-            loss=mean(summed(losses), records),
+            loss=mean_loss(sum_losses(losses), records),
             took_part=present,
             in_sum=counted,
             cohorts_opened=int(mixing.opened.sum()),
@@ -211,7 +219,7 @@ class Samplewise:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.codes = codes(samples, settings)
+        self.codes = ring_codes(samples, settings)
         self.narrow = narrow(self.codes.linear.ring)  # a ring of fewer bits; None once a model did not fit
         self.layout = memory_layout(samples)
         self.last_neighbours: NeighbourSets | None = None

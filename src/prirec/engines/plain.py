@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.ordering import sample_order
 from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
@@ -32,10 +31,10 @@ from prirec.model.sample_pass import decentralised_step
 from prirec.model.scoring import Models
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import crowd
+from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
-from prirec.protocols.terms import Code, codes
-from prirec.types import IndexArray, RealArray, RingArray
+from prirec.protocols.terms import RingCode, ring_codes
+from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform
 
 
@@ -96,7 +95,7 @@ class Rounds:
         self.cohort = cohort_numbers(samples, settings)
         self.gamma = [mixing_weight(records, settings) for records in samples.train.counts().tolist()]
         self.rows = place_rows(samples.places)
-        self.codes = codes(samples, settings)
+        self.codes = ring_codes(samples, settings)
 
     def advance(self, state: State) -> IterationReport:
         """One round t; the letters are those of docs/rounds.md."""
@@ -234,7 +233,7 @@ class InTheClear:
     """What the protocols must come to."""
 
     def __init__(self, samples: Samples, settings: Settings) -> None:
-        self.settings, self.codes = settings, codes(samples, settings)
+        self.settings, self.codes = settings, ring_codes(samples, settings)
 
     def over_cohort(
         self, cohort: int, values: Mapping[int, RingArray], *,
@@ -254,7 +253,7 @@ class InTheClear:
         return added([value for _, value in values])
 
     def _of_survivors(
-        self, code: Code, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: tuple[str | int, ...]
+        self, code: RingCode, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: tuple[str | int, ...]
     ) -> RingArray | None:
         settings = self.settings
         if len(survivors) < least_survivors(len(values), floor=settings.floor, lost=settings.sums.lost):
@@ -282,7 +281,7 @@ def simulated_noise(
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
     seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
-    planned = crowd(settings, rostered)
+    planned = participants(settings, rostered)
     share = NoiseShare(Fraction(wanted), planned.survivors, planned.colluders)
     return share.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
 
@@ -295,7 +294,7 @@ class Samplewise:
 
     def __init__(self, samples: Samples, settings: Settings, sums: Sums):
         self.samples, self.settings, self.sums = samples, settings, sums
-        self.codes = codes(samples, settings)
+        self.codes = ring_codes(samples, settings)
 
     def advance(self, state: State) -> IterationReport:
         """Lines 5 to 16, for one t."""
@@ -372,3 +371,34 @@ class Samplewise:
         code = self.codes.interaction.ring
         total = self.sums.over_batch([(i, code.encode(gradient)) for i, gradient in gradients], V=T)
         T -= self.settings.interaction.alpha * code.decode(total).reshape(T.shape)
+
+
+# Algorithm 2, line 6: the order in which a pass takes the samples.
+
+
+def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:
+    """Rows of the training records of those online, each once.
+
+    `shuffled` is the paper's order. `windows` shuffles too, then takes each window of I samples in the order of people,
+    who are numbered along a curve over the map: the models that a sample needs are still in the processor's cache from
+    the sample before. Nobody comes twice in one walk through a window.
+    """
+    rows = np.flatnonzero(online[samples.train.person])
+    order = np.empty(len(rows), dtype=np.int64)
+    shuffle(iteration_key(settings.seed, "order", iteration), order)
+    if settings.order == "windows":
+        order = order[_in_windows(samples.train.person[rows[order]], width=len(samples.ids))]
+    return rows[order]
+
+
+def _in_windows(person: IndexArray, *, width: int) -> OffsetArray:
+    """The order within each window: by person; a person's second sample waits for the second walk, and so on."""
+    many, people = len(person), int(person.max(initial=0)) + 1
+    at, window = np.arange(many), np.arange(many) // width
+    by_person = np.sort((window * people + person) * many + at)  # whole numbers sort much faster than their indices
+    new = np.diff(by_person // max(many, 1), prepend=-1) != 0
+    walk = np.empty(many, dtype=np.int64)
+    walk[by_person % max(many, 1)] = at - np.flatnonzero(new)[np.cumsum(new) - 1]
+    walked = (window * (int(walk.max(initial=0)) + 1) + walk) * people + person
+    order: OffsetArray = np.sort(walked * many + at) % max(many, 1)
+    return order

@@ -22,18 +22,18 @@ from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
 from prirec.errors import PeerError, ProtocolError, UsageError
 from prirec.features.samples import Samples
-from prirec.protocols import meeting, member, noise, sdgd
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
+from prirec.protocols import roster, sdgd, secure_sum
+from prirec.protocols import terms as noise
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
-from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
-from prirec.protocols.moves import State as MoveState
+from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage
+from prirec.protocols.party import State as MoveState
+from prirec.protocols.roster import CollectorBase, MemberBase, Party, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
-from prirec.protocols.terms import Code, all_or_nothing, codes, double_masks, model_hash
-from prirec.rounds.participation import NoiseKey, opens, simulated_noise
+from prirec.protocols.secure_sum import Collector, Member
+from prirec.protocols.terms import RingCode, all_or_nothing, double_masks, model_hash, ring_codes
+from prirec.rounds.definition import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 
@@ -181,7 +181,7 @@ class ProtocolSums:
     """
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
-        self.settings, self.codes, self.method = settings, codes(samples, settings), method
+        self.settings, self.codes, self.method = settings, ring_codes(samples, settings), method
         self.deployment, self.recommender = urandom(16), Identity()
         self.devices = [Identity() for _ in samples.ids]
         self.traffic = Traffic()
@@ -231,7 +231,9 @@ class ProtocolSums:
         task = self._task(Round(self.deployment, "batch", next(self._numbers)), terms, self.recommender, V)
         return self._run(task, self.recommender, own, tuple(own)).finished[self.recommender.name].total
 
-    def _terms(self, code: Code, values: Mapping[int, RingArray], *, opening: Literal["collector", "members"]) -> Terms:
+    def _terms(
+        self, code: RingCode, values: Mapping[int, RingArray], *, opening: Literal["collector", "members"]
+    ) -> Terms:
         length, settings = len(next(iter(values.values()), np.empty(1))), self.settings
         agreed = {"length": length, "floor": settings.floor, "noise": code.noise}
         return double_masks(code.ring, opening=opening, sums=settings.sums, **agreed)
@@ -245,14 +247,14 @@ class ProtocolSums:
     ) -> Wire:  # fmt: skip
         """Runs one sum over a wire of its own."""
         wire = Wire(self._fate(set(values) - set(survivors)), self.traffic)
-        entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else member.ENTROPY) for i in values}
+        entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else secure_sum.ENTROPY) for i in values}
         if task.terms.noise and opens(len(survivors), rostered=len(values), settings=self.settings):
             values = self._with_simulated_noise(task.terms, values, survivors, entropy, where)
         for i, value in values.items():
             party = self._member(task, self.devices[i].identity, value, entropy[i])
             wire.attach(party, self.devices[i].journal)
         make = Receiver if task.terms.method == "shares" else Collector
-        host = make(task, identity=collector.identity, entropy=urandom(meeting.COLLECTOR_ENTROPY))
+        host = make(task, identity=collector.identity, entropy=urandom(roster.COLLECTOR_ENTROPY))
         wire.attach(host, collector.collecting[task.round.group])
         wire.do(host, host.invite([self.devices[i].name for i in values]))
         wire.run(host)
@@ -272,7 +274,7 @@ class ProtocolSums:
             where=where,
         ).astype(values[one].dtype)  # fmt: skip
         for i in survivors:
-            moved -= noise.drawn(terms, len(values), seed=member.noise_seed(entropy[i]))
+            moved -= noise.draw_noise(terms, len(values), seed=secure_sum.noise_seed(entropy[i]))
         return {**values, one: moved}
 
     def _member(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> MemberBase:

@@ -18,8 +18,7 @@ from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.adam import Moments, no_moments
-from prirec.rounds.definition import CohortSums, RoundRules, first_linear
-from prirec.rounds.participation import mean, summed
+from prirec.rounds.definition import CohortSums, RoundRules, first_linear, mean_loss, sum_losses
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 
 # The driver
@@ -110,7 +109,7 @@ class ShardDriver:
         state.iteration += 1
         return IterationReport(
             iteration=state.iteration,
-            loss=mean(done.losses, done.records),
+            loss=mean_loss(done.losses, done.records),
             took_part=done.present,
             in_sum=done.counted,
             cohorts_opened=done.opened + (0 if opened is None else len(opened.numbers)),
@@ -199,7 +198,7 @@ class Shard:
         state.iteration += 1
         records = int(self.samples.train.counts()[there.present].sum())
         present, counted = int(there.present.sum()), int(there.counted.sum())
-        return ShardStep(total, summed(losses), records, present, counted, int(own.sum()))
+        return ShardStep(total, sum_losses(losses), records, present, counted, int(own.sum()))
 
     def _open_own(self, sums: CohortSums) -> BoolArray:
         """Cohorts that are in no other shard. For the others no members are counted: the sum of nobody stays closed."""

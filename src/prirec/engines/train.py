@@ -12,9 +12,8 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines import local, plain, protocol
-from prirec.engines.checkpoint import Checkpoint, identity, load, save
 from prirec.engines.local import memory_layout
-from prirec.engines.state import IterationReport, State, fits
+from prirec.engines.state import Checkpoint, IterationReport, State, fits, identity, load_checkpoint, save_checkpoint
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.adam import no_moments
@@ -65,7 +64,7 @@ def train(
     seen, held_out = hold_out(samples, settings)
     whose = identity(seen, settings)
     if checkpointing is not None and checkpointing.path.exists():
-        run = load(checkpointing.path, whose)
+        run = load_checkpoint(checkpointing.path, whose)
     else:
         run = Checkpoint(make_start(engine, seen, settings))
     if not fits(run.state.models, seen, settings):
@@ -77,7 +76,7 @@ def train(
 
     def written(run: Checkpoint) -> None:
         if checkpointing is not None and run.state.iteration % checkpointing.every == 0:
-            save(checkpointing.path, run, whose)
+            save_checkpoint(checkpointing.path, run, whose)
 
     iterate(
         run,

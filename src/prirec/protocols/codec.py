@@ -21,20 +21,31 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.messages import AnyContent, AnyMessage, Digest, Key, Listed, Name, Natural, Part, Round, Terms
+from prirec.protocols.messages import (
+    AnyContent,
+    AnyMessage,
+    Digest,
+    Key,
+    Name,
+    Natural,
+    RosterEntry,
+    Round,
+    Terms,
+    WireStruct,
+)
 from prirec.sharing.keys import derive
 
 LIMIT = 64 * 2**20  # bytes; a roster of a cohort of many thousands, or a vector of eight million words
 
 Content = TypeVar("Content", bound=AnyContent)
-Decoded = TypeVar("Decoded", bound=Part)
+Decoded = TypeVar("Decoded", bound=WireStruct)
 
 _encoder = msgspec.msgpack.Encoder()
 _messages: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
 _contents: msgspec.msgpack.Decoder[AnyContent] = msgspec.msgpack.Decoder(AnyContent)
 
 
-def encode(message: Part) -> bytes:
+def encode(message: WireStruct) -> bytes:
     """Canonical bytes of a message, or of a part of one where it is hashed or signed."""
     return _encoder.encode(message)
 
@@ -85,7 +96,7 @@ def positions(bits: bytes, *, size: int) -> frozenset[int]:
 # is never one on another.
 
 
-class Invited(Part, frozen=True, tag="prirec invitation"):
+class Invited(WireStruct, frozen=True, tag="prirec invitation"):
     """Signed by the collector's identity."""
 
     version: Literal[1]
@@ -96,7 +107,7 @@ class Invited(Part, frozen=True, tag="prirec invitation"):
     box_key: Key
 
 
-class RoundKeys(Part, frozen=True, tag="prirec round keys"):
+class RoundKeys(WireStruct, frozen=True, tag="prirec round keys"):
     """Signed by a member's identity: these keys are mine, in this round."""
 
     version: Literal[1]
@@ -107,7 +118,7 @@ class RoundKeys(Part, frozen=True, tag="prirec round keys"):
     signing_key: Key
 
 
-class Statement(Part, frozen=True, tag="prirec statement"):
+class Statement(WireStruct, frozen=True, tag="prirec statement"):
     """What a member believes that everyone in this round believes. The hash of V is that of the V which the member
     holds, not of one that it was told of."""
 
@@ -118,7 +129,7 @@ class Statement(Part, frozen=True, tag="prirec statement"):
     threshold: Natural
 
 
-class Vouched(Part, frozen=True, tag="prirec member"):
+class Vouched(WireStruct, frozen=True, tag="prirec member"):
     """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
     keys in that line, and for no other line under the same name."""
 
@@ -126,7 +137,7 @@ class Vouched(Part, frozen=True, tag="prirec member"):
     position: Natural
 
 
-class Delivered(Part, frozen=True, tag="prirec delivered"):
+class Delivered(WireStruct, frozen=True, tag="prirec delivered"):
     """Signed by a member's round key with its vector: whose boxes arrived, and so with whom it masks. A collector that
     told an arc of the mask graph of fewer than the rest could otherwise open the sum of the arc."""
 
@@ -134,7 +145,7 @@ class Delivered(Part, frozen=True, tag="prirec delivered"):
     sharing: bytes
 
 
-class Settled(Part, frozen=True, tag="prirec survivors"):
+class Settled(WireStruct, frozen=True, tag="prirec survivors"):
     """Signed by a member's round key: whose boxes and whose vectors arrived."""
 
     statement: Digest
@@ -142,7 +153,7 @@ class Settled(Part, frozen=True, tag="prirec survivors"):
     survivors: bytes
 
 
-class BoxHeader(Part, frozen=True, tag="prirec box"):
+class BoxHeader(WireStruct, frozen=True, tag="prirec box"):
     """The associated data of a box, from which its key is derived as well."""
 
     version: Literal[1]
@@ -153,12 +164,12 @@ class BoxHeader(Part, frozen=True, tag="prirec box"):
     statement: Digest
 
 
-def digest(part: Part) -> bytes:
+def digest(part: WireStruct) -> bytes:
     """SHA-256 of the canonical form."""
     return sha256(encode(part)).digest()
 
 
-def keys_of(listed: Listed, of: Round) -> RoundKeys:
+def keys_of(listed: RosterEntry, of: Round) -> RoundKeys:
     """What the signature in a line of a roster is on."""
     return RoundKeys(1, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
 
@@ -167,7 +178,7 @@ OVERHEAD = 16  # bytes that sealing adds
 _NONCE = bytes(12)  # each key seals one text, see above
 
 
-def seal(agreed: bytes, header: BoxHeader, content: Part) -> bytes:
+def seal(agreed: bytes, header: BoxHeader, content: WireStruct) -> bytes:
     """Encrypt for the two parties that agreed on this key."""
     bound = encode(header)
     return AESGCM(derive(agreed, "box", bound)).encrypt(_NONCE, encode(content), bound)

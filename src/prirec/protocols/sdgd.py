@@ -11,17 +11,16 @@ It takes N (N - 1) boxes, and everyone must stay until the end. A sum under pads
 from collections.abc import Collection
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols import masking, meeting
-from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
+from prirec.protocols import roster, secure_sum
 from prirec.protocols.codec import decode_content
-from prirec.protocols.meeting import CollectorBase, FatalError, Meeting, MemberBase, Task
 from prirec.protocols.messages import VERSION, AnyMessage, Invitation, Keys, Partial, Roster, ShareOf, Vector
-from prirec.protocols.moves import NEIGHBOUR, RECEIVER, RECEIVER_STEPS, State
+from prirec.protocols.party import NEIGHBOUR, RECEIVER, RECEIVER_STEPS, Action, Finished, Persist, Send, Stage, State
+from prirec.protocols.roster import CollectorBase, FatalError, Meeting, MemberBase, Task
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
 
-ENTROPY = meeting.MEMBER_ENTROPY
+ENTROPY = roster.MEMBER_ENTROPY
 
 
 class Neighbour(MemberBase):
@@ -31,13 +30,13 @@ class Neighbour(MemberBase):
 
     def __init__(self, task: Task, *, identity: SigningKey, value: RingArray, pads: RingArray, entropy: bytes) -> None:
         super().__init__(task, identity=identity, entropy=entropy)
-        self._value = masking.checked(value, task.terms)
+        self._value = secure_sum.check_vector(value, task.terms)
         if task.terms.method != "shares" or pads.shape != (task.terms.floor - 1, task.terms.length):
             raise UsageError("a neighbour needs terms of sharing, and a pad for each of the N - 1 others")
         self._pads = pads
         self._early: list[ShareOf] = []
         self._meeting: Meeting | None = None
-        self._total, self._missing = masking.nothing(task.terms), 0
+        self._total, self._missing = secure_sum.ring_zeros(task.terms), 0
 
     def handle(self, message: AnyMessage) -> list[Action]:
         match message:
@@ -81,7 +80,7 @@ class Neighbour(MemberBase):
             raise PeerError(Fault.AUTH, "a share from somebody who is not in the round")
         try:
             opened = self.unseal_from(meeting, other.position, ShareOf, message.sealed)
-            share = masking.vector(decode_content(Vector, opened).values, self.task.terms)
+            share = secure_sum.read_vector(decode_content(Vector, opened).values, self.task.terms)
         except PeerError as fault:
             raise FatalError(fault.fault, "a share does not open, or is none; the sum cannot be right") from None
         self._total += share
@@ -104,7 +103,7 @@ class Receiver(CollectorBase):
         super().__init__(task, identity=identity, entropy=entropy)
         if task.terms.method != "shares" or task.terms.floor < 2:
             raise UsageError("with a single neighbour the sum is that neighbour's own model; give at least two")
-        self._total, self._came = masking.nothing(task.terms), set[int]()
+        self._total, self._came = secure_sum.ring_zeros(task.terms), set[int]()
 
     def handle(self, message: AnyMessage) -> list[Action]:
         match message:
@@ -123,7 +122,7 @@ class Receiver(CollectorBase):
     def _take_partial(self, message: Partial) -> list[Action]:
         at = self.place(message.sender, range(self.size))
         content = decode_content(Vector, self.unsealed(at, Partial, message.sealed))
-        self._total += masking.vector(content.values, self.task.terms)
+        self._total += secure_sum.read_vector(content.values, self.task.terms)
         self._came.add(at)
         return []
 

@@ -43,8 +43,8 @@ from prirec.data.prepare import (
     with_places,
 )
 from prirec.data.schema import Schema
-from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
+from prirec.engines.state import Checkpoint
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, plan_encoding
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts

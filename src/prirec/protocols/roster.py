@@ -17,8 +17,8 @@ from itertools import pairwise
 
 from prirec.config import HARD_FLOOR
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols import mask_graph, noise
-from prirec.protocols.actions import Aborted, Action, Persist, Send, Stage
+from prirec.protocols import mask_graph
+from prirec.protocols import terms as noise
 from prirec.protocols.codec import BoxHeader, Invited, RoundKeys, Statement, digest, encode, keys_of, seal, unseal
 from prirec.protocols.mask_graph import Graph
 from prirec.protocols.messages import (
@@ -26,15 +26,15 @@ from prirec.protocols.messages import (
     AnyMessage,
     Invitation,
     Keys,
-    Listed,
     Message,
-    Part,
     Roster,
+    RosterEntry,
     Round,
     Terms,
+    WireStruct,
     step,
 )
-from prirec.protocols.moves import Moves, State
+from prirec.protocols.party import Aborted, Action, Moves, Persist, Send, Stage, State
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey, SigningKey, refuse_low_order, verify
 
@@ -130,7 +130,7 @@ class Meeting:
     statement: Statement
     mark: bytes  # digest of the statement, bound into every box and pad
     position: int = -1  # a collector has none
-    others: dict[int, Listed] = field(default_factory=dict, repr=False)
+    others: dict[int, RosterEntry] = field(default_factory=dict, repr=False)
     channels: dict[int, bytes] = field(default_factory=dict, repr=False)  # keys agreed with each of them, for boxes
 
     @property
@@ -155,7 +155,7 @@ def acceptable(graph: Graph, terms: Terms) -> bool:
     """Whether a device accepts a roster of this size and graph: its sum cannot wrap, and no part of it be opened."""
     if not graph.possible or graph.size < terms.floor:
         return False
-    if graph.size * terms.bound + noise.room(terms, graph.size) > 2 ** (terms.ring_bits - 1) - 1:
+    if graph.size * terms.bound + noise.noise_bound(terms, graph.size) > 2 ** (terms.ring_bits - 1) - 1:
         return False
     if terms.method != "double":
         return graph == graph_for(terms, terms.floor)
@@ -164,7 +164,7 @@ def acceptable(graph: Graph, terms: Terms) -> bool:
     return mask_graph.adequate(graph, corrupt=terms.corrupt / 1000, lost=terms.lost / 1000)
 
 
-def least(terms: Terms, size: int) -> int:
+def fewest_survivors(terms: Terms, size: int) -> int:
     """The fewest survivors with which a sum over this roster is opened."""
     if terms.method != "double":
         return terms.floor
@@ -249,7 +249,7 @@ class MemberBase(Party):
         if allowed is not None and (size > len(allowed) or not allowed.issuperset(names)):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster lists somebody who has no place in this round")
 
-    def seal_for(self, meeting: Meeting, at: int, kind: type[Message], content: Part) -> bytes:
+    def seal_for(self, meeting: Meeting, at: int, kind: type[Message], content: WireStruct) -> bytes:
         """A sealed box for another member."""
         header = meeting.header(sender=self.name, receiver=meeting.others[at].name, kind=kind)
         return seal(meeting.channels[at], header, content)
@@ -259,7 +259,7 @@ class MemberBase(Party):
         header = meeting.header(sender=meeting.others[at].name, receiver=self.name, kind=kind)
         return unseal(meeting.channels[at], header, sealed)
 
-    def seal_for_collector(self, meeting: Meeting, kind: type[Message], content: Part) -> bytes:
+    def seal_for_collector(self, meeting: Meeting, kind: type[Message], content: WireStruct) -> bytes:
         header = meeting.header(sender=self.name, receiver=self.task.collector, kind=kind)
         return seal(self._channel, header, content)
 
@@ -301,7 +301,7 @@ class CollectorBase(Party):
         self._asked: frozenset[bytes] = frozenset()
         self._keys: dict[bytes, Keys] = {}
         self._agreed: dict[bytes, bytes] = {}
-        self._roster: tuple[Listed, ...] = ()
+        self._roster: tuple[RosterEntry, ...] = ()
         self._places: dict[bytes, int] = {}
         self._near: list[frozenset[int]] = []
         self._meeting: Meeting
@@ -365,7 +365,7 @@ class CollectorBase(Party):
         if len(came) < max(2, self.task.terms.floor):
             raise FatalError(Fault.ABORTED, f"only {len(came)} came, fewer than the terms allow a sum of")
         self._roster = tuple(
-            Listed(at, k.sender, k.mask_key, k.box_key, k.signing_key, k.signature) for at, k in enumerate(came)
+            RosterEntry(at, k.sender, k.mask_key, k.box_key, k.signing_key, k.signature) for at, k in enumerate(came)
         )
         self._places = {one.name: one.position for one in self._roster}
         try:
@@ -399,13 +399,13 @@ class CollectorBase(Party):
         name = self._roster[at].name
         return unseal(self._agreed[name], self._meeting.header(sender=name, receiver=self.name, kind=kind), sealed)
 
-    def seal_for(self, at: int, kind: type[Message], content: Part) -> bytes:
+    def seal_for(self, at: int, kind: type[Message], content: WireStruct) -> bytes:
         """A sealed box for a member."""
         name = self._roster[at].name
         return seal(self._agreed[name], self._meeting.header(sender=self.name, receiver=name, kind=kind), content)
 
     def enough(self, many: int, did: str) -> None:
         """Below the fewest that the terms allow, the round is given up and nothing is opened."""
-        needed = least(self.task.terms, self.size)
+        needed = fewest_survivors(self.task.terms, self.size)
         if many < needed:
             raise FatalError(Fault.ABORTED, f"only {many} of {self.size} {did}; the terms ask for {needed}")
