@@ -12,8 +12,8 @@ import numpy as np
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols import sdgd, secure_sum
 from prirec.protocols.messages import AnyMessage, Delivery, Roster, Round, Terms, step
-from prirec.protocols.party import Action, Finished, Persist, Send, Stage, State
-from prirec.protocols.roster import CollectorBase, MemberBase, Party, Task
+from prirec.protocols.party import Action, Finished, Party, Persist, Send, Stage, State
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.sharing.keys import SigningKey
 from prirec.sharing.masks import stretch
 from who_learns_what import Role

@@ -99,7 +99,8 @@ def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(mo
         seen.append((terms.noise, size, seed))
         return drawn(terms, size, seed=seed)
 
-    monkeypatch.setattr(terms, "drawn", watched)
+    for module in (secure_sum, protocol):
+        monkeypatch.setattr(module, "draw_noise", watched)
     samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
     carried = ProtocolEngine(samples, FEW)
     carried.advance(replace(start(samples, FEW), iteration=1))
@@ -131,16 +132,8 @@ def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themsel
 
 def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):
     """The planted mistake: what is made up for was then never added."""
-    real = secure_sum.noise.drawn
-
-    class Forgetful:
-        """protocols.noise, as a member sees it."""
-
-        @staticmethod
-        def drawn(terms, size, *, seed):
-            return np.zeros_like(real(terms, size, seed=seed))
-
-    monkeypatch.setattr(secure_sum, "noise", Forgetful)
+    real = secure_sum.draw_noise
+    monkeypatch.setattr(secure_sum, "draw_noise", lambda *of, seed: np.zeros_like(real(*of, seed=seed)))
     with pytest.raises(AssertionError):
         assert_equal_runs(FLOOR, FEW, iterations=1)
 

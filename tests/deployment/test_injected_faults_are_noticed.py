@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -106,8 +105,7 @@ def test_a_conductor_that_minds_nobody_else(folder: Path, monkeypatch):
 
 
 def test_a_device_that_leaves_its_noise_out(folder: Path, monkeypatch):
-    silent = SimpleNamespace(drawn=lambda terms, size, *, seed: secure_sum.ring_zeros(terms))
-    monkeypatch.setattr(secure_sum, "noise", silent)
+    monkeypatch.setattr(secure_sum, "draw_noise", lambda terms, size, *, seed: secure_sum.ring_zeros(terms))
     assert "not the sum" in noticed(folder, monkeypatch, seed=5)
 
 

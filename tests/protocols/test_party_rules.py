@@ -26,8 +26,8 @@ from prirec.protocols.messages import (
     Survivors,
     Vector,
 )
-from prirec.protocols.party import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, Aborted, Persist, Stage, State
-from prirec.protocols.roster import CollectorBase, MemberBase, Party
+from prirec.protocols.party import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, Aborted, Party, Persist, Stage, State
+from prirec.protocols.roster import CollectorBase, MemberBase
 from prirec.protocols.sdgd import Receiver
 from prirec.protocols.secure_sum import Collector, Member
 from support import messages
@@ -83,7 +83,7 @@ def test_a_member_takes_in_each_state_one_kind_of_message(kind: Any) -> None:
     member = gathering.members[0]
     assert list(member.moves[member.state]) == [kind]
     for early in other_messages(kind):
-        if (type(early), early.sender) not in member._heard:
+        if (type(early), early.sender) not in member._answered:
             assert refusal(member, altered(early, receiver=member.name)) is Fault.ORDER
     assert member.receive(due)
 
@@ -95,7 +95,7 @@ def test_a_collector_takes_in_each_state_one_kind_of_message(kind: Any) -> None:
     collector = gathering.collector
     assert list(collector.moves[collector.state]) == [kind]
     for early in other_messages(kind):
-        if (type(early), early.sender) not in collector._heard:
+        if (type(early), early.sender) not in collector._answered:
             assert refusal(collector, altered(early, receiver=collector.name)) is Fault.ORDER
     assert collector.receive(due) == []
 
@@ -155,7 +155,7 @@ def test_a_burnt_round_is_written_down_and_never_goes_on() -> None:
     assert actions[0] == Persist(member.round, Stage.BURNT, bytes(32))
     assert refusal(member, due) is Fault.ORDER
     for late in other_messages(Survivors):
-        if late.receiver == member.name and (type(late), late.sender) not in member._heard:
+        if late.receiver == member.name and (type(late), late.sender) not in member._answered:
             assert refusal(member, late) is Fault.ORDER
 
 

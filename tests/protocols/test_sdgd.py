@@ -279,7 +279,7 @@ def test_the_receiver_refuses_what_is_no_partial_sum() -> None:
     assert refusal(receiver, altered(first, sender=OUTSIDER.public)) is Fault.AUTH
     assert refusal(receiver, altered(first, sealed=second.sealed)) is Fault.AUTH
     for content, fault in [(Vector(bytes(16)), Fault.PARAMS_MISMATCH), (Revealed((), ()), Fault.DECODE)]:
-        sealed = member.seal_for_collector(member._meeting, Partial, content)
+        sealed = member.seal(member.task.collector, Partial, content)
         assert refusal(receiver, altered(first, sealed=sealed)) is fault
     assert receiver.waiting == frozenset(gathering.names)
     assert receiver.receive(first) == receiver.receive(first) == []

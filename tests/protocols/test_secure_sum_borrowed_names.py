@@ -95,10 +95,10 @@ def test_one_that_really_came_and_fell_silent_costs_nothing(terms: Terms, many: 
 class Uneven(Member):
     """Gives each of the others another part of the members' key."""
 
-    def seal_for(self, meeting, at, kind, content: WireStruct) -> bytes:  # type: ignore[no-untyped-def]
+    def seal(self, receiver, kind, content: WireStruct) -> bytes:  # type: ignore[no-untyped-def]
         if isinstance(content, Secrets):
-            content = Secrets(content.seed, content.mask_key, bytes([at] * 32))
-        return super().seal_for(meeting, at, kind, content)
+            content = Secrets(content.seed, content.mask_key, receiver)
+        return super().seal(receiver, kind, content)
 
 
 def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opened() -> None:

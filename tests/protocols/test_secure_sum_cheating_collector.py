@@ -120,7 +120,7 @@ def test_a_delivery_with_too_few_who_go_on_ends_the_round() -> None:
 )
 def test_a_box_with_something_else_inside_ends_the_round(terms: Any, content: Any) -> None:
     gathering, member, true = delivered(terms)
-    sealed = gathering.members[1].seal_for(gathering.members[1]._meeting, 0, Boxes, content)
+    sealed = gathering.members[1].seal(gathering.names[0], Boxes, content)
     boxes = tuple(Box(box.position, sealed if box.position == 1 else box.sealed) for box in true.boxes)
     assert refusal(member, altered(true, boxes=boxes)) is Fault.PARAMS_MISMATCH
     assert member.state is State.BURNT
@@ -134,7 +134,7 @@ def test_a_sum_of_another_length_or_that_was_tampered_with_is_refused() -> None:
     true = held_at(gathering, Opened)[0]
     member = gathering.members[0]
     for size in (0, 23, 16, 32, 25):
-        sealed = gathering.collector.seal_for(0, Opened, Vector(bytes(size)))
+        sealed = gathering.collector.seal(gathering.names[0], Opened, Vector(bytes(size)))
         assert refusal(member, altered(true, sealed=sealed)) is Fault.PARAMS_MISMATCH
     for spoilt in (true.sealed[:-1], true.sealed[:-1] + b"\0", held_at(gather(4, MEMBERS), Opened)[1].sealed):
         assert refusal(member, altered(true, sealed=spoilt)) is Fault.AUTH

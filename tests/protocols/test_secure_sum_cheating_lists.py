@@ -196,7 +196,7 @@ def test_of_a_lost_neighbour_only_the_mask_key_and_of_a_survivor_only_the_seed_i
     signed = signatures_on(gathering, {0, 1, 2}, of={0, 1, 2})
     member, collector = gathering.members[0], gathering.collector
     (reveal,) = sends(member.receive(agreements(gathering, signed[1:])))
-    content = decode_content(Revealed, collector.unsealed(0, Reveal, reveal.sealed))
+    content = decode_content(Revealed, collector.unseal(reveal.sender, Reveal, reveal.sealed))
     assert sorted(share.position for share in content.seeds) == [0, 1, 2]
     assert [share.position for share in content.mask_keys] == [3]
     assert content.mask_keys[0].share == member._held[3].mask_key

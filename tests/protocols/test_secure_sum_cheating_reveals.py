@@ -43,7 +43,7 @@ def test_an_agreement_from_outside_the_survivors_is_refused() -> None:
 
 
 def revealed_by(gathering: Gathering, at: int, message: Reveal) -> Revealed:
-    return decode_content(Revealed, gathering.collector.unsealed(at, Reveal, message.sealed))
+    return decode_content(Revealed, gathering.collector.unseal(message.sender, Reveal, message.sealed))
 
 
 def spoilt(share: bytes) -> bytes:

@@ -32,8 +32,7 @@ from prirec.protocols.messages import (
     ShareOf,
     Terms,
 )
-from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage, State
-from prirec.protocols.roster import Party
+from prirec.protocols.party import Aborted, Action, Finished, Party, Persist, Send, Stage, State
 from support import messages
 from support.rounds import DEPLOYMENT, OUTSIDER, Gathering, altered, fingerprint, gather, terms_of
 

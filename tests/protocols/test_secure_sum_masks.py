@@ -165,8 +165,8 @@ def test_another_secret_gives_another_pad_and_no_two_uses_share_a_word() -> None
 def test_both_ends_of_an_edge_lay_on_the_same_pad_with_opposite_signs() -> None:
     gathering = gather(2, terms_of("pads"), values=np.zeros((2, 3), dtype=np.uint64))
     sent = [
-        decode_content(Vector, gathering.collector.unsealed(at, Masked, message.sealed))
-        for at, message in enumerate(held_at(gathering, Masked))
+        decode_content(Vector, gathering.collector.unseal(message.sender, Masked, message.sealed))
+        for message in held_at(gathering, Masked)
     ]
     first, second = (read_vector(one.values, gathering.task.terms) for one in sent)
     assert first.all()

@@ -197,8 +197,7 @@ def test_nothing_but_the_masked_vector_and_the_sum_depends_on_the_noise() -> Non
 
 
 def inside(gathering: Gathering, message: Any) -> Vector:
-    at = gathering.names.index(message.sender)
-    return decode_content(Vector, gathering.collector.unsealed(at, Masked, message.sealed))
+    return decode_content(Vector, gathering.collector.unseal(message.sender, Masked, message.sealed))
 
 
 def test_in_the_vector_the_noise_is_added_to_the_value_and_nowhere_else() -> None:
@@ -225,20 +224,16 @@ def test_no_message_holds_a_share_of_noise_or_its_seed() -> None:
 
 def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted mistake: one device of ten adds nothing, or its share twice."""
-    real = secure_sum.noise.drawn
+    real = secure_sum.draw_noise
     for times in (0, 2):
         gathering = gather(FLOOR, noisy())
         victim = gathering.members[7]._noise_seed
 
-        class Wrong:
-            """protocols.noise, as a member sees it."""
+        def wrong(terms: Terms, size: int, *, seed: bytes, times: int = times, of: bytes = victim) -> np.ndarray:
+            share = real(terms, size, seed=seed)
+            return share * share.dtype.type(times) if seed == of else share
 
-            @staticmethod
-            def drawn(terms: Terms, size: int, *, seed: bytes, times: int = times, of: bytes = victim) -> np.ndarray:
-                share = real(terms, size, seed=seed)
-                return share * share.dtype.type(times) if seed == of else share
-
-        monkeypatch.setattr(secure_sum, "noise", Wrong)
+        monkeypatch.setattr(secure_sum, "draw_noise", wrong)
         with pytest.raises(AssertionError):
             assert_opened(gathering, gathering.run(), range(FLOOR))
 

@@ -92,14 +92,14 @@ def held_at_again(gathering: Gathering, kind: Any) -> list[Any]:
     """What the members of a round that was stopped at this kind have sent already."""
     found = []
     for member in gathering.members:
-        for _, actions in member._heard.values():
+        for _, actions in member._answered.values():
             found += [one.message for one in actions if isinstance(one, Send) and isinstance(one.message, kind)]
     return found
 
 
 def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -> Any:
     member: Any = gathering.members[at]
-    sealed = member.seal_for_collector(member._meeting, kind, content)
+    sealed = member.seal(member.task.collector, kind, content)
     signed = (member._signing_key.sign(delivered_to(gathering)),) if kind is Masked else ()
     return kind(VERSION, member.round, member.name, gathering.collector.name, sealed, *signed)
 

@@ -15,8 +15,7 @@ import numpy as np
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, Round, Terms
-from prirec.protocols.party import Action, Finished, Send, Stage
-from prirec.protocols.roster import Party
+from prirec.protocols.party import Action, Finished, Party, Send, Stage
 from prirec.protocols.secure_sum import ring_dtype
 from prirec.sharing.keys import SigningKey
 from support import device_process

@@ -14,8 +14,8 @@ from prirec.errors import Fault, PeerError
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import AnyMessage, Round, Terms
-from prirec.protocols.party import Aborted, Action, Persist, Send, State
-from prirec.protocols.roster import CollectorBase, MemberBase, Party, Task
+from prirec.protocols.party import Aborted, Action, Party, Persist, Send, State
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.secure_sum import Collector, Member, ring_dtype
 from prirec.sharing.keys import AgreementKey, SigningKey

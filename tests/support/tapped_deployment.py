@@ -97,8 +97,8 @@ class TappedCollector(Collector):
         super().__init__(*task, **rest)
         self.tap = tap
 
-    def unsealed(self, *box: Any) -> bytes:
-        content = super().unsealed(*box)
+    def unseal(self, *box: Any) -> bytes:
+        content = super().unseal(*box)
         self.tap.hear("opened boxes", content)
         return content
 

@@ -1,6 +1,8 @@
-"""What a run has learnt so far, and what it says about each iteration."""
+"""What a run has learnt so far, what it says about each iteration, and its checkpoint: one file, replaced in one atomic
+move, refused when damaged or from another run."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -79,7 +81,7 @@ def fits(models: Models, samples: Samples, settings: Settings) -> bool:
     )
 
 
-# Checkpoints of a run: one file, replaced in one atomic move, refused when damaged or from another run.
+# Checkpoints
 
 
 VERSION = 2
@@ -141,7 +143,7 @@ def identity(samples: Samples, settings: Settings) -> str:
 def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
     """Written beside, made durable, then moved over the old one: a crash leaves one or the other, whole."""
     states = [run.state] + ([run.best] if run.best is not None else [])
-    arrays = {name: array for at, s in enumerate(states) for name, array in _arrays(s, at).items()}
+    arrays = _arrays(states)
     header = _Header(
         version=VERSION,
         whose=whose,
@@ -165,17 +167,17 @@ def load_checkpoint(path: Path, whose: str) -> Checkpoint:
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             text = file["header"].tobytes()
-            _check_version(msgspec.json.decode(text, type=dict[str, Any]).get("version"), path)
+            # the version alone first: a newer header may have other fields
+            version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
+            if version != VERSION:
+                raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
             header = msgspec.json.decode(text, type=_Header)
             if header.whose != whose:
                 raise StateError(
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
             states = [_state(file, at, header) for at in range(len(header.iterations))]
-            if (
-                _hash({name: array for at, s in enumerate(states) for name, array in _arrays(s, at).items()})
-                != header.arrays
-            ):
+            if _hash(_arrays(states)) != header.arrays:
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
@@ -197,19 +199,17 @@ def is_checkpoint(path: Path) -> bool:
         return False
 
 
-def _arrays(state: State, at: int) -> dict[str, Any]:
-    """Arrays by name. Those of a latent part only where there is one: without it the file is as it was before latent
-    parts existed."""
-    found = {
-        f"linear{at}": state.linear,
-        f"interaction{at}": state.interaction,
-        f"first{at}": state.moments.first,
-        f"second{at}": state.moments.second,
-        f"means{at}": state.means,
-    }
-    if state.latent is not None:
-        arrays = (*state.latent, state.factor_moments.first, state.factor_moments.second)
-        found |= {f"{name}{at}": array for name, array in zip(_LATENT, arrays, strict=True)}
+def _arrays(states: Sequence[State]) -> dict[str, Any]:
+    """Arrays by name and number of the state. Those of a latent part only where there is one: without it the file is as
+    it was before latent parts existed."""
+    found: dict[str, Any] = {}
+    for at, s in enumerate(states):
+        arrays = {"linear": s.linear, "interaction": s.interaction}
+        arrays |= {"first": s.moments.first, "second": s.moments.second, "means": s.means}
+        if s.latent is not None:
+            parts = (*s.latent, s.factor_moments.first, s.factor_moments.second)
+            arrays |= dict(zip(_LATENT, parts, strict=True))
+        found |= {f"{name}{at}": array for name, array in arrays.items()}
     return found
 
 
@@ -228,8 +228,3 @@ def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
         vectors, factors, first, second = (file[f"{name}{at}"] for name in _LATENT)
         state.latent, state.factor_moments = Latent(vectors, factors), Moments(first, second, moments.steps)
     return state
-
-
-def _check_version(version: object, path: Path) -> None:
-    if version != VERSION:
-        raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")

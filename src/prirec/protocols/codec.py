@@ -20,7 +20,7 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from prirec.errors import Fault, PeerError
+from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.messages import (
     AnyContent,
     AnyMessage,
@@ -34,6 +34,7 @@ from prirec.protocols.messages import (
     WireStruct,
 )
 from prirec.sharing.keys import derive
+from prirec.types import RingArray
 
 LIMIT = 64 * 2**20  # bytes; a roster of a cohort of many thousands, or a vector of eight million words
 
@@ -90,6 +91,32 @@ def positions(bits: bytes, *, size: int) -> frozenset[int]:
         if not found[size:].any():
             return frozenset(np.flatnonzero(found).tolist())
     raise PeerError(Fault.DECODE, "a bitmap has not the length of the roster")
+
+
+# Ring vectors, as terms call for them
+
+
+def ring_dtype(terms: Terms) -> np.dtype[np.unsignedinteger]:
+    """The dtype of ring elements on the wire."""
+    return np.dtype("<u8" if terms.ring_bits == 64 else "<u4")
+
+
+def ring_zeros(terms: Terms) -> RingArray:
+    return np.zeros(terms.length, dtype=ring_dtype(terms))
+
+
+def check_vector(value: RingArray, terms: Terms) -> RingArray:
+    """A member's own vector; a wrong one is refused here, before anything is sent and the round is used up."""
+    if value.dtype != ring_dtype(terms) or value.shape != (terms.length,):
+        raise UsageError(f"the terms call for {terms.length} elements of the ring of {terms.ring_bits} bits")
+    return value
+
+
+def read_vector(values: bytes, terms: Terms) -> RingArray:
+    """Ring elements that came in a message."""
+    if len(values) != terms.length * ring_dtype(terms).itemsize:
+        raise PeerError(Fault.PARAMS_MISMATCH, "a vector has not the length that the terms call for")
+    return np.frombuffer(values, dtype=ring_dtype(terms))
 
 
 # What is signed, hashed and bound into keys. Each kind of statement has a name of its own, so that a signature on one

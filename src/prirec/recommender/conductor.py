@@ -21,12 +21,12 @@ from typing import Final, Self, TypeAlias
 
 from prirec.errors import PeerError, PrirecError, StateError
 from prirec.protocols import roster
-from prirec.protocols import terms as noise
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage, State
 from prirec.protocols.secure_sum import Collector
+from prirec.protocols.terms import noise_bound
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
@@ -303,7 +303,7 @@ class OpenSum:
         (docs/limitations.md). A mean is not clipped to the norm of one contribution: with honest noise in it, it may be
         longer."""
         terms, size = self.collector.task.terms, self.collector.size
-        most = found.summands * terms.bound + noise.noise_bound(terms, size)
+        most = found.summands * terms.bound + noise_bound(terms, size)
         signed = found.total.view(f"i{found.total.itemsize}")
         if -most <= int(signed.min()) and int(signed.max()) <= most:
             self.opened = found

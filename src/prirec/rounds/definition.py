@@ -199,7 +199,7 @@ class RoundRules:
         where = ("interaction", iteration)
         return self._open(total, self.interaction, survivors=survivors, rostered=rostered, where=where)
 
-    def _open(self, total: RingArray, code: RingCode, *, survivors: int, rostered: int, where: NoiseKey) -> bool:
+    def _open(self, total: RingArray, code: RingCode, *, survivors: int, rostered: int, where: "NoiseKey") -> bool:
         if not opens(survivors, rostered=rostered, settings=self.settings):
             return False
         if code.noise > 0:
@@ -209,7 +209,7 @@ class RoundRules:
         return True
 
 
-# Who takes part in a simulated round, and how a simulated sum is opened: enough survivors, noise, exact losses.
+# Simulation: who takes part, which sums are opened, and with what noise.
 #
 # Everything here is drawn from the run's seed, so that every engine, every repetition and every number of shards gives
 # the same bits. In a deployment devices come and go by themselves, and draw their noise from the operating system.

@@ -1,8 +1,8 @@
-"""Public documents of a deployment: roster, catalogue, charter, edition, model, publication.
+"""Public documents of a deployment (roster, catalogue, charter, edition, model, publication), and the log of them.
 
-A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log (log.py)
-says which documents are in force. They are the same for everyone, and none holds anything about one person, except the
-names and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
+A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
+which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
+and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
 """
 
 from collections.abc import Sequence
@@ -208,8 +208,8 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 
 # The recommender's public log: a hash chain of signed entries that name the documents in force.
 #
-# Each entry holds the hash of the one before. A device stores the last entry that it verified and refuses a log that does
-# not continue from there, so that a recommender cannot rewrite what it has published. A recommender that shows two
+# Each entry holds the hash of the one before. A device stores the last entry that it verified and refuses a log that
+# does not continue from there, so that a recommender cannot rewrite what it has published. A recommender that shows two
 # devices different logs is caught when the members of a round sign what they hold (protocols/codec.py).
 
 
