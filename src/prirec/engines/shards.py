@@ -2,7 +2,7 @@
 other shard; the driver adds what shards answer, opens what is split over several, and moves V.
 
 Ring sums are exact in any order, so the parts of any number of shards come to what engines/local.py has for everyone,
-bit for bit. benchmarks and tests run shards in one process, the cluster package one in each Ray actor.
+bit for bit. The cluster package runs one shard in each Ray actor, tests run them all in one process.
 """
 
 from collections.abc import Sequence
@@ -54,28 +54,6 @@ def added(parts: Sequence[Sum]) -> Sum:
     for part in parts[1:]:
         total = total.plus(part)
     return total
-
-
-class InProcess:
-    """Shards in one process, one after another. A cluster must come to the same bits."""
-
-    def __init__(self, shards: Sequence[Any]):
-        self.shards = shards
-
-    def one(self, at: int, call: str, *args: Any) -> Any:
-        return getattr(self.shards[at], call)(*args)
-
-    def among(self, give: str, take: str) -> None:
-        for giver in self.shards:
-            given = getattr(giver, give)()
-            for taker in self.shards:
-                getattr(taker, take)(given)
-
-    def each(self, call: str, *args: Any) -> list[Any]:
-        return [getattr(shard, call)(*args) for shard in self.shards]
-
-    def summed(self, call: str, *args: Any) -> Any:
-        return added(self.each(call, *args))
 
 
 class ShardStep(NamedTuple):

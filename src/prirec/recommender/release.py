@@ -29,7 +29,7 @@ from prirec.privacy.popularity_estimate import Gamma, PublicEstimate, nearby_mea
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
 from prirec.protocols.terms import noise_share, ring_codes_for
-from prirec.rounds.newcomers import Starts, starts_of
+from prirec.rounds.newcomers import Starts, inhabitants, starts_from
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
@@ -375,4 +375,9 @@ def publication(
 def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArray) -> Starts:
     """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
-    return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
+    return starts_from(inhabitants(cells, cohorts_by(people, campaign.settings), means), floor=campaign.settings.floor)
+
+
+def _starts(found: Starts) -> tuple[Start, ...]:
+    rows = zip(found.cells.tolist(), found.models, strict=True)
+    return tuple(Start(cell, octets(model, np.float64)) for cell, model in rows)
