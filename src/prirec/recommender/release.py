@@ -376,8 +376,3 @@ def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArra
     """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
     return starts_from(inhabitants(cells, cohorts_by(people, campaign.settings), means), floor=campaign.settings.floor)
-
-
-def _starts(found: Starts) -> tuple[Start, ...]:
-    rows = zip(found.cells.tolist(), found.models, strict=True)
-    return tuple(Start(cell, octets(model, np.float64)) for cell, model in rows)
