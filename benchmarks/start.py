@@ -1,4 +1,10 @@
-"""What one waits for at first: the help, and a made-up city of Koubei's size. Each in processes of its own."""
+"""What one waits for at first: the help, and a made-up city of Koubei's size. Each in processes of its own.
+
+    python benchmarks/start.py commands
+
+prints the processor time of commands that store or show a few rows, on a device that has been through a campaign and on
+a saved run, beside that of bare Python in the same minutes. It takes a minute or two: devices have to be made first.
+"""
 
 import json
 import os
@@ -7,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from processes import peak_of
@@ -36,12 +43,53 @@ def _started() -> dict[str, float]:
 
 
 def _cpu(command: list[str]) -> float:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # a process that may not save the bytecode of what it imports compiles everything at every start
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{command} ended with {process.returncode}")
     return used.ru_utime + used.ru_stime
+
+
+def commands() -> list[str]:
+    """A table: each command in a fresh process, the least of several, taken in turns. The least, because load on the
+    machine adds to processor time too."""
+    import prirec
+    from prirec.rehearsal.city import rehearse
+    from prirec.rehearsal.plan import Plan
+
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        rehearse(Plan(devices=60, rounds=1, out=folder / "town"))
+        phone = str(min((folder / "town" / "devices").iterdir()))
+        whole = prirec.make_city(people=2000)
+        whole.save(folder / "city")
+        prirec.fit(whole, prirec.settings("private", iterations=2)).save(folder / "run")
+        words = {
+            "device visit": ["device", "visit", phone, "p01"],
+            "device profile": ["device", "profile", phone, "age=31"],
+            "device status": ["device", "status", phone],
+            "device privacy": ["device", "privacy", phone],
+            "device recommend": ["device", "recommend", phone],
+            "device export": ["device", "export", phone],
+            "recommend": ["recommend", str(folder / "run"), str(folder / "city"), "--person", whole.people[0]],
+            "--help": ["--help"],
+        }
+        timed = {"python -c pass": [sys.executable, "-c", "pass"]}
+        timed |= {f"prirec {name}": [sys.executable, "-m", "prirec.cli.main", *given] for name, given in words.items()}
+        taken: dict[str, list[float]] = {name: [] for name in timed}
+        for _ in range(TIMES + 1):  # the first of each may have to compile what it imports, and is left out
+            for name, command in timed.items():
+                taken[name].append(_cpu(command))
+    least = {name: min(seconds[1:]) for name, seconds in taken.items()}
+    bare = least["python -c pass"]
+    return [
+        f"| least of {TIMES} fresh processes | CPU seconds | times bare Python |",
+        "|---|---|---|",
+        *(f"| `{name}` | {cpu:.3f} | {cpu / bare:.0f} |" for name, cpu in least.items()),
+    ]
 
 
 def city() -> dict[str, float]:
@@ -83,4 +131,7 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(city() if "city" in sys.argv else measure()))
+    if "commands" in sys.argv:
+        print("\n".join(commands()))
+    else:
+        print(json.dumps(city() if "city" in sys.argv else measure()))

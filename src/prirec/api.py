@@ -430,9 +430,11 @@ class Training:
         if self._checkpoint is not None:
             self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume)
         self._source, self._shard_folder = str(folder), self._out
-        self._stack.enter_context(ray_session(self._address, cpus=self._actors))
-        actors = self._actors if self._actors is not None else cluster_cpus()
-        self._partitioned = self._stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+        with ExitStack() as stack:  # closed again if anything fails on the way: nobody has entered this training yet
+            stack.enter_context(ray_session(self._address, cpus=self._actors))
+            actors = self._actors if self._actors is not None else cluster_cpus()
+            self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            self._stack = stack.pop_all()
         city = self._partitioned.city
         people, places, features, _ = city.whole
         self.settings = city.settings
@@ -1018,21 +1020,23 @@ class Comparison(Shown):
         write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
         return Path(path)
 
-    def panels(self) -> Iterator[str | Table]:
-        rows = self.table
+    def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
+        """The best model first, then one row for each; without `seconds` the same models print the same text."""
+        rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
             f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC has "
             f"{best['model']}, {best['auc']:.4f}."
         )
-        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", ">seconds", "what it collects"), [
+        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
                 row["model"], *(_figure(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
-                f"{row['seconds']:.1f}", row["collects"],
+                *((f"{row['seconds']:.1f}",) if seconds else ()), row["collects"],
             )
             for row in rows
         ])  # fmt: skip
-        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person. " + SIMULATION
+        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person."
+        yield SIMULATION
 
 
 # Privacy plans

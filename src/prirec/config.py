@@ -108,6 +108,7 @@ class MechanismPolicy(NamedTuple):
 
 
 # By name; a mechanism that is not listed stays outside every budget, and inside simulations.
+REGISTERED_MECHANISMS: list[str] = []  # names of mechanisms of one's own, which settings may then have
 POLICIES: dict[str, MechanismPolicy] = {"secure-sum": MechanismPolicy(budgeted=True, collected=True)}
 
 
@@ -476,10 +477,17 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
     _refuse_unknown(table, settings, "")
     _refuse_huge(table)
     merged = _merge(msgspec.to_builtins(settings), table)
+    section = merged["popularity"]
+    own = section["mechanism"] if isinstance(section, dict) and section["mechanism"] in REGISTERED_MECHANISMS else None
+    if own is not None:  # checked under another name: the types of settings list PriRec's own mechanisms alone
+        merged["popularity"] = {**section, "mechanism": "plain"}
     try:
-        return msgspec.convert(merged, Settings)
+        found = msgspec.convert(merged, Settings)
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
+    if own is None:
+        return found
+    return msgspec.structs.replace(found, popularity=msgspec.structs.replace(found.popularity, mechanism=own))
 
 
 def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:

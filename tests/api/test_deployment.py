@@ -62,14 +62,14 @@ def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa:
 def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
         device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint, code="")
-        belonging = device.status().belonging
-        assert belonging is not None
-        assert belonging.enrolled
+        member = device.status().membership
+        assert member is not None
+        assert member.enrolled
         assert recommender.status().counts.people == 1
         device.record_visit("p01")
         device.take_part(seconds=0.5)
         device.leave()
-        assert device.status().belonging is None
+        assert device.status().membership is None
         assert recommender.status().counts.people == 0
 
 
@@ -153,7 +153,7 @@ async def _campaign(
                 while (held := recommender.campaign()) is None or held.phase not in ("over", "failed"):
                     await asyncio.sleep(0.1)
                 assert held.phase == "over"
-                while not all(device.status().belonging.can_recommend for device in devices):
+                while not all(device.status().membership.can_recommend for device in devices):
                     await asyncio.sleep(0.1)
         finally:
             stop.set()

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.cli.output import SIMULATION
+from prirec.api import SIMULATION
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import load_run, set_up_again

@@ -50,8 +50,8 @@ def test_a_device_that_belongs_nowhere_says_what_to_do(file, words):
 
 
 def test_a_profile_is_numbers_words_and_lists_and_can_be_forgotten(file):
-    assert told("profile", file) == {"profile": {}, "home": None, "asked": None}
-    assert "nothing was told yet" in call("profile", file).stdout
+    assert told("profile", file) == {"profile": {}, "home": None, "features": None}
+    assert "no profile yet" in call("profile", file).stdout
     words = ("age=31", "job=cook", "likes=tea|music", 'zip="0123"', "--home", "35.5,-139.25")
     assert call("profile", file, *words).exit_code == 0
     found = told("profile", file)
@@ -206,7 +206,7 @@ def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
     call("visit", file, CANARY)
     assert CANARY.encode() in file.read_bytes()
     done = call("forget", file, "--yes")
-    assert (done.exit_code, "belonged to no deployment" in done.stdout) == (0, True)
+    assert (done.exit_code, "was in no deployment" in done.stdout) == (0, True)
     assert CANARY.encode() not in file.read_bytes()
 
 

@@ -108,19 +108,19 @@ def test_a_catalogue_is_published_without_a_look_at_people(store, city):
     for file in ("users.csv", "visits.csv"):
         (city / file).write_text("not,a\ntable")
     found = told("publish", store, city)
-    assert (found["places"], found["asked"]["of_visits"]) == (15, ["distance from home", "time"])
-    assert set(found["asked"]["of_people"]) == {"age", "friend_count", "gender", "hometown", "spending"}
-    assert (told("status", store)["places"], told("status", store)["entries"]) == (15, 1)
+    assert (found["places"], found["features"]["visit"]) == (15, ["distance from home", "time"])
+    assert set(found["features"]["person"]) == {"age", "friend_count", "gender", "hometown", "spending"}
+    assert (told("status", store)["places"], told("status", store)["log_entries"]) == (15, 1)
     text = shell.flat(call("publish", store, city).stdout)
     assert "published 15 places" in text
-    assert "none of it leaves them" in text
+    assert "which never leave a device" in text
 
 
 def test_settings_that_only_a_simulation_may_have_are_refused(store, city):
     told("publish", store, city)
     assert call("publish", store, city, "--set", "features.averages=['price']").exit_code == 4
     assert call("rounds", "begin", store, "--preset", "rounds").exit_code == 4
-    assert told("status", store)["entries"] == 1
+    assert told("status", store)["log_entries"] == 1
 
 
 def test_too_few_devices_begin_nothing_and_the_floor_is_said(store, city):
@@ -130,7 +130,7 @@ def test_too_few_devices_begin_nothing_and_the_floor_is_said(store, city):
     assert (done.exit_code, done.stdout) == (4, "")
     assert shell.says(done.stderr, messages.joined(messages.too_few_enrolled(0), messages.no_sum_over_fewer_than(50)))
     assert call("rounds", "begin", store, "--set", "floor=2").exit_code == 4
-    assert (told("status", store)["entries"], told("rounds", "list", store)["sums"]) == (1, [])
+    assert (told("status", store)["log_entries"], told("rounds", "list", store)["sums"]) == (1, [])
     assert "no campaign has begun yet" in call("rounds", "list", store).stdout
 
 
@@ -147,8 +147,8 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
 
 
 def test_status_is_one_object_with_the_same_names_whatever_there_is(store):
-    names = "title deployment fingerprint places campaign certificate_until people documents entries rounds"
-    assert told("status", store).keys() == {*names.split(), "open_rounds", "messages", "letters"}
+    names = "title deployment fingerprint places campaign certificate_until people documents log_entries rounds"
+    assert told("status", store).keys() == {*names.split(), "open_sums", "unprocessed_messages", "queued_messages"}
     shown = call("status", store, columns=200).stdout
     assert SigningKey(secrets_of(store).identity).public.hex() in shown
     assert secrets_of(store).identity.hex() not in shown
@@ -186,8 +186,9 @@ def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, fold
     assert b"sealed canary" in store.read_bytes()
     assert secrets_of(copy) == secrets_of(store)
     before, after = told("status", store), told("status", copy)
-    assert (before["messages"], before["letters"], after["messages"], after["letters"]) == (1, 1, 0, 0)
-    same = ("entries", "documents", "people", "open_rounds", "fingerprint")
+    left = ("unprocessed_messages", "queued_messages")
+    assert [found[name] for found in (before, after) for name in left] == [1, 1, 0, 0]
+    same = ("log_entries", "documents", "people", "open_sums", "fingerprint")
     assert [after[name] for name in same] == [before[name] for name in same]
     assert {file.name for file in folder.iterdir()} == {"town.db", "town.db.tls", "copy.db"}
 
@@ -237,7 +238,7 @@ def test_a_database_of_postgresql_is_founded_published_and_looked_at_like_a_file
         assert call(*words).exit_code == 5
         assert told("publish", url, city)["places"] == 15
         found = told("status", url, "--certificates", folder / "tls")
-        assert (found["title"], found["entries"], found["certificate_until"] is None) == ("Our town", 1, False)
+        assert (found["title"], found["log_entries"], found["certificate_until"] is None) == ("Our town", 1, False)
         assert call("keys", "rotate", url, "--certificates", folder / "tls").exit_code == 0
         assert call("rounds", "begin", url).exit_code == 4
 
@@ -295,7 +296,7 @@ def test_who_does_not_know_the_enrolment_code_does_not_get_in(store, folder):
         assert (refused.exit_code, refused.stdout) == (6, "")
         assert refused.stderr.startswith("error: AUTH")
         assert "canary" not in refused.stderr
-        assert shell.told("device", "status", folder / "phone.db")["belonging"] is None
+        assert shell.told("device", "status", folder / "phone.db")["membership"] is None
         assert shell.call(*init, url, "--code", "sesame-canary").exit_code == 0
         assert told("status", store)["people"] == 1
 

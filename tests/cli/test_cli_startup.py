@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from prirec import __version__
-from prirec.cli.main import app
+from prirec.cli.main import OWN_FILE, app, build
 from prirec.cli.output import Commands, finite
 from prirec.device.device import Device
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
@@ -39,7 +39,8 @@ PATHS += [("device", name) for name in ("status", "privacy", "export", "forget")
 def test_the_program_starts_without_anything_that_takes_long_to_load():
     heavy = ("numpy", "numba", "polars", "matplotlib", "h3", "scipy")
     heavy += ("fastapi", "uvicorn", "httpx", "psycopg", "cryptography", "sqlite3", "asyncio", "ssl")
-    script = f"import json, sys; import prirec.cli.main; print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
+    script = "import json, sys; from prirec.cli.main import app;"
+    script += f"print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert json.loads(found.stdout) == []
 
@@ -55,6 +56,14 @@ def test_a_device_that_stores_or_shows_a_row_loads_no_compiler(command, tmp_path
     script += "print([name for name in ('numba', 'llvmlite', 'scipy') if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True, text=True)
     assert found.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", OWN_FILE)
+def test_a_command_with_a_file_of_its_own_is_the_same_when_nothing_else_is_loaded(name):
+    whole, alone = (CliRunner().invoke(one, [name, "--help"], prog_name="prirec") for one in (app, build(name)))
+    assert (whole.exit_code, alone.exit_code) == (0, 0)
+    assert whole.stdout == alone.stdout
+    assert CliRunner().invoke(build(name), ["train"]).exit_code == 2
 
 
 def test_the_installed_script_prints_the_version():

@@ -219,16 +219,16 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
 def test_the_person_is_told_why_nothing_is_learnt_from_their_data(tmp_path: Path) -> None:
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", profile={"age": "canary"}, visits=("a",))
-    assert status(target.person).belonging.unusable == ""  # there is nothing to learn yet
+    assert status(target.person).membership.unusable_because == ""  # there is nothing to learn yet
     recommender.rounds(features=np.ones((3, 1)))
     asyncio.run(target.agent.follow())
-    told = status(target.person).belonging.unusable
+    told = status(target.person).membership.unusable_because
     assert "age" in told
     assert "number" in told
     assert "canary" not in told
     assert "age" not in " ".join(AgentNews(target.agent).news())  # a log that others may read
     target.person.set_profile({"age": 30.0})
-    assert status(target.person).belonging.unusable == ""
+    assert status(target.person).membership.unusable_because == ""
 
 
 SECOND = """

@@ -8,6 +8,7 @@ import pytest
 from prirec.device.client import UnavailableError
 from prirec.device.device import Device
 from prirec.errors import StateError
+from prirec.util.twins import blocking
 from support import messages
 
 
@@ -36,7 +37,7 @@ def test_what_is_written_inside_a_running_loop_is_in_the_same_file(tmp_path: Pat
     with Device.open(tmp_path / "phone.db") as device:
 
         async def inside() -> str:
-            return device._run(describe)
+            return blocking(describe)(device)
 
         assert asyncio.run(inside()) == "done"
         assert device.person.profile() == {"age": 34.0}

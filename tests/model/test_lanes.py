@@ -164,7 +164,11 @@ def test_plain_loops_take_over_where_vector_instructions_do_not_work(broken, mon
         return False
 
     monkeypatch.setattr(simd, "works", works)
-    assert vector_instructions.__wrapped__("prirec.model.simd") is None
+    why = "they raise AttributeError" if broken == "raises" else "other bits than the plain loops"
+    with pytest.warns(RuntimeWarning, match=why):
+        assert vector_instructions.__wrapped__("prirec.model.simd") is None
+    monkeypatch.setenv("PRIREC_SIMD", "0")
+    assert vector_instructions.__wrapped__("prirec.model.simd") is None  # chosen, so there is nothing to warn of
 
 
 # Kernels written in primitives, and what they mean in NumPy

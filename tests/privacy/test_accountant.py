@@ -30,6 +30,12 @@ def test_sigma_of_one_release_is_the_known_one(epsilon, sigma):
     assert affordable(epsilon, 1e-6).loss(1e-6).epsilon == pytest.approx(epsilon, rel=1e-8)
 
 
+def test_what_the_default_budget_affords_is_written_down_as_it_is_computed():
+    written, answers = affordable(1.0, 1e-6).grains, (local_loss(0.0, Unit.USER),)
+    assert Spent(written, answers).within(1.0, 1e-6)
+    assert not Spent(written + 1, answers).within(1.0, 1e-6)
+
+
 @given(epsilon=st.floats(0.01, 20), exponent=st.floats(-12, -1))
 def test_what_is_affordable_is_within_and_a_little_more_is_not(epsilon, exponent):
     delta = 10**exponent

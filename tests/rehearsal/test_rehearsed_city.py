@@ -35,13 +35,13 @@ def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
     assert all(one["opened"] == one["gathered"] == 1 and one["survivors"] >= FLOOR for one in outcome["sums"])
     assert all(one["bytes_sent"] > 0 and one["bytes_received"] > 0 for one in outcome["sums"])
     assert (outcome["phase"], outcome["rounds_opened"], outcome["abandoned"]) == ("over", 2, 0)
-    assert (outcome["device_deaths"], outcome["server_deaths"]) == (0, 0)
+    assert (outcome["devices_killed"], outcome["recommender_killed"]) == (0, 0)
     measured = [one["auc"] for one in outcome["sums"] if one["kind"] == "learning"]
     assert measured[-1] == outcome["quality"]["auc"] > 0.55
     assert outcome["simulated"]["auc"] == pytest.approx(outcome["quality"]["auc"], abs=0.15)
-    assert [one["count"] for one in outcome["asked"]] == [5, 5, 5]
-    assert all(place["reasons"] for one in outcome["asked"] for place in one["places"][:1])
-    assert all(0.9 < one["epsilon_per_user"] <= 1.0 for one in outcome["asked"])
+    assert [one["count"] for one in outcome["recommended"]] == [5, 5, 5]
+    assert all(place["reasons"] for one in outcome["recommended"] for place in one["places"][:1])
+    assert all(0.9 < one["epsilon_per_user"] <= 1.0 for one in outcome["recommended"])
 
     assert {words.split(MODULE)[1].split()[0] for words in seen.values()} == {
         "server_process", "device_process", "cleanup_process"
@@ -79,7 +79,7 @@ def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, f
     with census() as seen:
         found = call("city", "up", "--devices", 60, "--rounds", 1, "--data", data, "--postgres", "--out", kept)
     assert found.exit_code == 0
-    assert "3 devices were asked offline and named 15 places; --show prints them" in found.stdout
+    assert "3 devices recommended 15 places offline; --show prints them" in found.stdout
     assert "V moved in 1 of 1 rounds" in found.stdout
     assert not re.search(r"\bp\d{2}\b", found.stdout)  # as places are called in that folder
     serving = [line for line in lines_of(kept / "recommender.log") if line["event"] == "serving"]

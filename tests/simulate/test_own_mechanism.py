@@ -1,11 +1,14 @@
 """A mechanism that is added as docs/how-to/own-mechanism.md says: registered, trained with, priced and refused."""
 
 import re
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
+import prirec
+from prirec import config
 from prirec.config import POLICIES, Popularity
 from prirec.errors import PolicyError, UsageError
 from prirec.simulate import popularity
@@ -26,6 +29,8 @@ TOY = change(SMALL_ROUNDS, popularity={"mechanism": "thresholded"})
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page shows, word for word, and only for one test."""
     monkeypatch.setattr(popularity, "MECHANISMS", dict(MECHANISMS))
+    monkeypatch.setattr(config, "REGISTERED_MECHANISMS", registered := [])
+    monkeypatch.setattr(popularity, "REGISTERED_MECHANISMS", registered)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     exec(code, {})  # noqa: S102
 
@@ -55,6 +60,15 @@ def test_what_a_run_has_released_is_used_again() -> None:
     setup = set_up(CITY, TOY)
     later, _ = set_up_later(CITY, to_run(run(setup, threads=1), "toy"))
     assert later.popularity.released["visitors"].tolist() == setup.popularity.released["visitors"].tolist()
+
+
+def test_a_saved_run_of_a_registered_mechanism_is_loaded_again(tmp_path: Path) -> None:
+    city = prirec.City.of(CITY)
+    chosen = prirec.settings("rounds", {"popularity.mechanism": "thresholded"}, iterations=2, floor=50)
+    fit = prirec.fit(city, chosen, out=tmp_path / "run")
+    again = prirec.load(tmp_path / "run", city)
+    assert again.settings.popularity.mechanism == "thresholded"
+    assert again.quality == fit.quality
 
 
 def test_no_budget_and_no_deployment_takes_a_mechanism_without_a_policy() -> None:

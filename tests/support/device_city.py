@@ -113,7 +113,7 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     release = noisy_sums(prepared, settings)
     found = public_estimate(
-        release, location=prepared.dataset.places.location, features=public_features(prepared, settings)
+        release, location=prepared.dataset.places.location, features=public_features(prepared.dataset.places, settings)
     )  # fmt: skip
     own = {POPULARITY: own_part(release, found.prior, found.columns[POPULARITY], found.weight)}
     counts = Popularity(found.columns, own if settings.features.own_left_out else {})

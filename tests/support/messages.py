@@ -58,6 +58,11 @@ RADIUS_NEGATIVE = "radius_km is a number that is not negative"
 RUN_WITHOUT_ITS_CITY = "load it together with its city"
 PLAN_WITHOUT_NUMBERS = "a plan needs a city, or the numbers"
 YEARS_OUT_OF_RANGE = "years is a number above 0"
+FORECAST_WITHOUT_NUMBERS = "a forecast needs a city"
+NOTHING_PROMISED_TO_COMPARE = "training compares a plan with none, and these settings promise nothing"
+BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
+THREADS_ON_A_CLUSTER = "threads belong to one machine"
+ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
 
 
 def no_such_attribute(name: str) -> str:
@@ -267,6 +272,7 @@ def days_at_most(most: int) -> str:
 
 # device
 
+NO_DEVICE_FILE = "there is no file .*; name the file in which a device keeps"
 ANOTHER_AGENT_AT_WORK = "another agent is at work"
 CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
 NOBODY_TO_JOIN = "there is nobody to join at that address"
@@ -610,7 +616,7 @@ ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one wor
 
 
 def no_store(path: object) -> str:
-    return f"there is no store {_exactly(path)}; Recommender.create makes one"
+    return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
 
 
 def too_few_enrolled(devices: int) -> str:
@@ -694,6 +700,7 @@ def one_of_the_parties(parties: int) -> str:
 CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
 SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
 FOLDER_EXISTS = "exists; name another folder"
+SETTING_NOT_READ = "is read by .* alone, which this training has not"
 OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
 NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
 RUN_UNREADABLE = "cannot be read by this version"

@@ -9,7 +9,7 @@ import pytest
 
 from prirec.data.write_folder import new_folder
 from prirec.errors import StateError
-from prirec.simulate.saved_runs import read_card, restore_interrupted
+from prirec.simulate.saved_runs import read_card, refuse_occupied
 from prirec.util.files import move_in, put_back, replacing, room_beside
 from support import messages
 
@@ -148,7 +148,7 @@ def test_a_run_that_cannot_be_put_back_is_not_lost_behind_a_new_one(tmp_path):
         StateError,
         match=messages.joined(messages.NO_RUN, messages.run_left_in(earlier.name) + messages.OR_ANOTHER_FOLDER),
     ):
-        restore_interrupted(tmp_path / "run")
+        refuse_occupied(tmp_path / "run", overwrite=True)
     assert names(tmp_path) == {earlier.name}
 
 

@@ -105,6 +105,19 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(copied, tm
     assert len(list((copied / "__pycache__").glob("kernels-*"))) == 1  # what nobody will use again is gone
 
 
+def test_a_cache_that_installations_share_loses_what_nobody_used_for_a_month(copied, tmp_path):
+    (copied / "__pycache__").write_text("no folder")
+    kept = tmp_path / "cache" / "prirec"
+    for name, days in (("kernels-old", 31), ("kernels-other", 29)):
+        (kept / name).mkdir(parents=True)
+        used = (kept / name).stat().st_mtime - 86_400 * days
+        os.utime(kept / name, (used, used))
+    _call(copied, tmp_path)
+    assert not (kept / "kernels-old").exists()
+    assert (kept / "kernels-other").exists()
+    assert len(list(kept.iterdir())) == 2
+
+
 def _call(package: Path, tmp_path: Path, **environment: str) -> str:
     return _run(
         "import prirec.caller", PYTHONPATH=str(package.parent), XDG_CACHE_HOME=str(tmp_path / "cache"), **environment

@@ -1,30 +1,28 @@
 """prirec city up: a recommender and a city of devices on one machine, as processes of their own, with TLS between."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prirec.cli.options import Json, examples
-from prirec.cli.output import subgroup
+from prirec.cli.output import console, figure, note, notes, show_json, show_table, subgroup, table_of
 
 if TYPE_CHECKING:
-    from prirec.rehearsal.city import Outcome
+    from prirec.rehearsal.city import DeviceAnswer, Outcome, Status, SumRow
     from prirec.rehearsal.plan import Plan
 
-EPILOG = examples(
-    "prirec city up",
-    "prirec city up --devices 60 --rounds 2",
-    "prirec city up --devices 100 --chaos 0.1",
-    "prirec city up --data city --postgres --out kept",
-)
 STOPPED = 130  # the shell's code for Ctrl-C
+COLUMNS = ("sum", ">round", "opened", ">devices", ">lost", ">MB out", ">MB in", ">s", ">log loss", ">AUC")
 
 
 def build() -> typer.Typer:
-    """The commands and their names."""
+    """The group of commands, each with its examples."""
     made = subgroup("A whole city of devices on one machine.", epilog=examples("prirec city up --devices 60"))
-    made.command("up", epilog=EPILOG)(up)
+    lines = ("", " --devices 60 --rounds 2", " --devices 100 --chaos 0.1", " --data city --postgres --out kept")
+    made.command("up", epilog=examples(*(f"prirec city up{flags}" for flags in lines)))(up)
     return made
 
 
@@ -39,27 +37,28 @@ def up(
     chaos: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", help="Kill so many of the devices in every sum, and now and then the recommender."
+            metavar="SHARE",
+            help="Fault injection: share of devices killed in every sum, and of sums in which the recommender is.",
         ),
     ] = 0.0,
     postgres: Annotated[
-        bool, typer.Option("--postgres", help="A real PostgreSQL and two workers instead of SQLite and one.")
+        bool, typer.Option("--postgres", help="PostgreSQL and two workers instead of SQLite and one.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep stores, devices' files and logs there; must be new or empty."),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the places for people of FOLDER, not only counts.")
+        bool, typer.Option("--show", help="Print recommended places for people of FOLDER too, not only their number.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of whom chaos hits.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of the injected faults.")] = 0,
     json: Json = False,
 ) -> None:
-    """Start a whole city on this machine, train over HTTPS, and stop it.
+    """Run a recommender and many devices on this machine.
 
-    Settings are those of the preset private. Loss and AUC are computed by this command, which has all data here."""
-    from prirec.cli.city_view import as_dict, show_outcome, told_live
-    from prirec.cli.output import needing, note, notes, show_json
+    Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
+    Loss and AUC are computed by this command, which has everyone's data."""
+    from prirec.util.extras import needing
 
     with needing("recommender"), needing("device"):
         from prirec.rehearsal.city import rehearse
@@ -67,10 +66,10 @@ def up(
 
     plan = Plan(devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out)
     try:
-        with told_live(plan) as tell:
+        with _live_table(plan) as tell:
             outcome = rehearse(plan, tell=tell)
     except KeyboardInterrupt:
-        note(f"stopped; all processes have ended, {_left(plan)}")
+        note(f"stopped; all processes have ended, {_files(plan)}")
         raise typer.Exit(STOPPED) from None
     personal = show or data is None
     if json:
@@ -78,18 +77,128 @@ def up(
     else:
         notes(outcome.notes)
         show_outcome(outcome, personal=personal)
-        typer.echo(f"all processes have ended; {_left(plan)}")
-    _refuse_failed(outcome)
-
-
-def _left(plan: "Plan") -> str:
-    return "no file is left" if plan.out is None else f"files are kept in {plan.out}"
-
-
-def _refuse_failed(outcome: "Outcome") -> None:
-    from prirec.errors import ProtocolError
-
+        typer.echo(f"all processes have ended; {_files(plan)}")
     if outcome.phase == "failed":
+        from prirec.errors import ProtocolError
+
         raise ProtocolError(
             "too few devices were left in the sum of visits: it was not opened, and training ends there"
         )
+
+
+def _files(plan: "Plan") -> str:
+    return "no file is left" if plan.out is None else f"files are kept in {plan.out}"
+
+
+def show_outcome(outcome: "Outcome", *, personal: bool) -> None:
+    """The verdict, then the table of sums. Places are printed of people who are made up, or on request."""
+    from prirec.cli.recommend import show_suggestions
+
+    for line in summary(outcome):
+        typer.echo(line)
+    show_table(COLUMNS, map(cells, outcome.rows))
+    typer.echo("opened: sums, of those begun; devices: in the sum, of those who came; MB: at the devices, before TLS")
+    typer.echo("log loss and AUC: on records that no device has, computed by this command, which has everyone's data")
+    if not personal and outcome.asked:
+        places = sum(len(one.places) for one in outcome.asked)
+        typer.echo(f"{len(outcome.asked)} devices recommended {places} places offline; --show prints them")
+        return
+    who = "a made-up person" if outcome.made_up else "a person of the folder"
+    for one in outcome.asked:
+        show_suggestions(one.places, origin="home", title=f"Places for {who}, by device {one.device}, offline")
+
+
+def summary(outcome: "Outcome") -> Iterator[str]:
+    """In whole sentences, the verdict first."""
+    from prirec.rehearsal.city import rounds_opened
+
+    plan, rows = outcome.plan, outcome.rows
+    abandoned = sum(not row.opened for row in rows)
+    yield f"V moved in {rounds_opened(rows)} of {plan.rounds} rounds; {abandoned} of {len(rows)} sums were abandoned"
+    if outcome.quality is not None and outcome.simulated is not None:
+        other = "" if outcome.labelled else ", with other negatives than devices drew"
+        yield (
+            f"AUC {figure(outcome.quality.auc)}; simulated with the same settings and no device lost{other}: "
+            f"{figure(outcome.simulated.auc)}"
+        )
+    if outcome.asked:
+        yield f"privacy spent by a device: ε = {max(one.epsilon for one in outcome.asked):.3f} at most"
+    people = "made-up people" if outcome.made_up else "people"
+    where = "PostgreSQL, two workers" if plan.postgres else "SQLite"
+    megabytes = (outcome.traffic.sent + outcome.traffic.received) / 1e6 / plan.devices
+    yield (
+        f"{plan.devices:,} devices of {people}, one recommender ({where}), TLS on this machine: "
+        f"{outcome.seconds:.0f} s, {megabytes:.2f} MB a device"
+    )
+    if plan.chaos:
+        yield f"killed on the way: devices {outcome.device_deaths} times, the recommender {outcome.server_deaths} times"
+
+
+def cells(row: "SumRow") -> Sequence[str]:
+    """One line of the table of sums."""
+    counted = row.opened is not None and not row.burnt
+    return (
+        row.kind,
+        str(row.round) if row.round else "",
+        "under way" if row.opened is None else "burnt" if row.burnt else f"{row.opened} of {row.gathered}",
+        f"{row.survivors} of {row.rostered}" if counted else "",
+        str(row.lost) if counted else "",
+        f"{row.traffic.sent / 1e6:.1f}",
+        f"{row.traffic.received / 1e6:.1f}",
+        f"{row.seconds:.1f}",
+        "" if row.quality is None else figure(row.quality.log_loss),
+        "" if row.quality is None else figure(row.quality.auc),
+    )
+
+
+@contextmanager
+def _live_table(plan: "Plan") -> "Iterator[Callable[[Status], None]]":
+    """A table on the standard error stream that follows the sums; nothing where that is no terminal."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda status: None
+        return
+    from rich.live import Live
+
+    def show(status: "Status") -> None:
+        moved = (status.traffic.sent + status.traffic.received) / 1e6
+        title = f"{plan.devices:,} devices: {status.doing}, {status.seconds:.0f} s, {moved:.1f} MB"
+        live.update(table_of(COLUMNS, map(cells, status.rows), title=title))
+
+    with Live(console=screen, transient=True, refresh_per_second=4) as live:
+        yield show
+
+
+def as_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
+    """Ready for JSON."""
+    from prirec.rehearsal.city import rounds_opened
+
+    plan = outcome.plan
+    return {
+        "devices": plan.devices,
+        "rounds": plan.rounds,
+        "made_up": outcome.made_up,
+        "labelled": outcome.labelled,
+        "database": "postgresql" if plan.postgres else "sqlite",
+        "phase": outcome.phase,
+        "sums": [row.as_dict() for row in outcome.rows],
+        "rounds_opened": rounds_opened(outcome.rows),
+        "abandoned": sum(not row.opened for row in outcome.rows),
+        "devices_killed": outcome.device_deaths,
+        "recommender_killed": outcome.server_deaths,
+        "seconds": outcome.seconds,
+        "bytes_sent": outcome.traffic.sent,
+        "bytes_received": outcome.traffic.received,
+        "quality": None if outcome.quality is None else outcome.quality.as_dict(),
+        "simulated": None if outcome.simulated is None else outcome.simulated.as_dict(),
+        "recommended": [_recommended(one, personal=personal) for one in outcome.asked],
+        "folder": None if plan.out is None else str(plan.out),
+        "notes": list(outcome.notes),
+    }
+
+
+def _recommended(answer: "DeviceAnswer", *, personal: bool) -> dict[str, Any]:
+    counted: dict[str, Any] = {
+        "device": answer.device, "count": len(answer.places), "epsilon_per_user": answer.epsilon
+    }  # fmt: skip
+    return counted | ({"places": [place.as_dict() for place in answer.places]} if personal else {})

@@ -52,13 +52,15 @@ def demo(
     with model_bars({name: settings.iterations for name, settings in chosen.items()}) as progress:
         comparison = compare(city, chosen, progress=progress)
     if not json:
-        show(comparison.panels())
+        show(comparison.panels(seconds=False))
         typer.echo("Only PriRec, private has noise in its sums; what noise costs falls with the number of people.\n")
     with busy("recommending"):
         fit = comparison[CHOSEN]
         places = fit.recommend(fit.typical_person)
     if not json:
-        show_suggestions(places, title=f"Places for {places.person}, who has the median number of training records")
+        show_suggestions(
+            places, title=f"Places for {places.person}: a person with the median number of training records"
+        )
     with _replacing(out) as beside:
         with busy("writing the city and the run"):
             city.save(beside / DATA)

@@ -1,137 +1,112 @@
-"""What the commands of a device have in common: its file."""
+"""prirec device: the commands of one person's device. Each parses flags, calls `prirec.Device` and prints."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from prirec.cli.options import Json, ListLength, Radius, examples
-from prirec.cli.output import subgroup
+from prirec.cli.options import At, Json, ListLength, Near, Radius, examples, moment_of, point_of
+from prirec.cli.output import add_commands, note, notes, show, show_json, show_table, subgroup
 
 if TYPE_CHECKING:
-    from prirec.device.device import Device
+    import asyncio
+
+    from prirec.device.device import Device, DeviceStatus, MembershipStatus, Profile
 
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
-HomePoint: TypeAlias = Annotated[
-    str | None, typer.Option("--home", metavar="LAT,LON", help="Where the person lives, in degrees; it stays here.")
+Code: TypeAlias = Annotated[
+    str,
+    typer.Option(envvar="PRIREC_ENROLMENT_CODE", metavar="TEXT", help="Enrolment code, if the operator requires one."),
 ]
-CODE = "PRIREC_ENROLMENT_CODE"
 
 
-def opened(file: Path) -> "Device":
-    """StateError, and no file made, if there is none."""
+def existing(file: Path) -> "Device":
+    """The device of a file that must be there. Only `init` makes one: a mistyped name is an error, not a new device."""
     from prirec.device.device import Device
-    from prirec.errors import StateError
 
-    if not file.exists():
-        raise StateError(f"there is no file {file.name}; prirec device init makes one")
-    return Device.open(file)
+    return Device.open(file, create=False)
 
 
-# prirec device init: a device comes into a deployment.
-
-
-if TYPE_CHECKING:
-    from prirec.privacy.ledger import Budget
-
-DEVICE_INIT_EPILOG = examples(
-    "prirec device init phone.db --url https://recommender.example:8443 --authority authority.pem",
-    "prirec device init phone.db --url https://recommender.example --home 35.68,139.76 --epsilon 0.5",
-)
-LARGEST = 100_000  # bytes of a file with certificates
+# Joining a deployment
 
 
 def init(
     file: DeviceFile,
     *,
-    url: Annotated[str, typer.Option(metavar="URL", help="The recommender's address, as its operator told.")],
+    url: Annotated[str, typer.Option(metavar="URL", help="HTTPS address of the recommender.")],
     authority: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default="those of the system", help="Whose certificates are believed (PEM)."),
+        typer.Option(
+            metavar="FILE",
+            show_default="the system's authorities",
+            help="CA certificate (PEM) that signed the recommender's TLS certificate.",
+        ),
     ] = None,
     fingerprint: Annotated[
-        str | None, typer.Option(metavar="HEX", help="Of the recommender's key: with another one nobody is joined.")
+        str | None,
+        typer.Option(metavar="HEX", help="Expected fingerprint of the recommender's key; joining fails if it differs."),
     ] = None,
-    home: HomePoint = None,
-    code: Annotated[str, typer.Option(envvar=CODE, metavar="TEXT", help="If the operator hands out one.")] = "",
+    home: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAT,LON", help="Where the person lives. Only the coarse cell around it (about 36 km²) is sent."
+        ),
+    ] = None,
+    code: Code = "",
     epsilon: Annotated[
-        float | None, typer.Option(metavar="N", show_default="1", help="The most that may ever be told of the person.")
+        float | None,
+        typer.Option(
+            metavar="N",
+            show_default="1",
+            help="Privacy budget ε of this person, over everything this device ever sends.",
+        ),
     ] = None,
-    delta: Annotated[float | None, typer.Option(metavar="N", show_default="1e-06", help="The odds beside it.")] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            show_default="1e-06",
+            help="δ: probability with which the ε bound may fail, for each person.",
+        ),
+    ] = None,
     period_days: Annotated[
-        int | None, typer.Option(metavar="N", show_default="for life", help="The budget is for any N days in a row.")
+        int | None,
+        typer.Option(
+            metavar="N", show_default="for life", help="The budget holds for any N days in a row instead of for life."
+        ),
     ] = None,
 ) -> None:
-    """Join a deployment with a new device, in a file of its own.
+    """Join a deployment with a new device, stored in one file.
 
-    With --home the recommender is told the coarse cell around it (about 36 km²), and nothing finer; without one it is
-    told none, and the device downloads all regions. The budget is the person's: beyond it nothing is sent."""
-    from prirec.cli.options import point_of
-    from prirec.cli.output import needing
-    from prirec.device.device import Device
-    from prirec.util.shown import printable
-
-    with needing("device"):
-        import prirec.device.client  # noqa: F401
-    here = None if home is None else point_of(home, flag="--home")
-    trusted = b"" if authority is None else _read(authority)
-    with Device.open(file) as device:
-        budget = _budget(device.budget, epsilon=epsilon, delta=delta, period_days=period_days)
-        device.set_budget(budget)  # first: from then on nothing is told of the person beyond it
-        joined = device.join(url, home=here, authority=trusted, fingerprint=fingerprint, code=code)
-        enrolled = device.status().belonging
-    typer.echo(f"joined: {printable(joined.title)}")
-    typer.echo(f"the recommender's key, pinned from now on: {joined.recommender.hex()}")
-    if fingerprint is None:
-        typer.echo("compare it with the fingerprint that the operator made known")
-    if enrolled is None or not enrolled.enrolled:
-        typer.echo("the recommender did not answer any more; the device enrols when it runs")
-    _say_budget(budget)
-
-
-def _read(path: Path) -> bytes:
-    from prirec.errors import UsageError
-
-    try:
-        with path.open("rb") as file:
-            found = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path.name} with an authority's certificate") from None
-    if len(found) > LARGEST or not found:
-        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
-    return found
-
-
-def _budget(
-    held: "Budget", *, epsilon: float | None, delta: float | None, period_days: int | None
-) -> "Budget":  # fmt: skip
-    """What was said before, changed by the flags that are given."""
+    Without --home the recommender gets no cell, and the device downloads all regions. The budget is the person's own:
+    beyond it the device sends nothing."""
     from dataclasses import replace
 
-    given = {"epsilon": epsilon, "delta": delta, "period_days": period_days}
-    return replace(held, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-
-
-def _say_budget(budget: "Budget") -> None:
-    when = "for life" if budget.period_days is None else f"in any {budget.period_days} days"
-    typer.echo(f"the budget: epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, {when}; what is spent stays spent")
-
-
-# prirec device profile: what a person tells their own device.
-
-
-if TYPE_CHECKING:
     from prirec.device.device import Device
-    from prirec.features.encoding import Value
+    from prirec.util.extras import needing
+    from prirec.util.shown import printable
 
-DEVICE_PROFILE_EPILOG = examples(
-    "prirec device profile phone.db age=31 'likes=music|tea' --home 35.68,139.76",
-    "prirec device profile phone.db --forget age",
-    "prirec device profile phone.db",
-)
+    with needing("device"):  # before a file is made
+        import prirec.device.client  # noqa: F401
+    here = None if home is None else point_of(home, flag="--home")
+    given = {"epsilon": epsilon, "delta": delta, "period_days": period_days}
+    with Device.open(file) as device:
+        budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        device.set_budget(budget)  # before joining: nothing beyond it is ever sent
+        joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
+        member = device.person.membership()
+    typer.echo(f"joined: {printable(joined.title)}")
+    typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
+    if fingerprint is None:
+        typer.echo("compare it with the fingerprint that the operator published")
+    if member is None or not member.enrolled:
+        typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
+    typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
+
+
+# The person's data
 
 
 def profile(
@@ -141,78 +116,59 @@ def profile(
         typer.Argument(metavar="NAME=VALUE", help="A number, a word, or words such as tea|music.", show_default=False),
     ] = None,
     *,
-    home: HomePoint = None,
-    forget: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Forget a value; repeatable.")] = None,
+    home: Annotated[
+        str | None, typer.Option(metavar="LAT,LON", help="Where the person lives, in degrees; stays on the device.")
+    ] = None,
+    forget: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Delete a value; repeatable.")] = None,
     json: Json = False,
 ) -> None:
     """Set or show what describes the person. None of it leaves the device.
 
-    A word that looks like a number is put in double quotes. Names are those that the deployment asks for; others are
-    kept and not used."""
-    from prirec.cli.options import point_of
-
-    told = {**_parsed(values or ()), **dict.fromkeys(forget or ())}
+    A word that looks like a number is put in double quotes. Names are the features that the deployment uses; others are
+    stored and not used."""
+    given = {**_parsed(values or ()), **dict.fromkeys(forget or ())}
     here = None if home is None else point_of(home, flag="--home")
-    with opened(file) as device:
-        if told:
-            device.describe(told)
-        if here is not None:
-            device.person.set_home(here)
-        _show(device, json=json)
+    with existing(file) as device:
+        if given or here is not None:
+            device.describe(given, home=here)
+        found = device.profile()
+    if json:
+        show_json({"profile": found.values, "home": found.home, "features": found.features})
+    else:
+        _show_profile(found)
 
 
-def _parsed(values: Sequence[str]) -> "dict[str, Value]":
+def _parsed(values: Sequence[str]) -> dict[str, Any]:
     from prirec.device.person import parse_value
     from prirec.errors import UsageError
 
-    told = {}
+    found = {}
     for text in values:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise UsageError("write NAME=VALUE, such as age=31; --forget NAME forgets one")
-        if name in told:
+            raise UsageError("write NAME=VALUE, such as age=31; --forget NAME deletes one")
+        if name in found:
             raise UsageError(f"'{name}' is given twice")
-        told[name] = parse_value(value)
-    return told
+        found[name] = parse_value(value)
+    return found
 
 
-def _show(device: "Device", *, json: bool) -> None:
-    """For the person's eyes."""
-    from prirec.cli.output import show_json, show_table
-    from prirec.device.device import campaign_encoding
-
-    held, home, encoding = device.person.profile(), device.person.home(), campaign_encoding(device.person)
-    asked = None if encoding is None else [block.column for block in encoding.person]
-    if json:
-        show_json({"profile": held, "home": home, "asked": asked})
-        return
-    used = {name: "" if asked is None else "yes" if name in asked else "no" for name in held}
-    rows = [(name, _words(value), used[name]) for name, value in held.items()]
-    rows += [] if home is None else [("home", f"{home[0]:g},{home[1]:g}", "")]
-    missing = [name for name in asked or () if name not in held]
+def _show_profile(found: "Profile") -> None:
+    rows = [
+        (name, _words(value), "" if found.features is None else "yes" if name in found.features else "no")
+        for name, value in found.values.items()
+    ]
+    rows += [] if found.home is None else [("home", f"{found.home[0]:g},{found.home[1]:g}", "")]
     if rows:
-        show_table(("name", "value", "used") if asked is not None else ("name", "value", ""), rows)
+        show_table(("name", "value", "" if found.features is None else "used"), rows)
     else:
-        typer.echo("nothing was told yet")
-    if missing:
-        typer.echo(f"the deployment also knows what to do with: {', '.join(missing)}")
+        typer.echo("no profile yet: prirec device profile FILE NAME=VALUE sets one")
+    if found.missing:
+        typer.echo(f"the deployment can also use: {', '.join(found.missing)}")
 
 
-def _words(value: "Value") -> str:
+def _words(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else " | ".join(value)
-
-
-# prirec device visit: where a person was, told to their own device.
-
-
-if TYPE_CHECKING:
-    from prirec.device.person import Visit
-
-DEVICE_VISIT_EPILOG = examples(
-    "prirec device visit phone.db noodle-bar",
-    "prirec device visit phone.db museum --time 2024-05-04T19:30 --ignored",
-    "prirec device visit phone.db --from visits.csv",
-)
 
 
 def visit(
@@ -224,157 +180,94 @@ def visit(
     time: Annotated[
         str | None, typer.Option(metavar="TIME", show_default="now", help="Local time, such as 2024-05-04T19:30.")
     ] = None,
-    ignored: Annotated[bool, typer.Option("--ignored", help="It was shown, and not wanted.")] = False,
+    ignored: Annotated[bool, typer.Option("--ignored", help="The place was shown and not chosen.")] = False,
     id_: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="TEXT", show_default="place and time", help="A name for this visit: told twice, kept once."
+            "--id", metavar="TEXT", show_default="from place and time", help="Id of this visit, stored only once."
         ),
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="CSV", help="File with the columns poi and, if any, time, label, id; others describe it."
+            "--from",
+            metavar="CSV",
+            help="File with a column poi and, if any, time, label and id; other columns describe the visit.",
         ),
     ] = None,
-    remove: Annotated[str | None, typer.Option(metavar="ID", help="Remove the visit of this name.")] = None,
+    remove: Annotated[str | None, typer.Option(metavar="ID", help="Delete the visit with this id.")] = None,
 ) -> None:
     """Record a visit, or many from a file. None of it leaves the device.
 
-    What the device learns from visits goes into sums only masked, with noise, and within the budget."""
+    What the device learns from visits enters sums only masked, with noise, and within the privacy budget."""
+    from prirec.cli.options import now, wall_clock_of
+    from prirec.device.person import Visit
     from prirec.errors import UsageError
 
     if sum(given is not None for given in (place, source, remove)) != 1:
-        raise UsageError("name a place, or a file after --from, or a visit after --remove: one of them")
+        raise UsageError("name a place, or a file after --from, or a visit after --remove: exactly one of them")
     if place is None and (time, id_, ignored) != (None, None, False):
-        raise UsageError("--time, --id and --ignored belong to one place")
-    if remove is not None:
-        _remove(file, remove)
-    elif source is not None:
-        _record_file(file, source)
-    elif place is not None:
-        _record_one(file, place, time=time, label=-1 if ignored else 1, id_=id_)
-
-
-def _record_one(file: Path, place: str, *, time: str | None, label: int, id_: str | None) -> None:
-    from prirec.cli.options import now, wall_clock_of
-    from prirec.device.person import Visit
-
-    told = Visit(place, now() if time is None else wall_clock_of(time, flag="--time"), label, {}, id_).checked()
-    _record(file, [told], labelled=False)
-
-
-def _record_file(file: Path, source: Path) -> None:
-    from prirec.device.person import read_visits
-
-    found = read_visits(source)
-    _record(file, found.visits, labelled=found.labelled)
-
-
-def _record(file: Path, visits: "list[Visit]", *, labelled: bool) -> None:
-    from prirec.cli.output import note
-    from prirec.device.device import check_visits, count_unknown_places
-
-    with opened(file) as device:
-        check_visits(device.person, visits)
-        new = device.person.record_visits(visits)
-        if labelled:
-            device.person.set_labelled(so=True)
-        unknown = count_unknown_places(device.person, visits)
-    known = len(visits) - new
-    typer.echo(f"recorded {new:,}" + (f"; {known:,} known already" if known else ""))
-    if unknown:
-        which = "the place is" if len(visits) == 1 else f"{unknown:,} are to places that are"
+        raise UsageError("--time, --id and --ignored are for one place")
+    when = now() if time is None else wall_clock_of(time, flag="--time")
+    with existing(file) as device:
+        if remove is not None:
+            device.remove_visit(remove)
+            typer.echo("deleted; what was learnt from it stays in the model until the next campaign")
+            return
+        if source is not None:
+            found = device.import_visits(source)
+        else:
+            found = device.record_visits([Visit(place or "", when, -1 if ignored else 1, {}, id_)])
+    typer.echo(f"recorded {found.new:,}" + (f"; {found.repeated:,} known already" if found.repeated else ""))
+    if found.unknown_places:
+        many = sum(found[:2])
+        which = "the place is" if many == 1 else f"{found.unknown_places:,} are at places that are"
         note(f"{which} not among those that this device has downloaded: nothing is learnt there")
 
 
-def _remove(file: Path, name: str) -> None:
-    from prirec.errors import UsageError
-
-    with opened(file) as device:
-        if not device.person.remove_visit(name):
-            raise UsageError("there is no visit of that name; prirec device export shows them")
-    typer.echo("removed; what was learnt from it stays in the model until a campaign begins anew")
-
-
-# prirec device run and download: what goes online.
-
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from prirec.device.device import DeviceStatus
-
-DEVICE_RUN_EPILOG = examples("prirec device run phone.db", "prirec device run phone.db --seconds 60")
-EPILOG_DOWNLOAD = examples("prirec device download phone.db --near 35.68,139.76")
+# Online
 
 
 def run(
     file: DeviceFile,
     *,
     seconds: Annotated[
-        float | None, typer.Option(min=0.0, metavar="N", show_default="until stopped", help="For how long.")
+        float | None, typer.Option(min=0.0, metavar="N", show_default="until stopped", help="Stop after N seconds.")
     ] = None,
-    code: Annotated[
-        str, typer.Option(envvar=CODE, metavar="TEXT", help="If the device has not enrolled yet, and one is asked for.")
-    ] = "",
+    code: Code = "",
 ) -> None:
-    """Take part in rounds in the background, until stopped.
+    """Take part in rounds until stopped.
 
-    Ctrl-C or SIGTERM stop it at any moment. It follows the signed log, downloads whole regions, and enters a sum only
-    if the ledger covers it. What it does is said in one line each, without anything about the person."""
+    Ctrl-C or SIGTERM stop it at any moment. The device follows the signed log, downloads whole regions, and enters a
+    sum only if the privacy budget covers it. It prints one line for each step, without anything about the person."""
     import asyncio
 
-    from prirec.cli.output import needing
+    from prirec.util.extras import needing
 
     with needing("device"):
         import prirec.device.agent  # noqa: F401
-    from prirec.device.sync import View
+        from prirec.device.sync import View
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
-        _end_with(stop, seconds)
+        _stop_at_signals(stop, seconds)
         await device.take_part_until(stop, code=code, tell=_say)
 
-    with opened(file) as device:
-        View.of(device.person)  # whether it belongs somewhere is told first
+    with existing(file) as device:
+        View.of(device.person)  # StateError, before anything is printed, if the device is in no deployment
         _say("running; Ctrl-C stops")
         asyncio.run(until_stopped())
     _say("stopped")
 
 
-def download(
-    file: DeviceFile,
-    *,
-    near: Annotated[str, typer.Option(metavar="LAT,LON", help="Where the person will be, in degrees.")],
-) -> None:
-    """Download the region around a point, to be offline there.
-
-    The recommender sees which region, and nothing finer."""
-    from prirec.cli.options import point_of
-    from prirec.cli.output import needing
-
-    with needing("device"):
-        import prirec.device.agent  # noqa: F401
-    here = point_of(near, flag="--near")
-    with opened(file) as device:
-        before = _places(device.status())
-        device.download(near=here)
-        typer.echo(f"downloaded {_places(device.status()) - before:,} places more")
-
-
-def _places(status: "DeviceStatus") -> int:
-    return 0 if status.belonging is None else status.belonging.places
-
-
-def _end_with(stop: "asyncio.Event", seconds: float | None) -> None:
+def _stop_at_signals(stop: "asyncio.Event", seconds: float | None) -> None:
     import asyncio
     import signal
     from contextlib import suppress
 
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # where the system has no such thing, Ctrl-C ends it with 130
+        with suppress(NotImplementedError):  # Windows has no such handlers: there Ctrl-C ends the program with 130
             loop.add_signal_handler(one, stop.set)
     if seconds is not None:
         loop.call_later(seconds, stop.set)
@@ -388,113 +281,94 @@ def _say(words: str) -> None:
     typer.echo(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}  {printable(words)}")
 
 
-# prirec device recommend: Algorithm 3 on the person's own device.
+def download(
+    file: DeviceFile,
+    *,
+    near: Annotated[str, typer.Option(metavar="LAT,LON", help="Where the person will be, in degrees.")],
+) -> None:
+    """Download the region around a point, for use offline.
+
+    The recommender sees which region is downloaded, and nothing finer."""
+    here = point_of(near, flag="--near")
+    with existing(file) as device:
+        typer.echo(f"downloaded {device.download(near=here):,} places more")
 
 
-if TYPE_CHECKING:
-    from prirec import Suggestion
-
-DEVICE_RECOMMEND_EPILOG = examples(
-    "prirec device recommend phone.db",
-    "prirec device recommend phone.db --near 35.68,139.76 --at 2024-05-04T19:30 -k 5",
-)
+# Offline: recommendations, and what a person can see, take away and erase
 
 
 def recommend(
     file: DeviceFile,
     *,
-    near: Annotated[
-        str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", show_default="no particular time", help="Local time, such as 2024-05-04T19:30."),
-    ] = None,
+    near: Near = None,
+    at: At = None,
     k: ListLength = 10,
     radius_km: Radius = 5.0,
     json: Json = False,
 ) -> None:
-    """Recommend places, with reasons. It is done offline: nobody learns of it.
+    """Recommend places, with reasons. Computed offline: nobody learns of it.
 
     Places that the person has visited are left out."""
-    from prirec.cli.output import notes, show_json
-    from prirec.cli.recommend import moment_of, show_suggestions
+    from prirec.cli.recommend import show_suggestions
+    from prirec.device.recommend import distance_notes
 
     here, time = moment_of(near, at)
-    with opened(file) as device:
-        lines = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
-    told, origin = _remarks(lines, radius_km=radius_km), "home" if here is None else "here"
+    with existing(file) as device:
+        places = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
+    remarks, origin = distance_notes(places, radius_km=radius_km), "home" if here is None else "here"
     if json:
-        show_json({"places": [line.as_dict() for line in lines], "distance_from": origin, "notes": told})
+        show_json({"places": [one.as_dict() for one in places], "distance_from": origin, "notes": remarks})
         return
-    notes(told)
-    show_suggestions(lines, origin=origin)
-
-
-def _remarks(lines: "Sequence[Suggestion]", *, radius_km: float) -> list[str]:
-    far = sum((line.distance_km or 0.0) > radius_km for line in lines)
-    return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
-
-
-# prirec device status, privacy, export and forget: what a person can see, take away and erase.
-
-
-if TYPE_CHECKING:
-    from prirec.device.device import Device, DeviceStatus, MembershipStatus
-
-EPILOG_STATUS = examples("prirec device status phone.db", "prirec device status phone.db --json")
-EPILOG_PRIVACY = examples("prirec device privacy phone.db", "prirec device privacy phone.db --json")
-EPILOG_EXPORT = examples("prirec device export phone.db --out mine.json")
-EPILOG_FORGET = examples("prirec device forget phone.db --yes", "prirec device forget phone.db --leave --yes")
+    notes(remarks)
+    show_suggestions(places, origin=origin)
 
 
 def status(file: DeviceFile, *, json: Json = False) -> None:
-    """Say what the device keeps, and where it belongs."""
-    from prirec.cli.output import show_json, show_table
+    """Show the deployment, campaign and data of this device."""
+    from prirec.util.shown import printable
 
-    with opened(file) as device:
+    with existing(file) as device:
         found = device.status()
     if json:
         show_json(asdict(found))
         return
-    show_table((file.name, ""), _rows(found))
-    if found.belonging is not None:
-        typer.echo(f"the recommender's key: {found.belonging.recommender}")
+    typer.echo(f"{file.name}: {printable(found.verdict)}")
+    show_table(("", ""), _status_rows(found))
 
 
-def _rows(found: "DeviceStatus") -> list[tuple[str, str]]:
-    kept = [
-        ("visits", f"{found.visits:,}"),
-        ("described by", ", ".join(found.described_by) or "nothing"),
-        ("home", "told" if found.home else "not told"),
-    ]
-    belongs = found.belonging
-    return [*kept, ("deployment", "none: prirec device init")] if belongs is None else [*kept, *_belonging(belongs)]
-
-
-def _belonging(of: "MembershipStatus") -> list[tuple[str, str]]:
-    part = "takes part" if of.takes_part else "takes no part"
-    campaign = "none yet" if of.campaign is None else f"{of.campaign}: {part}, {of.learnt} of {of.rounds} rounds learnt"
+def _status_rows(found: "DeviceStatus") -> list[tuple[str, str]]:
     return [
+        ("visits", f"{found.visits:,}"),
+        ("profile", ", ".join(found.profile) or "empty"),
+        ("home", "set" if found.home else "not set"),
+        *(_membership_rows(found.membership) if found.membership is not None else ()),
+    ]
+
+
+def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
+    part = "on the roster" if of.takes_part else "not on the roster"
+    learnt = f"{of.rounds_learnt} of {of.rounds} rounds learnt"
+    return [
+        ("home cell", "shared with the recommender" if of.shares_home_cell else "not shared"),
         ("deployment", of.title),
         ("address", of.url),
-        ("enrolled", "yes" if of.enrolled else "not yet: prirec device run"),
-        ("tells of the home", "a coarse cell" if of.tells_a_cell else "nothing"),
-        ("log, checked", f"{of.entries:,} entries"),
-        ("campaign", campaign),
+        ("recommender's key", of.recommender_key),
+        ("enrolled", "yes" if of.enrolled else "no"),
+        ("log", f"{of.log_entries:,} entries, verified"),
+        ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
         ("places downloaded", f"{of.places:,}"),
-        ("recommends", "yes" if of.can_recommend else "not yet: no model is published, or none is downloaded"),
-        *([("learns nothing", f"{of.unusable}; it adds zeros to sums, at the full price")] if of.unusable else []),
+        *(
+            [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
+            if of.unusable_because
+            else []
+        ),
     ]
 
 
 def privacy(file: DeviceFile, *, json: Json = False) -> None:
-    """Say what was spent of the budget on what, and what is left."""
-    from prirec.cli.output import notes, show, show_json
-    from prirec.privacy.ledger import account
-
-    with opened(file) as device:
-        found = account(device.ledger_store.ledger(), budget=device.budget, day=device.day)
+    """Show what was spent of the privacy budget, and on what."""
+    with existing(file) as device:
+        found = device.account()
     if json:
         show_json(found.as_dict())
         return
@@ -506,96 +380,73 @@ def export(
     file: DeviceFile,
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="shown here", help="New file, for its owner alone.")
+        Path | None,
+        typer.Option(metavar="FILE", show_default="standard output", help="New file, readable by its owner only."),
     ] = None,
 ) -> None:
-    """Give out all that the file holds on the person, as JSON."""
-    import json
+    """Export everything that the file holds on the person, as JSON."""
+    from prirec.cli.output import write_private_json
 
-    from prirec.cli.output import finite, show_json
-    from prirec.errors import UsageError
-
-    with opened(file) as device:
+    with existing(file) as device:
         found = device.export()
     if out is None:
         show_json(found)
         return
-    try:
-        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise UsageError(f"{out.name} is there already; name a new file") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as target:
-        json.dump(finite(found), target, indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(f"wrote everything to {out}: keep it as you would keep the device")
+    write_private_json(out, found)
+    typer.echo(f"wrote everything to {out}: guard it like the device")
 
 
 def forget(
     file: DeviceFile,
     *,
     leave: Annotated[
-        bool, typer.Option("--leave", help="Erase only if the recommender can be told that the device leaves.")
+        bool, typer.Option("--leave", help="Erase only if the recommender confirms that it has deleted the device.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Erase; without it nothing is done.")] = False,
 ) -> None:
     """Erase the person from the device, and leave the deployment.
 
-    What was spent of the budget is not refunded: the ledger stays in the file, and counts if the device joins again."""
+    What was spent of the privacy budget is not refunded: the ledger stays in the file, and counts if the device joins
+    again."""
     from prirec.errors import UsageError
 
     if not yes:
         raise UsageError("this erases visits, profile, model and identity for good; add --yes to do so")
-    with opened(file) as device:
-        told = _left(device, insist=leave)
-        device.forget()
-    typer.echo(f"erased; {told}")
+    with existing(file) as device:
+        departure = device.leave_and_forget(insist=leave)
+    typer.echo(f"erased; {departure}")
     typer.echo("what was spent is not refunded: the ledger stays, and says when this device took part and in what")
 
 
-def _left(device: "Device", *, insist: bool) -> str:
-    """What became of the deployment, in words. Whoever cannot be reached does not keep a person from erasing."""
-    from prirec.cli.output import needing
-    from prirec.errors import Fault, PeerError, ProtocolError, UsageError
-
-    member = device.person.membership()
-    if member is None:
-        return "it belonged to no deployment"
-    try:
-        with needing("device"):
-            device.leave()
-    except PeerError as refusal:
-        if refusal.fault is Fault.AUTH:
-            return "the recommender does not know this device"
-        if insist:
-            raise
-    except (ProtocolError, UsageError):
-        if insist:
-            raise
-    else:
-        return "the recommender was told, and has erased it too"
-    return "the recommender could not be told: it knows a key that nobody holds any more"
-
-
-# prirec device: the commands of one person's device.
-
-
-DEVICE_EPILOG = examples(
-    "prirec device init phone.db --url https://recommender.example:8443 --authority authority.pem",
-    "prirec device visit phone.db noodle-bar",
-    "prirec device recommend phone.db",
-)
-
-
 def build() -> typer.Typer:
-    """The commands and their names."""
-    made = subgroup("One person's device: what it knows stays in one file.", epilog=DEVICE_EPILOG)
-    made.command("init", epilog=DEVICE_INIT_EPILOG)(init)
-    made.command("profile", epilog=DEVICE_PROFILE_EPILOG)(profile)
-    made.command("visit", epilog=DEVICE_VISIT_EPILOG)(visit)
-    made.command("run", epilog=DEVICE_RUN_EPILOG)(run)
-    made.command("download", epilog=EPILOG_DOWNLOAD)(download)
-    made.command("recommend", epilog=DEVICE_RECOMMEND_EPILOG)(recommend)
-    made.command("status", epilog=EPILOG_STATUS)(status)
-    made.command("privacy", epilog=EPILOG_PRIVACY)(privacy)
-    made.command("export", epilog=EPILOG_EXPORT)(export)
-    made.command("forget", epilog=EPILOG_FORGET)(forget)
-    return made
+    """The group of commands, each with examples of its arguments."""
+    group = subgroup(
+        "One person's device: data, model and budget in one file.",
+        epilog=examples(
+            "prirec device init phone.db --url https://recommender.example:8443 --authority authority.pem",
+            "prirec device visit phone.db noodle-bar",
+            "prirec device recommend phone.db",
+        ),
+    )
+    add_commands(group, "prirec device", {
+        "init": (
+            init,
+            "phone.db --url https://recommender.example:8443 --authority authority.pem",
+            "phone.db --url https://recommender.example --home 35.68,139.76 --epsilon 0.5",
+        ),
+        "profile": (
+            profile, "phone.db age=31 'likes=music|tea' --home 35.68,139.76", "phone.db --forget age", "phone.db"
+        ),
+        "visit": (
+            visit, "phone.db noodle-bar", "phone.db museum --time 2024-05-04T19:30 --ignored",
+            "phone.db --from visits.csv",
+        ),
+        "run": (run, "phone.db", "phone.db --seconds 60"),
+        "download": (download, "phone.db --near 35.68,139.76"),
+        "recommend": (recommend, "phone.db", "phone.db --near 35.68,139.76 --at 2024-05-04T19:30 -k 5"),
+        "status": (status, "phone.db", "phone.db --json"),
+        "privacy": (privacy, "phone.db", "phone.db --json"),
+        "export": (export, "phone.db --out mine.json"),
+        "forget": (forget, "phone.db --yes", "phone.db --leave --yes"),
+    })  # fmt: skip
+    return group

@@ -1,12 +1,13 @@
 """prirec settings: all settings of a preset as TOML, to start a settings file from."""
 
-from importlib.metadata import entry_points
+import gc
+import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from prirec import __version__
-from prirec.cli import city, data, demo, device, evaluate, privacy, recommend, recommender, train
 from prirec.cli.options import Assignments, Preset, SettingsFile, examples
 from prirec.cli.output import HELP, Commands, subgroup
 
@@ -38,9 +39,10 @@ def _unset(table: dict[str, Any], prefix: str = "") -> list[str]:
     return found
 
 
-# The program: its commands, its version, and what it does with a refusal (see group.py).
+# The program: its commands and its version. What it does with a refusal is in output.py.
 
 
+OWN_FILE = ("city", "device", "recommend", "recommender")  # a command, or a group of them, with a file of its name
 PLUGINS = "prirec.commands"  # entry points of other packages, each a function that adds its commands to the program
 
 
@@ -59,8 +61,11 @@ def program(
     """Recommend nearby places without collecting anyone's data: simulated on one machine, or by real devices."""
 
 
-def build() -> typer.Typer:
-    """The commands and their names. A traceback never shows local variables: they may hold private values."""
+def build(first: str = "") -> typer.Typer:
+    """The program with its commands. A traceback never shows local variables: they may hold private values.
+
+    Where `first`, the first word of the command line, names one of OWN_FILE, only that file is loaded: all commands
+    together with those of other packages take longer to load than `prirec device visit` takes."""
     app = typer.Typer(
         cls=Commands,
         no_args_is_help=True,
@@ -71,6 +76,13 @@ def build() -> typer.Typer:
         epilog=examples("prirec demo", "prirec data make city", "prirec train city --out runs/first"),
     )
     app.callback()(program)
+    if first in OWN_FILE:
+        _add(app, first)
+        return app
+    from importlib.metadata import entry_points
+
+    from prirec.cli import data, demo, evaluate, privacy, train
+
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
     data_group = subgroup("Make, import, describe and partition data folders.")
     data_group.command("make", epilog=data.DATA_MAKE_EPILOG)(data.make)
@@ -80,7 +92,7 @@ def build() -> typer.Typer:
     app.add_typer(data_group, name="data")
     app.command("train", epilog=train.EPILOG)(train.train)
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
-    app.command("recommend", epilog=recommend.EPILOG)(recommend.recommend)
+    _add(app, "recommend")
     app.command("settings", epilog=EPILOG)(settings)
     privacy_group = subgroup(
         "What each person is promised, and what was spent of it.",
@@ -90,19 +102,36 @@ def build() -> typer.Typer:
     privacy_group.command("forecast", epilog=privacy.PRIVACY_FORECAST_EPILOG)(privacy.forecast)
     privacy_group.command("ledger", epilog=privacy.PRIVACY_LEDGER_EPILOG)(privacy.ledger)
     app.add_typer(privacy_group, name="privacy")
-    app.add_typer(recommender.build(), name="recommender")
-    app.add_typer(device.build(), name="device")
-    app.add_typer(city.build(), name="city")
+    for name in ("recommender", "device", "city"):
+        _add(app, name)
     for plugin in sorted(entry_points(group=PLUGINS), key=lambda found: found.name):
         plugin.load()(app)
     return app
 
 
-app = build()
+def _add(app: typer.Typer, name: str) -> None:
+    """Add a command, or a group of commands, from its own file."""
+    module = import_module(f"prirec.cli.{name}")
+    if name == "recommend":
+        app.command(name, epilog=module.EPILOG)(module.recommend)
+    else:
+        app.add_typer(module.build(), name=name)
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, the whole program, is built when somebody asks for it."""
+    if name != "app":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()["app"] = build()
+    return globals()["app"]
 
 
 def run() -> None:
     """The console script."""
+    # Most objects of a short command are modules and classes, which stay to the end: looking through them for garbage
+    # took a tenth of its time.
+    gc.set_threshold(100_000, 20, 20)
+    app = globals().get("app") or build(sys.argv[1] if len(sys.argv) > 1 else "")
     app(prog_name="prirec")
 
 

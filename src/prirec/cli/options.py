@@ -32,6 +32,13 @@ Radius = Annotated[
         help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
     ),
 ]
+Near = Annotated[
+    str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")
+]
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", show_default="no particular time", help="Local time, such as 2024-05-04T19:30."),
+]
 Preset = Annotated[
     PresetName | None,
     typer.Option(
@@ -91,14 +98,20 @@ def wall_clock_of(text: str, *, flag: str) -> int:
     from datetime import UTC, datetime
 
     try:
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{flag} takes a date and a local time, such as {flag} 2024-05-04T19:30") from None
-    return int(told.replace(tzinfo=UTC).timestamp())
+    return int(time.replace(tzinfo=UTC).timestamp())
+
+
+def moment_of(near: str | None, at: str | None) -> tuple[tuple[float, float] | None, int | None]:
+    """Where and when, from the flags --near and --at."""
+    here = None if near is None else point_of(near, flag="--near")
+    return here, None if at is None else wall_clock_of(at, flag="--at")
 
 
 def now() -> int:
-    """By the local wall clock, as visits are told."""
+    """By the local wall clock, as the times of visits are."""
     from datetime import UTC, datetime
 
     return int(datetime.now().astimezone().replace(tzinfo=UTC).timestamp())

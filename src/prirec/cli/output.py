@@ -9,16 +9,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
+from prirec.cli.options import examples
 from prirec.errors import PrirecError, StateError, UsageError
 from prirec.util.shown import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from prirec.util.shown import Table as Panel
 
@@ -55,6 +58,16 @@ def show_json(answer: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(finite(answer), indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
+    """`show_json` into a new file that only its owner can read. UsageError if there is such a file."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise UsageError(f"{path.name} is there already; name a new file") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as target:
+        json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+
+
 def finite(value: Any) -> Any:
     """The same value with null for every number that JSON cannot hold."""
     if isinstance(value, float):
@@ -68,22 +81,29 @@ def finite(value: Any) -> Any:
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
     """A table as wide as it needs to be; on a narrow terminal cells are folded, never cut. Names of columns that hold
-    numbers begin with '>'."""
+    numbers begin with '>'; a table whose columns have no names has no header."""
+    console().print(table_of(columns, rows, title=title))
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> "Table":
+    """What `show_table` prints."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", padding=(0, 1, 0, 0))
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        padding=(0, 1, 0, 0),
+        show_header=any(columns),
+    )
     for name in columns:
         number = name.startswith(">")
-        table.add_column(
-            name.removeprefix(">"),
-            justify="right" if number else "left",
-            overflow="fold",
-            no_wrap=number,
-        )
+        table.add_column(name.removeprefix(">"), justify="right" if number else "left", overflow="fold", no_wrap=number)
     for row in rows:
         table.add_row(*(printable(cell) for cell in row))
-    console().print(table)
+    return table
 
 
 def say(text: str) -> None:
@@ -103,28 +123,6 @@ def show(panels: "Iterable[str | Panel]") -> None:
 def figure(value: float | None, *, digits: int = 4) -> str:
     """A number for a table; a dash where there is none."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
-
-
-# Commands that need more than the program itself comes with: what to install is said in one line.
-
-
-PACKAGES = {
-    "recommender": ("fastapi", "httptools", "prometheus_client", "psycopg", "starlette", "uvicorn", "uvloop"),
-    "device": ("httpx", "httpcore", "anyio", "h11"),
-}
-
-
-@contextmanager
-def needing(extra: Literal["recommender", "device"]) -> Iterator[None]:
-    """Around imports. UsageError if one of the extra's packages is missing; whatever else is missing is a fault."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in PACKAGES[extra]:
-            raise
-        raise UsageError(
-            f"this command needs packages that are not installed; get them with: pip install 'prirec[{extra}]'"
-        ) from None
 
 
 # Progress on the standard error stream, one bar a model; silent where nobody watches.
@@ -247,6 +245,15 @@ def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
     return typer.Typer(
         no_args_is_help=True, rich_markup_mode=None, help=words, epilog=epilog, context_settings=HELP
     )  # fmt: skip
+
+
+def add_commands(
+    group: typer.Typer, path: str, commands: "Mapping[str, tuple[Callable[..., None] | str, ...]]"
+) -> None:
+    """Add commands to a group by name: each is a function, and then examples of its arguments for the help."""
+    for name, (function, *arguments) in commands.items():
+        lines = examples(*(f"{path} {name} {words}" for words in arguments))
+        group.command(name, epilog=lines)(cast("Callable[..., None]", function))
 
 
 class Commands(TyperGroup):

@@ -12,33 +12,35 @@ Everything that a person enters stays in the file. `join`, `take_part`, `downloa
 extra `prirec[device]`; each has an asynchronous twin (`join_async`, ...). Everything else works offline.
 """
 
-import asyncio
-import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-# Only light modules here: an app that stores a visit must not wait for Numba, SciPy or an HTTP client to be imported.
+# Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.device.ledger import LedgerStore, load_budget, save_budget
-from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value
+from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
-from prirec.errors import PassingError, PrirecError, StateError
-from prirec.privacy.ledger import Budget, Statement
+from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
+from prirec.privacy.ledger import Account, Budget, Statement, account
+from prirec.util.extras import needing
+from prirec.util.twins import blocking
 
 if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
     from prirec.device.agent import Agent, RetryPolicy
     from prirec.device.sync import View
-    from prirec.features.encoding import Encoding
+    from prirec.features.encoding import Encoding, Value
     from prirec.protocols.prediction import Suggestion
-    from prirec.wire.regions import KnownPlaces
 
 DAY = 86_400
-Answer = TypeVar("Answer")
+LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
 
 
 class Device:
@@ -51,11 +53,15 @@ class Device:
         self.store, self.person, self._clock = store, Person(store), clock
 
     @classmethod
-    def open(cls, path: Path | str) -> Self:
-        """Open the device's file; created, readable by its owner only, if there is none.
+    def open(cls, path: Path | str, *, create: bool = True) -> Self:
+        """Open the device's file; if there is none it is created, readable by its owner only.
 
-        StateError if the file is damaged, not a device's, or written by a newer version."""
-        return cls(Store.open(Path(path)))
+        StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
+        there is none."""
+        file = Path(path)
+        if not create and not file.exists():
+            raise StateError(f"there is no file {file.name}; prirec device init makes one")
+        return cls(Store.open(file))
 
     def close(self) -> None:
         """Close the file. `with Device.open(path) as device:` does it by itself."""
@@ -69,15 +75,32 @@ class Device:
     ) -> None:
         self.close()
 
+    def for_thread(self) -> "Device":
+        """The same file opened once more, for another thread."""
+        return Device(Store.open(self.store.path), clock=self._clock)
+
     # --- Offline: the person's data -----------------------------------------------------------------------------------
 
-    def describe(self, values: Mapping[str, GivenValue | None]) -> None:
+    def describe(self, values: Mapping[str, GivenValue | None], *, home: Point | None = None) -> None:
         """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
         The names are those of the deployment's encoding; others are stored and not used. DataError, and nothing stored,
         for a word where the deployment expects a number, or the reverse."""
-        check_profile(self.person, values)
+        point = None if home is None else checked_point(*home)
+        if (encoding := campaign_encoding(self.person)) is not None:
+            from prirec.features.encoding import rows_to_columns
+
+            given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
+            rows_to_columns(encoding.person, [given])
         self.person.set_profile(values)
+        if point is not None:
+            self.person.set_home(point)
+
+    def profile(self) -> "Profile":
+        """What describes the person on this device, and which of it the deployment can use."""
+        encoding = campaign_encoding(self.person)
+        features = None if encoding is None else tuple(block.column for block in encoding.person)
+        return Profile(self.person.profile(), self.person.home(), features)
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
@@ -85,6 +108,32 @@ class Device:
         `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
         recorded again, it is stored once, and False is returned."""
         return self.person.record_visit(place, time=time, label=1 if wanted else -1, id=id)
+
+    def record_visits(self, visits: Sequence[Visit]) -> "VisitsRecorded":
+        """Record all of these visits or none. DataError for a context that does not fit the deployment's features."""
+        view, unknown = deployment_view(self.person), 0
+        if view is not None and view.campaign is not None:
+            from prirec.features.encoding import rows_to_columns
+
+            rows_to_columns(view.campaign.encoding.context, [visit.context for visit in visits])
+            unknown = int((view.known.positions(visit.place for visit in visits) < 0).sum())
+        new = self.person.record_visits(visits)
+        return VisitsRecorded(new, len(visits) - new, unknown)
+
+    def import_visits(self, file: Path | str) -> "VisitsRecorded":
+        """Record all visits of a CSV file, or none: columns poi and, if there are any, time, label and id; all other
+        columns describe the visit. With a column `label`, the device draws no negatives of its own from then on."""
+        found = read_visits(Path(file))
+        recorded = self.record_visits(found.visits)
+        if found.labelled:
+            self.person.set_labelled(so=True)
+        return recorded
+
+    def remove_visit(self, id: str) -> None:  # noqa: A002
+        """Delete a visit; the model keeps what it learnt from it until the next campaign. UsageError if there is
+        none."""
+        if not self.person.remove_visit(id):
+            raise UsageError("there is no visit with that id; prirec device export lists them")
 
     def recommend(
         self, *, near: Point | None = None, at: int | None = None, k: int = 10, radius_km: float = 5.0
@@ -134,6 +183,10 @@ class Device:
         """What was spent on what, and in total."""
         return self.ledger_store.statement(day=self.day)
 
+    def account(self) -> Account:
+        """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
+        return account(self.ledger_store.ledger(), budget=self.budget, day=self.day)
+
     @property
     def ledger_store(self) -> LedgerStore:
         """The ledger on disk, as an `Agent` uses it."""
@@ -146,8 +199,8 @@ class Device:
 
     # --- Online -------------------------------------------------------------------------------------------------------
 
-    def join(
-        self, url: str, *, home: Point | None = None, authority: bytes = b"", fingerprint: str | None = None,
+    async def join_async(
+        self, url: str, *, home: Point | None = None, authority: bytes | Path = b"", fingerprint: str | None = None,
         code: str | None = None,
     ) -> Membership:  # fmt: skip
         """Join a deployment and pin its recommender's key.
@@ -155,53 +208,48 @@ class Device:
         url: the recommender's HTTPS address.
         home: latitude and longitude. The recommender gets the coarse H3 cell around it (about 36 km²); without a home
             it gets none, and the device downloads all regions.
-        authority: CA certificate (PEM) that signed the server's certificate; empty: the system's authorities.
+        authority: CA certificate (PEM, or a file with it) that signed the server's certificate; empty: the system's.
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
         code: enrolment code; with one (it may be empty) the device enrols at once, else when it first takes part.
         """
-        return self._run(
-            lambda device: device.join_async(url, home=home, authority=authority, fingerprint=fingerprint, code=code)
-        )
-
-    async def join_async(
-        self, url: str, *, home: Point | None = None, authority: bytes = b"", fingerprint: str | None = None,
-        code: str | None = None,
-    ) -> Membership:  # fmt: skip
-        """`join` for asynchronous code."""
-        from prirec.device.client import home_cell, join
-
+        with needing("device"):
+            from prirec.device.client import home_cell, join
         here = None if home is None else checked_point(*home)
+        trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
         joined = await join(
-            self.person, url, cell=home_cell(here), authority=authority, fingerprint=fingerprint, code=code
+            self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint, code=code
         )
         if here is not None:
             self.person.set_home(here)
         return joined
 
-    def take_part(
-        self, *, seconds: float = 60.0, code: str = "", tell: Callable[[str], None] = lambda words: None
-    ) -> None:
-        """Follow the deployment's log and take part in the rounds that invite this device, for so many seconds.
-
-        `tell` gets a sentence for each thing that happened; none contains a private value."""
-        self._run(lambda device: device.take_part_async(seconds=seconds, code=code, tell=tell))
+    join = blocking(join_async)
 
     async def take_part_async(
         self, *, seconds: float = 60.0, code: str = "", tell: Callable[[str], None] = lambda words: None
     ) -> None:
-        """`take_part` for asynchronous code; see also `take_part_until`."""
+        """Follow the deployment's log and take part in the rounds that invite this device, for so many seconds.
+
+        `tell` gets a sentence for each thing that happened; none contains a private value. `take_part_until` stops at
+        an event instead."""
+        import asyncio
+
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(seconds, stop.set)
         await self.take_part_until(stop, code=code, tell=tell)
 
+    take_part = blocking(take_part_async)
+
     async def take_part_until(
-        self, stop: asyncio.Event, *, code: str = "", tell: Callable[[str], None] = lambda words: None
+        self, stop: "asyncio.Event", *, code: str = "", tell: Callable[[str], None] = lambda words: None
     ) -> None:
         """Take part until `stop` is set. Stopping is immediate and safe at any moment, like switching the device off.
 
         StateError if another agent works on the file: letters that one agent has read the other never sees."""
-        from prirec.device.agent import AgentNews
+        import asyncio
 
+        with needing("device"):
+            from prirec.device.agent import AgentNews
         with self.store.agent_lock():
             async with self.online(code=code) as agent:
                 news = AgentNews(agent)
@@ -220,11 +268,12 @@ class Device:
 
     @asynccontextmanager
     async def online(
-        self, *, code: str = "", trust: ssl.SSLContext | None = None, retry: "RetryPolicy | None" = None
+        self, *, code: str = "", trust: "ssl.SSLContext | None" = None, retry: "RetryPolicy | None" = None
     ) -> "AsyncIterator[Agent]":
         """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
-        from prirec.device.agent import Agent
-        from prirec.device.client import Client, https_connection, tls_context
+        with needing("device"):
+            from prirec.device.agent import Agent
+            from prirec.device.client import Client, https_connection, tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
@@ -233,54 +282,84 @@ class Device:
             client = Client(public, named, identity=member.identity, deployment=member.deployment)
             yield Agent(self.person, self.ledger_store, client, retry=retry, clock=self._clock, code=code)
 
-    def download(self, *, near: Point) -> None:
-        """Download the regions around a point too, for a journey. The request reveals the coarse cell of the point, and
-        nothing finer."""
-        self._run(lambda device: device.download_async(near=near))
-
-    async def download_async(self, *, near: Point) -> None:
-        """`download` for asynchronous code."""
-        from prirec.device.client import home_cell
-        from prirec.device.sync import catch_up, fetch_extra_regions, save_extra_region
+    async def download_async(self, *, near: Point) -> int:
+        """Download the regions around a point too, for a journey; returns how many places that adds. The request
+        reveals the coarse cell of the point, and nothing finer."""
+        with needing("device"):
+            from prirec.device.client import home_cell
+        from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_region
 
         point = checked_point(*near)
         async with self.online() as agent:
             view = await catch_up(self.person, agent.client)
             if view.campaign is None:
                 raise StateError("nothing has been published yet")
+            before = len(view.known)
             with self.store.transaction() as rows:
                 save_extra_region(rows, home_cell(point))
             await fetch_extra_regions(self.person, agent.client)
+        return len(View.of(self.person).known) - before
 
-    def leave(self) -> None:
-        """Leave the deployment: it deletes the device, and the device deletes everything of it. Nothing is refunded."""
-        self._run(lambda device: device.leave_async())
+    download = blocking(download_async)
 
     async def leave_async(self) -> None:
-        """`leave` for asynchronous code."""
+        """Leave the deployment: it deletes the device, and the device deletes everything of it. Nothing is refunded."""
         async with self.online() as agent:
             await agent.client.leave()
         self.person.leave()
 
-    def _run(self, work: "Callable[[Device], Coroutine[Any, Any, Answer]]") -> Answer:
-        """Run a coroutine to its end, also where an event loop runs already, as in a notebook.
+    leave = blocking(leave_async)
 
-        There it gets a thread, and the file a second connection, since one of SQLite's belongs to its thread. The
-        caller waits; whoever must not hold up the running loop awaits the asynchronous twin instead."""
+    def leave_and_forget(self, *, insist: bool = False) -> "Departure":
+        """Leave the deployment if it can be reached, then `forget`. With `insist` nothing is erased unless the
+        recommender has confirmed; otherwise one that cannot be reached keeps nobody from erasing."""
+        departure = self._depart(insist=insist)
+        self.forget()
+        return departure
+
+    def _depart(self, *, insist: bool) -> "Departure":
+        if self.person.membership() is None:
+            return Departure.NO_MEMBER
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(work(self))
-
-        def in_thread() -> Answer:
-            with Device(Store.open(self.store.path), clock=self._clock) as twin:
-                return asyncio.run(work(twin))
-
-        with ThreadPoolExecutor(1, thread_name_prefix="prirec") as thread:
-            return thread.submit(in_thread).result()
+            self.leave()
+        except (ProtocolError, UsageError) as problem:
+            if isinstance(problem, PeerError) and problem.fault is Fault.AUTH:
+                return Departure.UNKNOWN
+            if insist:
+                raise
+            return Departure.UNREACHABLE
+        return Departure.CONFIRMED
 
 
-async def _work(agent: "Agent", stop: asyncio.Event, report: Callable[[], None]) -> None:
+class Departure(StrEnum):
+    """What became of a device's membership when its person was erased."""
+
+    NO_MEMBER = "the device was in no deployment"
+    CONFIRMED = "the recommender has deleted this device too"
+    UNKNOWN = "the recommender does not know this device"
+    UNREACHABLE = "the recommender could not be reached: it still lists this device's key, which nobody holds any more"
+
+
+class VisitsRecorded(NamedTuple):
+    """What became of visits that were to be recorded."""
+
+    new: int
+    repeated: int  # recorded before
+    unknown_places: int  # at places that this device has not downloaded: nothing is learnt from those
+
+
+def _read_certificate(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            found = file.read(LARGEST_CERTIFICATE + 1)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path.name} with an authority's certificate") from None
+    if len(found) > LARGEST_CERTIFICATE or not found:
+        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
+    return found
+
+
+async def _work(agent: "Agent", stop: "asyncio.Event", report: Callable[[], None]) -> None:
     """The log first: a device that is online for moments only has at least what was published."""
     from prirec.device.client import UnavailableError
 
@@ -290,26 +369,40 @@ async def _work(agent: "Agent", stop: asyncio.Event, report: Callable[[], None])
     await agent.run(stop, after=report)
 
 
-# --- Status ---------------------------------------------------------------------------------------------------------
+# --- Profile and status ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What describes a person on their device. Private."""
+
+    values: "Mapping[str, Value]"
+    home: Point | None
+    features: tuple[str, ...] | None  # columns of a person that the deployment uses; None before it is known
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Columns that the deployment could use and the person has not given."""
+        return tuple(name for name in self.features or () if name not in self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipStatus:
-    """Where a device belongs, and how far it is. Public, except that it is this person's device."""
+    """A device's deployment, and how far the device is in it. Public, except that it is this person's device."""
 
     title: str
     url: str
-    recommender: str  # the pinned key, in hexadecimal
+    recommender_key: str  # the pinned key, in hexadecimal
     enrolled: bool
-    tells_a_cell: bool  # whether the recommender knows a coarse cell
-    entries: int  # verified entries of the log
+    shares_home_cell: bool  # whether the recommender knows the coarse cell around the home
+    log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
-    learnt: int  # rounds of the campaign that are in this device's model
+    rounds_learnt: int  # rounds of the campaign that are in this device's model
     rounds: int  # that the campaign has
     places: int  # of the catalogue, downloaded
     can_recommend: bool
-    unusable: str  # why nothing can be learnt from the person's data as they are; empty: something can
+    unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +410,28 @@ class DeviceStatus:
     """What a device stores, as counts and names."""
 
     visits: int
-    described_by: tuple[str, ...]  # names of the profile's columns
+    profile: tuple[str, ...]  # names of the profile's columns
     home: bool  # whether one was given
-    belonging: MembershipStatus | None
+    membership: MembershipStatus | None
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence: whether the device can recommend and, if not, what is missing."""
+        of = self.membership
+        if of is None:
+            return "in no deployment yet; prirec device init joins one"
+        if not of.enrolled:
+            return f"joined {of.title}, not enrolled yet; prirec device run enrols it"
+        if not of.can_recommend:
+            missing = "no campaign has begun" if of.campaign is None else "no model is published, or none is downloaded"
+            return f"enrolled in {of.title}; cannot recommend yet: {missing}"
+        learnt = f"its model has learnt {of.rounds_learnt} of {of.rounds} rounds"
+        return f"enrolled in {of.title}; ready to recommend, {learnt if of.takes_part else 'with a newcomer’s model'}"
 
 
 def status(person: Person) -> DeviceStatus:
     """`Device.status` for whoever has no `Device`."""
-    view = _view(person)
+    view = deployment_view(person)
     member = None if view is None else _membership_status(view)
     return DeviceStatus(len(person.visits()), tuple(person.profile()), person.home() is not None, member)
 
@@ -335,33 +442,32 @@ def _membership_status(view: "View") -> MembershipStatus:
     return MembershipStatus(
         title=member.title,
         url=member.url,
-        recommender=member.recommender.hex(),
+        recommender_key=member.recommender.hex(),
         enrolled=member.enrolled,
-        tells_a_cell=member.cell != 0,
-        entries=member.head.length,
+        shares_home_cell=member.cell != 0,
+        log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.position is not None,
-        learnt=0 if model is None else model.iteration,
+        rounds_learnt=0 if model is None else model.iteration,
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),
         can_recommend="publication" in view.latest,
-        unusable=_why_unusable(view),
+        unusable_because=_why_unusable(view),
     )
 
 
 def _why_unusable(view: "View") -> str:
     """A device whose records cannot be used takes part with zeros, at the full price, and tells nobody, since anything
     else would reveal something about the records (device/rounds.py). So the person has to learn of it here."""
-    from prirec.device.records import encode_records
-    from prirec.device.rounds import visited_places
+    from prirec.device.records import encode_records, visited_positions
 
     person, campaign = view.documents.person, view.campaign
     if campaign is None:
         return ""
     try:
-        visited_places(person, campaign, view.known)
+        visited_positions(person.visits(), view.known)
         if campaign.edition is not None:
-            encode_records(person, campaign, view.known)
+            encode_records(person, campaign, view.known, negatives=False)  # negatives repeat the moments of visits
     except PrirecError as problem:
         return str(problem)
     except Exception as problem:
@@ -369,45 +475,17 @@ def _why_unusable(view: "View") -> str:
     return ""
 
 
-# --- Profile check: mistakes are found while the person is there to correct them. Nothing is sent --------------------
+# --- The deployment as this device knows it -------------------------------------------------------------------------
 
 
 def campaign_encoding(person: Person) -> "Encoding | None":
     """The features that the deployment uses; None before a campaign is known."""
-    view = _view(person)
+    view = deployment_view(person)
     return None if view is None or view.campaign is None else view.campaign.encoding
 
 
-def known_places(person: Person) -> "KnownPlaces | None":
-    """The places that this device has downloaded; None before it has any."""
-    view = _view(person)
-    return None if view is None or view.campaign is None else view.known
-
-
-def check_profile(person: Person, values: Mapping[str, GivenValue | None]) -> None:
-    """DataError, naming a column and not its value, for words where the deployment expects numbers, or the reverse."""
-    if (encoding := campaign_encoding(person)) is not None:
-        from prirec.features.encoding import rows_to_columns
-
-        given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
-        rows_to_columns(encoding.person, [given])
-
-
-def check_visits(person: Person, visits: Sequence[Visit]) -> None:
-    """`check_profile` for the values that describe moments."""
-    if (encoding := campaign_encoding(person)) is not None:
-        from prirec.features.encoding import rows_to_columns
-
-        rows_to_columns(encoding.context, [visit.context for visit in visits])
-
-
-def count_unknown_places(person: Person, visits: Sequence[Visit]) -> int:
-    """How many visits are to places that this device has not downloaded: nothing is learnt from those."""
-    known = known_places(person)
-    return 0 if known is None else int((known.positions(visit.place for visit in visits) < 0).sum())
-
-
-def _view(person: Person) -> "View | None":
+def deployment_view(person: Person) -> "View | None":
+    """The documents of the deployment that are in force; None for a device that has joined none."""
     if person.membership() is None:
         return None
     from prirec.device.sync import View

@@ -1,5 +1,6 @@
 """Algorithm 3 on the person's own device, offline, from downloaded documents: nobody learns what was asked for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,6 +62,12 @@ def recommend(
         )
         for found in of.guide.recommend(asker(person, of), moment=when, k=k, radius_km=radius_km)
     )
+
+
+def distance_notes(places: Sequence[Suggestion], *, radius_km: float) -> list[str]:
+    """A sentence if places beyond the radius are among them."""
+    far = sum((one.distance_km or 0.0) > radius_km for one in places)
+    return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
 
 
 def asker(person: Person, of: Published) -> Asker:

@@ -57,11 +57,14 @@ class _Rows:
 
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
-def encode_records(person: Person, campaign: Campaign, known: KnownPlaces) -> Records:
-    """The person's records under a campaign's edition. StateError for a device that belongs to no deployment."""
+def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, negatives: bool = True) -> Records:
+    """The person's records under a campaign's edition. StateError for a device that belongs to no deployment.
+
+    Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
     me, encoding, visits = membership_of(person), campaign.encoding, person.visits()
     recorded = _rows(visits, known)
-    rows = recorded if person.labelled() else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
+    complete = person.labelled() or not negatives
+    rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
     own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)
     mine = _clip(encode_columns(encoding.person, rows_to_columns(encoding.person, [person.profile()]), 1)[0])

@@ -281,6 +281,8 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     view = replace(before, latest=latest, member=replace(before.member, head=head))
     needed = await _fetch_all(view, source)
     _refuse_going_back(before, view)
+    if view.campaign is not None and view.campaign.edition is not None:
+        _ = view.campaign.rounds  # an edition for which no noise can be planned is refused before it is stored
     news = head != before.member.head
     if not news and not view.documents.fresh:
         return view

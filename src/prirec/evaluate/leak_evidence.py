@@ -142,7 +142,7 @@ def _statistics(prepared: Prepared, settings: Settings) -> Counts:
 def _around(prepared: Prepared, settings: Settings, *counts: RealArray) -> RealArray:
     """(J, k): a constant, public features of places and counts in their surroundings, as far as there are places."""
     places = prepared.dataset.places
-    features, nearby = public_features(prepared, settings), [nearby_means(places.location, one) for one in counts]
+    features, nearby = public_features(places, settings), [nearby_means(places.location, one) for one in counts]
     parts = [np.ones((len(places), 1)), *nearby, *([] if features is None else [features])]
     kept = [part for part in parts if part.shape[1] * _A_COLUMN <= len(places)]
     return np.hstack([*kept, *(signed_log(part) for part in kept[1:])])

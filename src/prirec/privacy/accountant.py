@@ -38,6 +38,9 @@ MOST_GRAINS = 2**62  # in one release, and in what a plan may spend
 _MOST_OUTCOMES = 4096
 _SAFE = 1 - 1e-9  # margin on δ: rounding errors are smaller than that from _FEWEST grains on
 _FEWEST = 2**24  # fewer grains count as this many
+# What ε = 1 and δ = 1e-6 afford, as the bisection finds it (a test compares). Written down because every command of a
+# device needs it, and the bisection needs SciPy, whose import takes longer than the command.
+_DEFAULT_BUDGET = 4_037_312_329_294_167
 _LARGEST = 2.0**20  # with a larger ε₀ a coin reveals the truth anyway
 _Coins = tuple[RealArray, RealArray]  # log ratios (n,) and their probabilities (n,)
 
@@ -117,10 +120,11 @@ def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> 
     """The most that Gaussian releases about one person may cost together within (ε, δ), rounded down to a grain.
 
     `local` is the ε that local answers have cost already: only ledgers of earlier versions hold some."""
-    checked_epsilon(epsilon_per_user, "epsilon")
-    _check_delta(delta)
+    check_budget(epsilon_per_user, delta)
     if not 0 <= local <= epsilon_per_user:
         raise UsageError("the part of an epsilon for local answers is from 0 to all of it")
+    if (epsilon_per_user, delta, local) == (1.0, 1e-6, 0.0):
+        return Spent(_DEFAULT_BUDGET)
     # all answers as one coin of the summed ε: basic composition, so that a ledger's order does not matter
     answers = (local_loss(local, Unit.USER),)
     low, high = 0, MOST_GRAINS
@@ -128,6 +132,12 @@ def affordable(epsilon_per_user: float, delta: float, *, local: float = 0.0) -> 
         middle = (low + high) // 2
         low, high = (middle, high) if Spent(middle, answers).within(epsilon_per_user, delta) else (low, middle)
     return Spent(low)
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """UsageError for an ε or δ that cannot be a budget."""
+    checked_epsilon(epsilon, "epsilon")
+    _check_delta(delta)
 
 
 def noise_multiplier(epsilon_per_user: float, delta: float) -> float:
@@ -157,10 +167,10 @@ def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
 def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:
     """δ(ε) for each ε, of either sign. With a, b = ε/μ ∓ μ/2 it is φ(a) (R(a) − R(b)), R being Mills' ratio: in the
     tail the two terms of the textbook formula cancel, those of this one do not."""
-    from scipy.special import erfcx, log_ndtr, ndtr
-
     if grains == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
+    from scipy.special import erfcx, log_ndtr, ndtr  # here: a device that has spent nothing does without SciPy
+
     mu = math.sqrt(max(grains, _FEWEST) / GRAINS)
     a, b = epsilons / mu - mu / 2, epsilons / mu + mu / 2
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):

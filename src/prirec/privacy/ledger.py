@@ -22,7 +22,7 @@ from typing import Any
 
 from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import MOST_GRAINS, Spent, affordable, total
+from prirec.privacy.accountant import MOST_GRAINS, Spent, affordable, check_budget, total
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 from prirec.util.shown import Shown, Table
 
@@ -40,7 +40,7 @@ class Budget:
     unit: Unit = Unit.USER
 
     def __post_init__(self) -> None:
-        affordable(self.epsilon, self.delta)  # raises for an ε or δ that cannot be a budget
+        check_budget(self.epsilon, self.delta)
         if self.period_days is not None and self.period_days < 1:
             raise UsageError("a budget's period has at least one day")
 

@@ -173,15 +173,48 @@ class CampaignStatus:
     attempt: int
     past: tuple[PhaseOutcome, ...]  # finished sums, opened or not
 
+    @property
+    def verdict(self) -> str:
+        """In one sentence: how far it is."""
+        return f"campaign {self.number}: {self.round:,} of {self.rounds:,} rounds finished, {self.state}"
+
+    @property
+    def state(self) -> str:
+        """In words: the phase, and why the campaign failed if it did."""
+        words = {"over": "over: its model is published", "failed": f"failed: {self._failure()}"}
+        return words.get(self.phase, f"phase {self.phase}") + (f", attempt {self.attempt + 1}" if self.attempt else "")
+
+    def _failure(self) -> str:
+        """What ended it without a model: its last sum, or its operator, who leaves an attempt or a round unfinished."""
+        if self.round == self.rounds:
+            return "V was never moved"
+        last = self.past[-1] if self.past else None
+        attempts = sum(past.kind == "visits" for past in self.past)
+        if last is not None and last.kind == "visits" and not last.opened and attempts > self.attempt:
+            return "its sum of visits was not opened"
+        return "its operator ended it"
+
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStatus:
+    """What `prirec recommender status` prints."""
+
     title: str
     deployment: str
     fingerprint: str  # of the recommender's public key: the key itself, in hexadecimal
     places: int | None  # in the catalogue for the next campaign; None: none was published yet
     counts: StoreCounts
     campaign: CampaignStatus | None
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence: who has enrolled and how the campaign goes, or what is to be done next."""
+        enrolled = f"{self.counts.people:,} people enrolled"
+        if self.places is None:
+            return f"{enrolled}, no catalogue yet: prirec recommender publish"
+        if self.campaign is None:
+            return f"{enrolled}, {self.places:,} places, no campaign yet: prirec recommender rounds begin"
+        return f"{enrolled}; {self.campaign.verdict}"
 
 
 def deployment_status(store: Store) -> DeploymentStatus:

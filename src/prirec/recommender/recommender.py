@@ -10,16 +10,15 @@
 Serving needs the extra `prirec[recommender]`; nothing else does, so what it needs is imported when it is called.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from socket import gethostname
 from threading import Event, current_thread, main_thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from prirec.config import Settings, preset
 from prirec.errors import StateError, UsageError
@@ -30,14 +29,28 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.operator import CampaignStatus, DeploymentStatus
 from prirec.recommender.release import Catalogue, CatalogueSource, from_folder
 from prirec.recommender.store import Store
-from prirec.recommender.tls import Certificates, check_hosts
+from prirec.recommender.tls import Certificates, check_hosts, expires_at
+from prirec.util.extras import needing
+from prirec.util.twins import async_context, in_event_loop
 from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
 
 if TYPE_CHECKING:
     from prirec.recommender.server import Worker
 
+LOCAL = "127.0.0.1"
 LONGEST_CODE = 100  # characters of an enrolment code
+
+
+class ServiceOptions(TypedDict, total=False):
+    """How a deployment is served; what is left out has its default."""
+
+    host: str  # address to listen on; 127.0.0.1
+    pace: Pace | None  # how long a sum waits for devices
+    code: str | None  # enrolment code: only devices that know it may enrol; None: anybody
+    limits: Limits | None  # how much one device or address may ask for
+    certificate: Path | None  # PEM with its chain, and its key, if not those of the deployment's folder
+    key: Path | None
 
 
 class Recommender:
@@ -75,7 +88,9 @@ class Recommender:
         url = str(store)
         file = sqlite_path(url)
         if file is not None and not file.exists():
-            raise StateError(f"there is no store {file.name}; Recommender.create makes one")
+            raise StateError(
+                f"there is no store {file.name}; prirec recommender init makes one, and Recommender.create"
+            )
         held = Store.open(url)
         try:
             held.founding()
@@ -96,17 +111,13 @@ class Recommender:
         self.close()
 
     def __repr__(self) -> str:
-        found = self.status()
-        campaign = (
-            "no campaign yet" if found.campaign is None else f"campaign {found.campaign.number}: {found.campaign.phase}"
-        )
-        return f"Recommender '{found.title}': {found.counts.people:,} people enrolled, {campaign}"
+        return f"Recommender '{self.store.founding().title}': {self.status().verdict}"
 
-    # what devices are handed
+    # what devices are given
 
     @property
     def authority(self) -> bytes:
-        """The certificate (PEM) of the authority that signed the server's: devices are handed it when they join."""
+        """CA certificate (PEM) that signed the server's: a device needs it to join."""
         try:
             return self.certificates.authority.read_bytes()
         except OSError:
@@ -114,19 +125,30 @@ class Recommender:
 
     @property
     def fingerprint(self) -> str:
-        """Of the recommender's key, which devices pin: people compare it over a channel that they trust."""
+        """Fingerprint of the recommender's key, which devices pin: published where people trust it."""
         return operator.fingerprint(self.store.founding().identity)
+
+    @property
+    def certificate_until(self) -> datetime | None:
+        """When the server's certificate expires; None if it is not in the folder."""
+        file = self.certificates.certificate
+        return expires_at(file) if file.exists() else None
 
     # catalogue and campaigns
 
     def publish(self, places: Path | str | CatalogueSource, settings: Settings | None = None) -> Catalogue:
         """Publish a catalogue for campaigns that begin from now on: the `pois` and schema.toml of a data folder.
 
-        No other file of the folder is opened. Private columns are those that schema.toml declares: devices are asked
-        for them, and keep them."""
-        chosen = deployable(settings if settings is not None else preset("private"))
-        source = places if isinstance(places, CatalogueSource) else from_folder(Path(places), chosen.features)
+        No other file of the folder is opened. Private columns are those that schema.toml declares: devices use them,
+        and never send them."""
+        source = places if isinstance(places, CatalogueSource) else self.read_places(places, settings)
         return operator.publish_catalogue(self.store, source)
+
+    def read_places(self, folder: Path | str, settings: Settings | None = None) -> CatalogueSource:
+        """What `publish` would publish of a data folder, with the features that devices would use and notes on it.
+        PolicyError for settings that only a simulation may have."""
+        chosen = deployable(settings if settings is not None else preset("private"))
+        return from_folder(Path(folder), chosen.features)
 
     def begin(self, settings: Settings | None = None) -> Charter:
         """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given.
@@ -134,9 +156,10 @@ class Recommender:
         PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor."""
         return operator.begin_campaign(self.store, settings if settings is not None else preset("private"))
 
-    def end(self) -> None:
-        """End a campaign that does not go on: open sums are given up, and nothing is published of it."""
-        operator.end_campaign(self.store)
+    def end(self) -> str:
+        """End a campaign that does not go on, and return the phase that it was in: open sums are given up, and nothing
+        is published of it. PolicyError if none is under way."""
+        return operator.end_campaign(self.store).phase
 
     def status(self) -> DeploymentStatus:
         """People enrolled, catalogue, campaign, queued messages: public facts and counts only."""
@@ -149,92 +172,73 @@ class Recommender:
     # serving
 
     @contextmanager
-    def serving(
-        self,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        pace: Pace | None = None,
-        code: str | None = None,
-        limits: Limits | None = None,
-    ) -> Iterator[str]:
+    def serving(self, *, port: int = 0, **options: Unpack[ServiceOptions]) -> Iterator[str]:
         """Serve devices, and conduct campaigns, in a thread of this process while the context lasts; gives the URL.
 
-        Port 0 takes a free one. With an enrolment `code` only devices that know it may enrol. `pace` says how long a
-        sum waits for devices, `limits` how much one device or address may ask for. Works inside a running event loop;
-        `serving_async` does not hold it up while the service starts and stops."""
-        from prirec.recommender.server import running
+        Port 0 takes a free one. `options` are host ("127.0.0.1"), pace (how long a sum waits for devices), code (an
+        enrolment code), limits (how much one device or address may ask for), certificate and key (other files than
+        those of the deployment's folder). Works inside a running event loop; `serving_async` does not hold it up while
+        the service starts and stops."""
+        with needing("recommender"):
+            from prirec.recommender.server import running
 
-        with running(self._worker(pace, code, limits), host=host, port=port) as at:
+        host = options.get("host", LOCAL)
+        with running(self._worker(options), host=host, port=port) as at:
             yield f"https://{_reached(host)}:{at}"
 
-    @asynccontextmanager
-    async def serving_async(
-        self,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        pace: Pace | None = None,
-        code: str | None = None,
-        limits: Limits | None = None,
-    ) -> AsyncIterator[str]:
-        """`serving` for asynchronous code."""
-        context = self.serving(host=host, port=port, pace=pace, code=code, limits=limits)
-        url = await asyncio.to_thread(context.__enter__)
-        try:
-            yield url
-        finally:
-            await asyncio.to_thread(context.__exit__, None, None, None)
+    serving_async = async_context(serving)
 
-    def serve(
-        self, *, host: str = "127.0.0.1", port: int = 8443, workers: int = 1, pace: Pace | None = None,
-        code: str | None = None, limits: Limits | None = None,
-    ) -> None:  # fmt: skip
+    def serve(self, *, port: int = 8443, workers: int = 1, **options: Unpack[ServiceOptions]) -> None:
         """Serve devices, and conduct campaigns, until SIGTERM or Ctrl-C; requests under way are answered first.
+        `options` are those of `serving`.
 
         Inside a running event loop, or in a thread that is not the main one, there are no signals and one worker: it
         then serves until the caller is interrupted."""
-        if current_thread() is main_thread() and not _in_a_loop():
-            from prirec.recommender.server import serve
+        if current_thread() is main_thread() and not in_event_loop():
+            with needing("recommender"):
+                from prirec.recommender.server import serve
 
-            serve(self._worker(pace, code, limits), host=host, port=port, workers=workers)
+            serve(self._worker(options), host=options.get("host", LOCAL), port=port, workers=workers)
             return
         if workers != 1:
             raise UsageError("inside a running event loop or a thread a service has one worker")
-        with self.serving(host=host, port=port, pace=pace, code=code, limits=limits):
+        with self.serving(port=port, **options):
             Event().wait()
 
-    async def serve_async(
-        self,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 8443,
-        pace: Pace | None = None,
-        code: str | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        """Serve until the task is cancelled."""
-        async with self.serving_async(host=host, port=port, pace=pace, code=code, limits=limits):
+    async def serve_async(self, *, port: int = 8443, **options: Unpack[ServiceOptions]) -> None:
+        """Serve until the task is cancelled; `options` are those of `serving`."""
+        import asyncio
+
+        async with self.serving_async(port=port, **options):
             await asyncio.Event().wait()
 
-    def _worker(self, pace: Pace | None, code: str | None, limits: Limits | None) -> "Worker":
-        from prirec.recommender import observability
-        from prirec.recommender.server import Worker
+    def _worker(self, options: ServiceOptions) -> "Worker":
+        with needing("recommender"):
+            from prirec.recommender import observability
+            from prirec.recommender.server import Worker
 
+        if unknown := options.keys() - ServiceOptions.__annotations__.keys():
+            raise TypeError(f"a service has no option {', '.join(sorted(unknown))}")
+        code, certificate, key = options.get("code"), options.get("certificate"), options.get("key")
         if code is not None and not 0 < len(code) <= LONGEST_CODE:
             raise UsageError(f"an enrolment code has 1 to {LONGEST_CODE} characters")
-        conducting = partial(conduct, pace=pace if pace is not None else Pace(), tell=observability.log_event)
+        if (certificate is None) != (key is None):
+            raise UsageError("a certificate and its key belong together: give both, or neither")
         files = self.certificates
-        return Worker(self._url, files.certificate, files.key, conducting, limits or Limits(), code)
+        return Worker(
+            self._url,
+            certificate or files.certificate,
+            key or files.key,
+            partial(conduct, pace=options.get("pace") or Pace(), tell=observability.log_event),
+            options.get("limits") or Limits(),
+            code,
+        )
 
     # upkeep
 
     def back_up(self, file: Path | str) -> int:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""
-        source = sqlite_path(self._url)
-        if source is None:
-            raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")
-        return back_up(source, Path(file))
+        return back_up(copyable(self._url), Path(file))
 
     def rotate_keys(self, *, sessions: bool = True, certificate: bool = True, hosts: Sequence[str] = ()) -> None:
         """Replace the key of sessions and the server's certificate; a service reads both when it starts."""
@@ -248,14 +252,14 @@ def _certificates(store: str, folder: Path | str | None) -> Certificates:
     return Certificates.beside(store) if folder is None else Certificates(Path(folder))
 
 
+def copyable(store: str) -> Path:
+    """The file of a store. UsageError for a database, which has means of its own."""
+    source = sqlite_path(store)
+    if source is None:
+        raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")
+    return source
+
+
 def _reached(host: str) -> str:
     """By what name this machine reaches a service that listens there."""
-    return "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host  # noqa: S104
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    return "localhost" if host in (LOCAL, "0.0.0.0", "::", "::1") else host  # noqa: S104

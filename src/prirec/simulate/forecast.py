@@ -93,7 +93,7 @@ def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
         people=len(prepared.dataset.people),
         with_a_record=with_a_record(prepared),
         location=prepared.dataset.places.location,
-        features=public_features(prepared, settings),
+        features=public_features(prepared.dataset.places, settings),
         settings=settings,
     )
 

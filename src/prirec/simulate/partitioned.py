@@ -21,11 +21,9 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.lib.format import open_memmap, write_array_header_1_0
 
-from prirec import config
 from prirec.config import Settings
 from prirec.data.dataset import Places
 from prirec.data.folder import read_public
@@ -42,11 +40,10 @@ from prirec.data.prepare import (
     train_and_test,
     with_places,
 )
-from prirec.data.schema import Schema
 from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
 from prirec.engines.state import Checkpoint
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, plan_encoding
+from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
 from prirec.graph.cohorts import (
@@ -68,8 +65,8 @@ from prirec.privacy.plan import with_cohort_size
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
-from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, reporting
-from prirec.simulate.saved_runs import Released, bytes_of, place_keys, write_files
+from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, public_features, reporting
+from prirec.simulate.saved_runs import Released, place_keys, short_files, write_files
 from prirec.simulate.setup import recipe
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, OffsetArray, RealArray
 from prirec.util.files import move_in, room_beside
@@ -206,17 +203,10 @@ class PartitionedSetup:
         unit = 2.0**-drawn.norm.fraction_bits
         sums, sigma = (total.sums[POPULARITY] + drawn.noise) * unit, sqrt(drawn.variance) * unit
         nobody = OwnCounts(len(self.places), np.empty(0, dtype=np.int64), np.empty(0))
-        public = public_estimate(
-            NoisySums(sums, sigma, nobody), location=self.places.location, features=self._place_features()
-        )
+        features = public_features(self.places, self.settings)
+        public = public_estimate(NoisySums(sums, sigma, nobody), location=self.places.location, features=features)
         self._each("see_noisy_popularity", public, sums, sigma, unit)
         return dict(public.columns)
-
-    def _place_features(self) -> RealArray | None:
-        """(J, p): the encoded columns of the catalogue; None where it has no columns."""
-        blocks = plan_declared_encoding(self.places, Schema(), self.settings.features).place
-        features = encode_columns(blocks, self.places.columns, len(self.places)).astype(np.float64)
-        return features if features.shape[1] else None
 
     # Cohorts
 
@@ -518,7 +508,7 @@ def _auc(pool: ShardPool, most: int | None) -> float:
     return won.auc()
 
 
-def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, course: Checkpoint, *, source: str) -> None:
+def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained: Checkpoint, *, source: str) -> None:
     """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
 
     Written beside, then moved into place. Every node must reach the folder that the run is in."""
@@ -528,7 +518,7 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, course:
         beside.mkdir(parents=True)
         rows = _write_long_files(beside, pool, city)
         hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        write_files(beside, _short_files(pool, city, course), source=source, rows=rows, there=hashes)
+        write_files(beside, _short_files(pool, city, trained), source=source, rows=rows, there=hashes)
         move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
@@ -536,18 +526,16 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, course:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short_files(pool: ShardPool, city: PartitionedCity, course: Checkpoint) -> dict[str, bytes]:
-    starts = starts_from(pool.summed("inhabitants"), floor=city.settings.floor)
-    return {
-        "settings.toml": config.dump(city.settings).encode(),
-        "encoding.json": city.encoding.to_json(),
-        "interaction.npy": bytes_of(course.state.interaction),
-        "popularity.json": msgspec.json.encode(city.released),
-        "cells.npy": bytes_of(starts.cells),
-        "starts.npy": bytes_of(starts.models),
-        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in course.history),
-        "catalogue.npy": bytes_of(place_keys(city.places)),
-    }
+def _short_files(pool: ShardPool, city: PartitionedCity, trained: Checkpoint) -> dict[str, bytes]:
+    return short_files(
+        city.settings,
+        city.encoding,
+        trained.state.interaction,
+        released=city.released,
+        starts=starts_from(pool.summed("inhabitants"), floor=city.settings.floor),
+        history=trained.history,
+        catalogue=place_keys(city.places),
+    )
 
 
 def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> str:

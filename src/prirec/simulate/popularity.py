@@ -12,15 +12,16 @@ run's seed, so that it protects nobody; what devices run is in privacy/.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from prirec.config import Settings, mechanism_not_collected
-from prirec.data.dataset import Dataset
+from prirec.config import REGISTERED_MECHANISMS, Settings, mechanism_not_collected, type_hints
+from prirec.data.dataset import Dataset, Places
 from prirec.data.prepare import Prepared
+from prirec.data.schema import Schema
 from prirec.errors import PolicyError, UsageError
-from prirec.features.encoding import encode_columns, plan_encoding
+from prirec.features.encoding import encode_columns, plan_declared_encoding
 from prirec.features.popularity import (
     OwnCounts,
     Popularity,
@@ -137,10 +138,9 @@ def average_column(name: str) -> str:
     return f"average {name}"
 
 
-def public_features(prepared: Prepared, settings: Settings) -> RealArray | None:
+def public_features(places: Places, settings: Settings) -> RealArray | None:
     """(J, p): the encoded columns of the catalogue; None where it has no columns."""
-    places = prepared.dataset.places
-    blocks = plan_encoding(prepared.dataset, Popularity(), settings.features).place
+    blocks = plan_declared_encoding(places, Schema(), settings.features).place
     features = encode_columns(blocks, places.columns, len(places)).astype(np.float64)
     return features if features.shape[1] else None
 
@@ -236,7 +236,7 @@ class SecureSum(Mechanism):
         prepared, settings = devices.prepared, devices.settings
         counted, *values = split(self.noisy_sums(devices), 1 + len(settings.features.averages))
         location = prepared.dataset.places.location
-        counts = popularity(counted, location=location, features=public_features(prepared, settings))
+        counts = popularity(counted, location=location, features=public_features(prepared.dataset.places, settings))
         averages = [
             average(counts.released[POPULARITY], sums, scale_of(prepared.dataset, name), name=average_column(name))
             for name, sums in zip(settings.features.averages, values, strict=True)
@@ -361,6 +361,8 @@ MECHANISMS: dict[str, Mechanism] = {}
 def register(mechanism: Mechanism) -> Mechanism:
     """Make a mechanism known by its name; the last one registered under a name is the one that is used."""
     MECHANISMS[mechanism.name] = mechanism
+    if mechanism.name not in get_args(type_hints()["popularity.mechanism"]):
+        REGISTERED_MECHANISMS.append(mechanism.name)  # so that settings, and a saved run's, may name it
     return mechanism
 
 

@@ -20,7 +20,7 @@ none with hashes of all records, on which guesses could be tried.
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -399,20 +399,33 @@ def bytes_of(array: NDArray[Any]) -> bytes:
 
 
 def _contents(run: Run) -> dict[str, bytes]:
-    later = {} if run.catalogue is None else {"catalogue.npy": bytes_of(run.catalogue)}
-    if run.latent is not None:
-        later |= {name: bytes_of(array) for name, array in zip(LATENT, run.latent, strict=True)}
-    return {
-        "settings.toml": config.dump(run.settings).encode(),
-        "encoding.json": run.encoding.to_json(),
-        "interaction.npy": bytes_of(run.interaction),
-        "popularity.json": msgspec.json.encode(run.released),
-        "cells.npy": bytes_of(run.starts.cells),
-        "starts.npy": bytes_of(run.starts.models),
+    latent = () if run.latent is None else zip(LATENT, run.latent, strict=True)
+    found = {
+        **short_files(
+            run.settings, run.encoding, run.interaction, released=run.released, starts=run.starts, history=run.history,
+            catalogue=run.catalogue,
+        ),
         "linear.npy": bytes_of(run.linear),
         "people.npy": bytes_of(run.people),
-        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in run.history),
-        **later,
+        **{name: bytes_of(array) for name, array in latent},
+    }  # fmt: skip
+    return {name: found[name] for name in (*FILES, *LATENT) if name in found}  # the card lists them in this order
+
+
+def short_files(
+    settings: Settings, encoding: Encoding, interaction: RealArray, *, released: Released, starts: Starts,
+    history: Sequence[IterationReport], catalogue: KeyArray | None,
+) -> dict[str, bytes]:  # fmt: skip
+    """All files of a run but those with a row for each person, which shards write where no machine holds everyone."""
+    return {
+        "settings.toml": config.dump(settings).encode(),
+        "encoding.json": encoding.to_json(),
+        "interaction.npy": bytes_of(interaction),
+        "popularity.json": msgspec.json.encode(released),
+        "cells.npy": bytes_of(starts.cells),
+        "starts.npy": bytes_of(starts.models),
+        "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in history),
+        **({} if catalogue is None else {"catalogue.npy": bytes_of(catalogue)}),
     }
 
 

@@ -58,7 +58,9 @@ def _mechanism(setting: str) -> Reader | None:
     """The mechanism that reads a setting. Imported only here: mechanisms need NumPy, which settings do without."""
     from prirec.simulate.popularity import MECHANISMS
 
-    for name, one in MECHANISMS.items():
-        if setting in one.reads:
-            return Reader(f"{name} (popularity.mechanism)", lambda s: bool(s.popularity.mechanism == name))
-    return None
+    found = next((name for name, one in MECHANISMS.items() if setting in one.reads), None)
+    return (
+        None
+        if found is None
+        else Reader(f"{found} (popularity.mechanism)", lambda s: bool(s.popularity.mechanism == found))
+    )

@@ -7,6 +7,7 @@ kept on disk, see `cache_folder`.
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
@@ -19,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
+UNUSED_DAYS = 30  # after which compiled kernels of other sources are deleted from a cache that installations share
 SIMD = "PRIREC_SIMD"  # environment variable: 0 selects the plain loops
 _CACHED = {"cache": True, "nogil": True}
 _LEAN = {**_CACHED, "lean": True}
@@ -112,7 +114,7 @@ class Kernel:
 def vector_instructions(module: str) -> Any:
     """This module, or None where its functions are not to be used: if the environment variable PRIREC_SIMD is 0, or if
     this version of Numba does not compile them to what the plain loops give. They use parts of Numba that a new version
-    may change; then everything is right, and slower."""
+    may change; then everything is right, and takes about twice as long, of which a RuntimeWarning tells once."""
     import numba
 
     config: Any = numba.config
@@ -120,9 +122,19 @@ def vector_instructions(module: str) -> Any:
         return None
     try:
         found = import_module(module)
-        return found if found.works() else None
-    except Exception:  # whatever it is that a compiler under change raises
-        return None
+        if found.works():
+            return found
+        problem = "they give other bits than the plain loops"
+    except Exception as error:  # whatever it is that a compiler under change raises
+        problem = f"they raise {type(error).__name__}"
+    # the cache above makes this one warning for a module and process
+    warnings.warn(
+        f"vector instructions are not used with this Numba ({numba.__version__}): {problem}. Results are the same, "
+        f"training takes about twice as long; {SIMD}=0 chooses that without this warning",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
 
 
 def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -150,7 +162,8 @@ def cache_folder(sources: Path = PACKAGE) -> Path | None:
     folder, such as `~/.cache/prirec`.
 
     In it, each state of the sources has a folder of its own: Numba would notice that a kernel has changed, but not that
-    a kernel which it calls has changed. Folders of other states beside the package are deleted."""
+    a kernel which it calls has changed. Folders of other states are deleted: beside the package at once, elsewhere when
+    nobody has used them for UNUSED_DAYS, since other installations may share the folder."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = PACKAGE / "__pycache__"
     state = f"kernels-{_hash_of(PACKAGE.rglob('*.py'))}"
@@ -164,8 +177,8 @@ def cache_folder(sources: Path = PACKAGE) -> Path | None:
             kept = folder.joinpath(state, *parts)
             kept.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=kept).close()  # a folder may exist and still be read-only
-            if folder == beside:
-                _delete_others(folder, state)
+            os.utime(folder / state)  # in use: see _delete_others
+            _delete_others(folder, state, unused_days=0 if folder == beside else UNUSED_DAYS)
             return kept
     return None
 
@@ -192,11 +205,14 @@ def _hash_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def _delete_others(folder: Path, state: str) -> None:
+def _delete_others(folder: Path, state: str, *, unused_days: int) -> None:
     """A process that still runs the older sources makes its folder again when it saves the next kernel."""
+    now = (folder / state).stat().st_mtime  # it was touched just before
     for other in folder.glob("kernels-*"):
-        if other.name != state:
-            rmtree(other, ignore_errors=True)
+        with suppress(OSError):  # another process may delete it at the same time
+            unused = now - other.stat().st_mtime
+            if other.name != state and (not unused_days or unused > unused_days * 86_400):
+                rmtree(other, ignore_errors=True)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ newcomers: so all sums are opened by the recommender (decisions/0015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 import numpy as np
@@ -23,12 +24,14 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
 from prirec.protocols.terms import RingCode, double_masks, model_hash
-from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
 from prirec.wire.documents import Charter, Edition, RosterLine, address
 from prirec.wire.http import refuse_oversized
+
+if TYPE_CHECKING:
+    from prirec.rounds.definition import RoundRules
 
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
 # otherwise declare everybody honest and enrol colluders.
@@ -64,14 +67,13 @@ def deployable(settings: Settings) -> Settings:
     return settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Campaign:
     """A charter and what follows from it; with an edition, the sums of its rounds too."""
 
     charter: Charter
     settings: Settings
     edition: Edition | None = None
-    _rules: RoundRules | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
@@ -82,9 +84,7 @@ class Campaign:
             return cls(charter, settings)
         # the seed was 0 until the sum of visits was open: whoever knew it before could choose who is in whose cohort
         seeded = msgspec.structs.replace(settings, seed=edition.seed)
-        names = encoding.names()
-        rules = RoundRules.sized(seeded, people=charter.many, places=charter.places, features=len(names))
-        return cls(charter, seeded, edition, rules)
+        return cls(charter, seeded, edition)
 
     @property
     def name(self) -> bytes:
@@ -118,12 +118,18 @@ class Campaign:
         of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
         return self._task(of, self.rounds.interaction, V.size, V)
 
-    @property
-    def rounds(self) -> RoundRules:
-        """What a round computes. There is none before an edition, whose seed and encoding it needs."""
-        if self._rules is None:
+    @cached_property
+    def rounds(self) -> "RoundRules":
+        """What a round computes. There is none before an edition, whose seed and encoding it needs.
+
+        Computed when it is needed: planning the noise takes SciPy, and a device that only records a visit, shows its
+        status or recommends would wait for that import longer than for everything else."""
+        if self.edition is None:
             raise PolicyError("rounds begin when the sum of visits is open")
-        return self._rules
+        from prirec.rounds.definition import RoundRules
+
+        size = {"people": self.charter.many, "places": self.charter.places, "features": len(self.encoding.names())}
+        return RoundRules.sized(self.settings, **size)
 
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
