@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.protocols import meeting
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import Task
-from prirec.protocols.member import ENTROPY, Member
+from prirec.protocols import roster
+from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import ENTROPY, Collector, Member
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, CampaignSteps
 from prirec.recommender.operator import begin_campaign
@@ -120,7 +119,7 @@ def over_the_wire(task: Task, size: int) -> tuple[float, int]:
     began = time.process_time()
     for one in devices:
         wire.attach(Member(task, identity=one, value=value, entropy=rng.bytes(ENTROPY)), MemoryJournal())
-    collector = Collector(task, identity=host, entropy=rng.bytes(meeting.COLLECTOR_ENTROPY))
+    collector = Collector(task, identity=host, entropy=rng.bytes(roster.COLLECTOR_ENTROPY))
     wire.attach(collector, MemoryJournal())
     wire.do(collector, collector.invite([one.public for one in devices]))
     wire.run(collector)

@@ -3,12 +3,12 @@ number would take a town."""
 
 from prirec import config
 from prirec.privacy import noise
-from prirec.protocols import meeting
+from prirec.protocols import roster
 
 FEW = 5
 
 
 def lower() -> None:
     """From now on, in this process."""
-    for module in (config, meeting, noise):
+    for module in (config, roster, noise):
         module.HARD_FLOOR = FEW  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import numpy as np
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import drop_unused
-from prirec.engines.plain import InTheClear, Rounds
+from prirec.engines.plain import Rounds
 from prirec.errors import UsageError
 from prirec.metrics import auc
 from prirec.model.block_steps import mix_model
@@ -63,7 +63,7 @@ def _learnt(setup: Setup, start: Models, new: BoolArray, passes: int) -> Models:
     """Each newcomer alone, `passes` times: mix with the starting model, as members mix with their cohort's mean, then
     one local step."""
     samples, settings = setup.samples, setup.settings
-    device = Rounds(samples, settings, InTheClear(samples, settings))
+    device = Rounds(samples, settings)
     latent = None if start.latent is None else start.latent._replace(vectors=start.latent.vectors.copy())
     models = replace(start, linear=np.array(start.linear), latent=latent)
     shared = device.shared(models)

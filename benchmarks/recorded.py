@@ -13,13 +13,11 @@ import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Traffic, Wire
 from prirec.protocols import mask_graph
-from prirec.protocols.actions import Action, Persist, Send
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import Meeting, Party, Task
-from prirec.protocols.member import ENTROPY, Member
 from prirec.protocols.messages import Agreement, AnyMessage, Masked, Reveal, Round, Terms, step
-from prirec.protocols.moves import State
+from prirec.protocols.party import Action, Party, Persist, Send, State
+from prirec.protocols.roster import Meeting, Task
+from prirec.protocols.secure_sum import ENTROPY, Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
 

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from lines import Line, request
-from prirec.protocols.actions import Send
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.member import ENTROPY, Member
-from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Part, Roster
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Roster, WireStruct
+from prirec.protocols.party import Send
+from prirec.protocols.secure_sum import ENTROPY, Member
 from prirec.recommender.store import Founding
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
@@ -21,7 +21,7 @@ from relay_server import TERMS, task_of
 
 FOUNDING = Founding(b"benchmark relay.", sha256(b"recommender").digest(), sha256(b"sessions").digest(), "a relay")
 
-Answer = TypeVar("Answer", bound=Part)
+Answer = TypeVar("Answer", bound=WireStruct)
 
 
 @dataclass
@@ -83,6 +83,6 @@ class Device:
                 return decode(post.letters[0].body)
             messages = ()
 
-    async def _post(self, path: str, content: Part | None, kind: type[Answer]) -> Answer:
+    async def _post(self, path: str, content: WireStruct | None, kind: type[Answer]) -> Answer:
         body = b"" if content is None else encode(content)
         return msgspec.msgpack.decode(await self.line.ask(request(path, body, {})), type=kind)

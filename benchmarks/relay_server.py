@@ -15,9 +15,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from prirec.protocols.actions import Persist, Stage
-from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round, Terms
+from prirec.protocols.party import Persist, Stage
+from prirec.protocols.roster import Task
 from prirec.recommender.campaign import CampaignState
 from prirec.recommender.conductor import BUSY, COLLECTOR_THREADS, Conductor, Pace, WakePollers, wait_for_work
 from prirec.recommender.limits import Limits, Rate

@@ -8,11 +8,10 @@ from itertools import chain
 from pathlib import Path
 
 import rehearsal
-from prirec.protocols import moves
-from prirec.protocols.actions import Finished, Send, Stage
+from prirec.protocols import party
 from prirec.protocols.journal import LIFE
-from prirec.protocols.messages import Part, step
-from prirec.protocols.moves import State
+from prirec.protocols.messages import WireStruct, step
+from prirec.protocols.party import Finished, Send, Stage, State
 from rehearsal import Played, Turn
 from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed
 
@@ -21,11 +20,11 @@ DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "prirec"
 TABLES = {
     "NEIGHBOUR": (Role.NEIGHBOUR, ("shares",), {}),
-    "RECEIVER": (Role.USER, ("shares",), moves.RECEIVER_STEPS),
+    "RECEIVER": (Role.USER, ("shares",), party.RECEIVER_STEPS),
     "PAD_MEMBER": (Role.MEMBER, ("pads",), {}),
-    "PAD_COLLECTOR": (Role.COLLECTOR, ("pads",), moves.PAD_STEPS),
+    "PAD_COLLECTOR": (Role.COLLECTOR, ("pads",), party.PAD_STEPS),
     "MEMBER": (Role.MEMBER, ("double", "members"), {}),
-    "COLLECTOR": (Role.COLLECTOR, ("double", "members"), moves.COLLECTOR_STEPS),
+    "COLLECTOR": (Role.COLLECTOR, ("double", "members"), party.COLLECTOR_STEPS),
 }
 
 
@@ -46,7 +45,7 @@ def _decision(match: re.Match[str]) -> str:
 def diagram(table: str) -> str:
     """A table of legal moves as a state diagram; each arrow says what is written, and what is sent after that."""
     role, ways, steps = TABLES[table]
-    legal = getattr(moves, table.removeprefix("PAD_") if table == "PAD_COLLECTOR" else table)
+    legal = getattr(party, table.removeprefix("PAD_") if table == "PAD_COLLECTOR" else table)
     arrows = {(before, step(kind), after) for before, row in legal.items() for kind, after in row.items()}
     arrows |= {(before, "time is over", after) for before, after in steps.items()}
     watched = [turn for way in ways for turn in _turns(way) if turn.role is role]
@@ -120,7 +119,7 @@ def sequence(way: str) -> str:
     return "\n".join([*lines, f"| *the sum is open* | | {opener.role} | | {written} |"])
 
 
-def _roles(played: Played, sent: Sequence[Part], end: str) -> Iterator[str]:
+def _roles(played: Played, sent: Sequence[WireStruct], end: str) -> Iterator[str]:
     return (played.roles[getattr(message, end)] for message in sent)
 
 
@@ -133,7 +132,7 @@ def _title(way: str) -> str:
     }[way]
 
 
-def used_in() -> dict[type[Part], list[str]]:
+def used_in() -> dict[type[WireStruct], list[str]]:
     """In which protocols each message is sent."""
     kinds = {way: {type(message) for message in rehearsal.play(way).sent} for way in rehearsal.WAYS}
     return {kind: [way for way in kinds if kind in kinds[way]] for kind in MESSAGES}

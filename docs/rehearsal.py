@@ -10,19 +10,18 @@ from typing import Literal
 import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.protocols import collector, member, sdgd
-from prirec.protocols.actions import Action, Finished, Persist, Send, Stage
-from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
+from prirec.protocols import sdgd, secure_sum
 from prirec.protocols.messages import AnyMessage, Delivery, Roster, Round, Terms, step
-from prirec.protocols.moves import State
+from prirec.protocols.party import Action, Finished, Party, Persist, Send, Stage, State
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.sharing.keys import SigningKey
 from prirec.sharing.masks import stretch
 from who_learns_what import Role
 
 DEVICES, LENGTH = 8, 3
 ROLES: dict[type[Party], Role] = {
-    collector.Collector: Role.COLLECTOR,
-    member.Member: Role.MEMBER,
+    secure_sum.Collector: Role.COLLECTOR,
+    secure_sum.Member: Role.MEMBER,
     sdgd.Receiver: Role.USER,
     sdgd.Neighbour: Role.NEIGHBOUR,
 }
@@ -112,14 +111,14 @@ def play(way: str, *, late: int = 0) -> Played:
 
 
 def _collector(task: Task, identity: SigningKey) -> CollectorBase:
-    kind = sdgd.Receiver if task.terms.method == "shares" else collector.Collector
+    kind = sdgd.Receiver if task.terms.method == "shares" else secure_sum.Collector
     return kind(task, identity=identity, entropy=_entropy("collector"))
 
 
 def _device(task: Task, identity: SigningKey, at: int) -> MemberBase:
-    value, random = np.full(LENGTH, at, dtype=np.uint64), _entropy(f"device {at}", member.ENTROPY)
+    value, random = np.full(LENGTH, at, dtype=np.uint64), _entropy(f"device {at}", secure_sum.ENTROPY)
     if task.terms.method != "shares":
-        return member.Member(task, identity=identity, value=value, entropy=random)
+        return secure_sum.Member(task, identity=identity, value=value, entropy=random)
     pads = stretch(random[:32], (DEVICES - 1) * LENGTH).reshape(DEVICES - 1, LENGTH)
     return sdgd.Neighbour(task, identity=identity, value=value, pads=pads, entropy=random[: sdgd.ENTROPY])
 

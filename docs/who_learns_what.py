@@ -18,15 +18,14 @@ from prirec.protocols.messages import (
     Delivery,
     Invitation,
     Keys,
-    Listed,
     Masked,
     Message,
     Opened,
-    Part,
     Partial,
     Reveal,
     Revealed,
     Roster,
+    RosterEntry,
     Round,
     Secrets,
     Share,
@@ -35,6 +34,7 @@ from prirec.protocols.messages import (
     Survivors,
     Terms,
     Vector,
+    WireStruct,
 )
 
 
@@ -72,7 +72,7 @@ class Sealed(Disclosure):
     inside: tuple[type[AnyMessage], ...]  # the messages that carry such boxes
 
 
-PARTS: Mapping[type[Part], Mapping[str, str]] = {
+PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
     Message: {
         "version": "of the protocol",
         "round": "which sum is meant",
@@ -98,7 +98,7 @@ PARTS: Mapping[type[Part], Mapping[str, str]] = {
         "lost": "the share of devices that may be lost",
         "noise": "how strong the noise is that hides one vector in the sum",
     },
-    Listed: {
+    RosterEntry: {
         "position": "a place in the roster, which is sorted by name",
         "name": "whose line it is",
         "mask_key": "as in that member's keys",

@@ -525,9 +525,9 @@ def _is_partitioned(folder: Path) -> bool:
 
 def has_checkpoint(path: Path) -> bool:
     """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
-    from prirec.cluster.checkpoints import begun
+    from prirec.cluster.checkpoints import is_occupied
 
-    return begun(path)
+    return is_occupied(path)
 
 
 def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" = None) -> int:
@@ -536,7 +536,7 @@ def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" 
     Only what is a checkpoint is ever removed: a slip of the hand in a path costs no file. That it belongs to the run is
     checked here for a file, by `setup`; for a folder by the cluster, which knows the number of shards."""
     from prirec.cluster.checkpoints import is_checkpoint_folder, read_manifest
-    from prirec.engines.checkpoint import identity, is_checkpoint, load
+    from prirec.engines.state import identity, is_checkpoint, load_checkpoint
     from prirec.engines.train import hold_out
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -553,7 +553,7 @@ def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" 
     else:
         seen, _ = hold_out(setup.samples, setup.settings)
         try:
-            done = load(path, identity(seen, setup.settings)).state.iteration
+            done = load_checkpoint(path, identity(seen, setup.settings)).state.iteration
         except StateError as refusal:
             raise StateError(f"{refusal}; --no-resume starts over" if known else str(refusal)) from None
     if setup is not None and done > setup.settings.iterations:

@@ -18,8 +18,8 @@ from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
 from prirec.privacy.units import Unit, local_loss
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from support import shell
 from support.shell import flat
 from support.version_4_charges import charge_answer

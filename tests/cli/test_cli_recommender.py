@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 
 from prirec.data.write_folder import write_folder
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import PostedMessage, Store
 from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey

@@ -252,7 +252,7 @@ def test_an_actor_that_ran_out_of_memory_is_one_that_was_lost(three_actors):
         raise import_ray().exceptions.OutOfMemoryError("the node ran low on memory")
 
     with pytest.raises(pool.ActorLostError):
-        three_actors._got([import_ray().remote(max_retries=0)(too_much).remote()])
+        three_actors._get([import_ray().remote(max_retries=0)(too_much).remote()])
 
 
 def test_ray_tells_its_makers_nothing():

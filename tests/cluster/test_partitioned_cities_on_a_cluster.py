@@ -78,7 +78,7 @@ def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_
 def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
     """The checkpoint is of the round before the last; what is measured and saved is of the last."""
     lost = {"measure", "write_records"}
-    asked = ActorPool._asked
+    asked = ActorPool._submit_all
 
     def asked_and_lost(self, call, args):
         if call in lost:
@@ -88,7 +88,7 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
 
     with open_partitioned(city, load_run(local[0]).settings, actors=2) as away:
         course = away.train(checkpointing=Checkpointing(tmp_path / "kept", every=3), progress=lambda passed: None)
-        monkeypatch.setattr(ActorPool, "_asked", asked_and_lost)
+        monkeypatch.setattr(ActorPool, "_submit_all", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
         assert (lost, away.pool.mended) == (set(), 2)

@@ -7,7 +7,7 @@ import pytest
 from prirec import config
 from prirec.config import ROUNDS, check
 from prirec.errors import PolicyError, UsageError
-from prirec.protocols.terms import codes
+from prirec.protocols.terms import ring_codes
 from support import messages
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 
@@ -188,7 +188,7 @@ def test_the_papers_schedule_opens_no_sum_to_the_recommender_that_a_floor_would_
 def test_a_ring_that_cannot_hold_its_sums_is_refused_before_anything_is_learnt(ring):
     samples = samples_of(small_city(people=20, records=60), SMALL_PAPER)
     with pytest.raises(UsageError):
-        codes(samples, change(SMALL_PAPER, ring=ring))
+        ring_codes(samples, change(SMALL_PAPER, ring=ring))
 
 
 @pytest.mark.parametrize(

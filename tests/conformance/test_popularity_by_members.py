@@ -14,8 +14,7 @@ from prirec.privacy.norm import clipped
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.weighted_popularity import NoisySums, weighted
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms
-from prirec.protocols.noise import drawn
-from prirec.protocols.terms import double_masks
+from prirec.protocols.terms import double_masks, draw_noise
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
@@ -88,7 +87,7 @@ def test_the_sum_that_members_open_is_the_one_that_is_simulated(dropout, monkeyp
     opened = wire.finished[gathering.collector.name]
     assert opened.summands == many
 
-    shares = sum(drawn(terms, PEOPLE, seed=gathering.members[i]._noise_seed) for i in survivors)
+    shares = sum(draw_noise(terms, PEOPLE, seed=gathering.members[i]._noise_seed) for i in survivors)
     assert opened.total.tolist() == (values[survivors].sum(axis=0, dtype=np.uint64) + shares).tolist()
     simulated, _ = counted(prepared, settings, shares, monkeypatch)
     unit = 2.0**-release.norm.fraction_bits

@@ -5,7 +5,7 @@ import pytest
 
 from prirec.engines.train import train
 from prirec.rounds import definition
-from prirec.rounds.participation import simulated_noise
+from prirec.rounds.definition import simulated_noise
 from support.cities import (
     SMALL_PRIVATE,
     after,

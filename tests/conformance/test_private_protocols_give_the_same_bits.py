@@ -14,9 +14,9 @@ from prirec.config import Settings
 from prirec.engines import protocol
 from prirec.engines.protocol import ProtocolEngine
 from prirec.engines.train import make_engine, start
-from prirec.protocols import member, noise
+from prirec.protocols import secure_sum, terms
 from prirec.protocols.terms import model_hash
-from prirec.rounds.participation import participation
+from prirec.rounds.definition import participation
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
 from support.low_floors import low_floor
 
@@ -93,13 +93,14 @@ def test_a_longer_run_with_two_cohorts_on_a_sparse_mask_graph():
 
 def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(monkeypatch):
     """Two sums in a round, of all devices each: a seed for each, none of them twice, all for the roster as it is."""
-    drawn, seen = noise.drawn, []
+    drawn, seen = terms.draw_noise, []
 
     def watched(terms, size, *, seed):
         seen.append((terms.noise, size, seed))
         return drawn(terms, size, seed=seed)
 
-    monkeypatch.setattr(noise, "drawn", watched)
+    for module in (secure_sum, protocol):
+        monkeypatch.setattr(module, "draw_noise", watched)
     samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
     carried = ProtocolEngine(samples, FEW)
     carried.advance(replace(start(samples, FEW), iteration=1))
@@ -131,16 +132,8 @@ def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themsel
 
 def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):
     """The planted mistake: what is made up for was then never added."""
-    real = member.noise.drawn
-
-    class Forgetful:
-        """protocols.noise, as a member sees it."""
-
-        @staticmethod
-        def drawn(terms, size, *, seed):
-            return np.zeros_like(real(terms, size, seed=seed))
-
-    monkeypatch.setattr(member, "noise", Forgetful)
+    real = secure_sum.draw_noise
+    monkeypatch.setattr(secure_sum, "draw_noise", lambda *of, seed: np.zeros_like(real(*of, seed=seed)))
     with pytest.raises(AssertionError):
         assert_equal_runs(FLOOR, FEW, iterations=1)
 

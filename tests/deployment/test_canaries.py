@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.protocols import masking
+from prirec.protocols import secure_sum
 from prirec.recommender import campaign as rules
 from prirec.recommender import observability
 from prirec.wire.documents import Mean, octets, written
@@ -67,7 +67,7 @@ def test_a_vector_without_masks_is_found(town: TappedTown, noise_is_on, monkeypa
     def bare(value, *, added, taken=()):
         return value + list(added)[-1] if noise_is_on else value.copy()
 
-    monkeypatch.setattr(masking, "lay_on", bare)
+    monkeypatch.setattr(secure_sum, "add_pads", bare)
     asyncio.run(a_campaign(town))
     assert ("opened boxes", "vectors") in town.tap.leaks
 

@@ -11,7 +11,7 @@ import pytest
 from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from support.cities import change
 from support.deployment import NOW
 from support.fault_injection import Body, FaultyDeployment, Plan, few_people

@@ -18,8 +18,7 @@ from prirec.config import Features
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Stage
-from prirec.protocols.moves import State
+from prirec.protocols.party import Stage, State
 from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender import conductor as conducting

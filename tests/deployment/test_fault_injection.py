@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from support.fault_injection import FaultyDeployment, few_people
 from support.faults import ALL_FAULTS
 

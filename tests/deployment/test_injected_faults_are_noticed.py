@@ -3,17 +3,16 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from prirec.device import rounds
 from prirec.device.rounds import contribution
-from prirec.protocols import masking, member
-from prirec.protocols.actions import Stage
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import encode
-from prirec.protocols.collector import Collector
 from prirec.protocols.messages import Masked, Round
+from prirec.protocols.party import Stage
+from prirec.protocols.secure_sum import Collector
 from prirec.recommender.conductor import Conductor, Outbox
 from support import messages
 from support.fault_injection import FaultyDeployment, Plan, few_people
@@ -106,8 +105,7 @@ def test_a_conductor_that_minds_nobody_else(folder: Path, monkeypatch):
 
 
 def test_a_device_that_leaves_its_noise_out(folder: Path, monkeypatch):
-    silent = SimpleNamespace(drawn=lambda terms, size, *, seed: masking.nothing(terms))
-    monkeypatch.setattr(member, "noise", silent)
+    monkeypatch.setattr(secure_sum, "draw_noise", lambda terms, size, *, seed: secure_sum.ring_zeros(terms))
     assert "not the sum" in noticed(folder, monkeypatch, seed=5)
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from prirec.device.sync import catch_up
 from prirec.errors import Fault, PeerError, StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, Delivery, Masked, Round, Survivors
-from prirec.protocols.moves import State
+from prirec.protocols.party import Persist, Stage, State
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey

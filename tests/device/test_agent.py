@@ -14,12 +14,11 @@ from prirec.device.person import Person
 from prirec.device.store import Membership
 from prirec.device.sync import save_extra_region
 from prirec.errors import Fault, PeerError, StateError
-from prirec.protocols import meeting
-from prirec.protocols.actions import Send, Stage
+from prirec.protocols import roster
 from prirec.protocols.codec import encode
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import Task
-from prirec.protocols.member import ENTROPY, Member
+from prirec.protocols.party import Send, Stage
+from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import ENTROPY, Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
@@ -45,7 +44,7 @@ async def until_masked(target: Target, task: Task) -> None:
         )
         for one in OTHERS
     }
-    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * meeting.COLLECTOR_ENTROPY)
+    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * roster.COLLECTOR_ENTROPY)
     me = target.agent.view.member.name
     actions = collector.invite([me, *others])
     while not target.person.store.pending():
@@ -182,7 +181,7 @@ def test_news_is_answered_without_a_pause(tmp_path: Path) -> None:
 
         await target.agent.follow()
         target.agent._sleep = noted
-        collector = Collector(task, identity=recommender.identity, entropy=b"\3" * meeting.COLLECTOR_ENTROPY)
+        collector = Collector(task, identity=recommender.identity, entropy=b"\3" * roster.COLLECTOR_ENTROPY)
         for one in collector.invite([target.agent.view.member.name]):
             if isinstance(one, Send):
                 target.line.send(encode(one.message))

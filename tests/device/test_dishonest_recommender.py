@@ -18,8 +18,8 @@ from prirec.device.sync import catch_up, save_extra_region
 from prirec.errors import PeerError, PolicyError, PrirecError
 from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
 from prirec.privacy.ledger import Budget
-from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Keys
+from prirec.protocols.roster import Task
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets

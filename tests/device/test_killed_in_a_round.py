@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from prirec.device.store import Store
-from prirec.protocols.actions import Action, Persist, Send, Stage
 from prirec.protocols.messages import Delivery, Keys, Masked
+from prirec.protocols.party import Action, Persist, Send, Stage
 from support.kill_moments import DEATHS, EVERYONE, FIRST, LIVES, TERMS, dead, deeds_before, held_round, of, summed
 from support.restarted_device import MANY, Device, Nursery
 from support.rounds import gather, held_at

@@ -12,9 +12,9 @@ from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from support import messages
 from support.processes import ends, start
 from support.version_4_charges import charge_answer

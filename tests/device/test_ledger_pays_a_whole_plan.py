@@ -19,10 +19,9 @@ from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.ledger import Budget, Charge, Verdict
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Plan, Release, plan_for
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round, Terms
-from prirec.protocols.noise import cost, share_for
-from prirec.protocols.terms import double_masks
+from prirec.protocols.party import Persist, Stage
+from prirec.protocols.terms import double_masks, noise_share, privacy_cost
 from prirec.sharing.fixed_point import FixedPoint
 from support import messages
 from support.cities import change
@@ -57,7 +56,7 @@ def terms_for(release: Release, settings: Settings, *, noise: int | None = None)
 
 
 def price_of(release: Release, settings: Settings) -> Price:
-    return Price(WORDS[release.of.kind], cost(terms_for(release, settings), norm=release.norm))
+    return Price(WORDS[release.of.kind], privacy_cost(terms_for(release, settings), norm=release.norm))
 
 
 def round_of(kind: Kind, number: int, *, attempt: int = 0, group: int = 0) -> Round:
@@ -167,7 +166,7 @@ def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_pla
     """A recommender that calls for less noise finds devices whose budget runs out sooner, or that know the round."""
     release = plan_of(PRIVATE).release(Kind.POPULARITY)
     bare = terms_for(release, PRIVATE, noise=release.wanted_whole // 4)
-    dear = Price("how popular places are", cost(bare, norm=release.norm))
+    dear = Price("how popular places are", privacy_cost(bare, norm=release.norm))
     assert dear.cost.grains > 3.9 * release.each.grains
     with pytest.raises(PolicyError):
         take_part(paid, round_of(Kind.POPULARITY, 0), dear)
@@ -193,7 +192,7 @@ def test_the_prices_of_a_plan_are_the_plan_to_within_a_thousandth_and_never_over
 def test_terms_without_noise_have_no_price() -> None:
     for release in plan_of(PRIVATE).releases:
         with pytest.raises(PolicyError, match=messages.SUM_WITHOUT_NOISE_HAS_NO_PRICE):
-            cost(terms_for(release, PRIVATE, noise=0), norm=release.norm)
+            privacy_cost(terms_for(release, PRIVATE, noise=0), norm=release.norm)
 
 
 @FEW
@@ -208,8 +207,8 @@ def test_terms_without_noise_have_no_price() -> None:
 def test_nobody_is_charged_less_than_what_the_noise_lets_through(noise, size, lost, corrupt, sensitivity, bits) -> None:
     norm = Norm(sensitivity, bits)
     terms = Terms("double", "collector", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
-    shares = share_for(terms, size)
-    price = cost(terms, norm=norm)
+    shares = noise_share(terms, size)
+    price = privacy_cost(terms, norm=norm)
     assert price.grains >= norm.units**2 * GRAINS / shares.hides()
     one_fewer = shares.variance * (shares.survivors - shares.colluders - 1) - Fraction(3, 2)
     if noise > 100 * shares.survivors:  # then shares are rounded up by little, and one missing is too little
@@ -220,8 +219,8 @@ def test_a_roster_of_any_size_that_may_be_convened_hides_what_is_charged_for() -
     for release in plan_of(PRIVATE).releases:
         terms = terms_for(release, PRIVATE)
         for size in (100, 101, 117, 999, 1000, 1999, PEOPLE):
-            hidden = share_for(terms, size).hides()
-            assert release.norm.units**2 * GRAINS / hidden <= cost(terms, norm=release.norm).grains
+            hidden = noise_share(terms, size).hides()
+            assert release.norm.units**2 * GRAINS / hidden <= privacy_cost(terms, norm=release.norm).grains
         with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
-            share_for(terms, 99)
-        assert share_for(msgspec.structs.replace(terms, corrupt=0, lost=0), 1000).hides() >= terms.noise
+            noise_share(terms, 99)
+        assert noise_share(msgspec.structs.replace(terms, corrupt=0, lost=0), 1000).hides() >= terms.noise

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.protocols.actions import Stage
 from prirec.protocols.messages import Keys, Round
+from prirec.protocols.party import Stage
 from support.kill_moments import (
     DEATHS,
     LIVES,

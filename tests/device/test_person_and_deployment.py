@@ -27,9 +27,8 @@ from prirec.device.store import (
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Persist, Stage
-from prirec.wire.documents import address
-from prirec.wire.log import Head
+from prirec.protocols.party import Persist, Stage
+from prirec.wire.documents import Head, address
 from support import messages
 from support.cities import same_bits
 from support.device_city import DEPLOYMENT, RECOMMENDER, membership, secret_of

@@ -14,7 +14,7 @@ from prirec.device.records import Records, encode_records
 from prirec.device.rounds import LocalUpdate, initial_model, learn, mixing_vector, visited_places, visits_vector
 from prirec.device.store import LinearModel, save_model, save_visit_contribution
 from prirec.engines import plain
-from prirec.engines.plain import InTheClear, Rounds
+from prirec.engines.plain import Rounds, Sums
 from prirec.types import RealArray, RingArray
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_idle_people, without_coordinates
 from support.device_city import Town, town
@@ -123,19 +123,15 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Devices]:
         opened.close()
 
 
-class Overheard(InTheClear):
+class Overheard(Sums):
     """The sums of a simulation, and what went into them. The first cohort opens nothing in round 2."""
 
-    CLOSED = (0, 2)
+    CLOSED = ("linear", 2, 0)
 
-    def over_cohort(self, cohort: int, values: Mapping[int, RingArray], **rest: Any) -> RingArray | None:
-        self.mixing.update(values)
-        total = super().over_cohort(cohort, values, **rest)
-        return None if (cohort, rest["iteration"]) == self.CLOSED else total
-
-    def over_everyone(self, values: Mapping[int, RingArray], **rest: Any) -> RingArray | None:
-        self.gradients.update(values)
-        return super().over_everyone(values, **rest)
+    def over_roster(self, where: Any, values: Mapping[int, RingArray], **rest: Any) -> RingArray | None:
+        (self.mixing if where[0] == "linear" else self.gradients).update(values)
+        total = super().over_roster(where, values, **rest)
+        return None if where == self.CLOSED else total
 
     def begin(self) -> None:
         self.mixing: dict[int, RingArray] = {}
@@ -154,7 +150,7 @@ def test_what_a_device_adds_to_the_sum_of_visits_is_what_is_simulated(devices: D
 
 def test_features_labels_and_contexts_are_those_of_the_samples(devices: Devices) -> None:
     samples, train, settings = devices.samples, devices.samples.train, devices.here.setup.settings
-    gamma = Rounds(samples, settings, InTheClear(samples, settings)).gamma
+    gamma = Rounds(samples, settings).gamma
     for i, records in enumerate(devices.records):
         mine, own = slice(train.offsets[i], train.offsets[i + 1]), records.own
         assert same_bits(own.person, samples.people[i])

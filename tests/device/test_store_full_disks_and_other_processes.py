@@ -8,8 +8,8 @@ import pytest
 from prirec.device import store as device_store
 from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
+from prirec.protocols.party import Persist, Stage
 from support import messages
 from support.journals import ONE, after, holds, life, of
 from support.processes import finish, start

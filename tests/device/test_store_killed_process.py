@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.store import Store
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from support.journals import LEDGER, ONE, after, charges, holds, life, of
 from support.processes import ends, finish, start
 

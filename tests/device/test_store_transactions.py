@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from prirec.device.store import Store, write_journal
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
+from prirec.protocols.party import Persist, Stage
 from support import messages
 from support.journals import LEDGER, ONE, OTHER, VECTOR, after, charges, holds, life, of
 

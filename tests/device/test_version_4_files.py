@@ -13,8 +13,8 @@ from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, affordable
 from prirec.privacy.ledger import Budget
 from prirec.privacy.units import Adjacency
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from support import messages
 from support.journals import ONE
 

@@ -13,9 +13,9 @@ from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
 from prirec.privacy.plan import Kind, needed_cohort_size, plan_for
 from prirec.privacy.units import Adjacency
-from prirec.protocols import moves
-from prirec.protocols.meeting import Task
+from prirec.protocols import party
 from prirec.protocols.messages import Round, Terms
+from prirec.protocols.roster import Task
 from prirec.simulate.privacy_plan import terms
 from protocol_parts import TABLES
 from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
@@ -84,7 +84,7 @@ def test_the_paper_map_lacks_only_what_is_not_built() -> None:
 def test_every_table_of_legal_moves_is_drawn() -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     drawn = set(re.findall(r"<!-- generated: diagram (\w+) -->\n```mermaid\nstateDiagram-v2\n", page))
-    tables = {name for name, value in vars(moves).items() if name.isupper() and not name.endswith("_STEPS")}
+    tables = {name for name, value in vars(party).items() if name.isupper() and not name.endswith("_STEPS")}
     assert tables <= drawn == set(TABLES)
 
 

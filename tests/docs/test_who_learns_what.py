@@ -5,31 +5,31 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from prirec.protocols import messages, moves
-from prirec.protocols.messages import AnyContent, AnyMessage, Boxes, Delivery, Message, Part
-from prirec.protocols.moves import Moves
+from prirec.protocols import messages, party
+from prirec.protocols.messages import AnyContent, AnyMessage, Boxes, Delivery, Message, WireStruct
+from prirec.protocols.party import Moves
 from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed, Sent
 
 TABLES: dict[Role, tuple[Moves, ...]] = {
-    Role.MEMBER: (moves.MEMBER, moves.PAD_MEMBER),
-    Role.COLLECTOR: (moves.COLLECTOR,),
-    Role.NEIGHBOUR: (moves.NEIGHBOUR,),
-    Role.USER: (moves.RECEIVER,),
+    Role.MEMBER: (party.MEMBER, party.PAD_MEMBER),
+    Role.COLLECTOR: (party.COLLECTOR,),
+    Role.NEIGHBOUR: (party.NEIGHBOUR,),
+    Role.USER: (party.RECEIVER,),
 }
-TOLD: dict[type[Part], Disclosure] = {**MESSAGES, **CONTENTS}
+TOLD: dict[type[WireStruct], Disclosure] = {**MESSAGES, **CONTENTS}
 
 
-def parts_of(kind: object) -> Iterator[type[Part]]:
+def parts_of(kind: object) -> Iterator[type[WireStruct]]:
     """The structs that a type is made of, however deep."""
     for inner in get_args(kind) if get_origin(kind) is not None else ():
         yield from parts_of(inner)
-    if isinstance(kind, type) and issubclass(kind, Part):
+    if isinstance(kind, type) and issubclass(kind, WireStruct):
         yield kind
         for hint in get_type_hints(kind).values():
             yield from parts_of(hint)
 
 
-def fields_of(kind: type[Part]) -> list[str]:
+def fields_of(kind: type[WireStruct]) -> list[str]:
     head = Message.__struct_fields__ if issubclass(kind, Message) and kind is not Message else ()
     return [name for name in kind.__struct_fields__ if name not in head]
 
@@ -45,22 +45,22 @@ def test_every_part_that_travels_has_words() -> None:
 
 
 def test_every_struct_of_the_messages_module_is_told_of_or_is_a_mere_base() -> None:
-    structs = {one for one in vars(messages).values() if isinstance(one, type) and issubclass(one, Part)}
-    assert structs - {Part, messages.Quiet} == {*TOLD, *PARTS}
+    structs = {one for one in vars(messages).values() if isinstance(one, type) and issubclass(one, WireStruct)}
+    assert structs - {WireStruct, messages.SecretStruct} == {*TOLD, *PARTS}
 
 
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind.__name__)
-def test_the_words_cover_every_field_of_a_message(kind: type[Part]) -> None:
+def test_the_words_cover_every_field_of_a_message(kind: type[WireStruct]) -> None:
     assert list(TOLD[kind].fields) == fields_of(kind)
 
 
 @pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
-def test_the_words_cover_every_field_of_a_part(kind: type[Part]) -> None:
+def test_the_words_cover_every_field_of_a_part(kind: type[WireStruct]) -> None:
     assert list(PARTS[kind]) == fields_of(kind)
 
 
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind.__name__)
-def test_no_words_are_empty(kind: type[Part]) -> None:
+def test_no_words_are_empty(kind: type[WireStruct]) -> None:
     one = TOLD[kind]
     said = [*one.fields.values(), one.to_receiver, one.to_relay, one.hidden]
     assert all(text.strip() for text in said)

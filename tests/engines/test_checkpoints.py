@@ -11,8 +11,15 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from prirec.engines.checkpoint import Checkpoint, identity, is_checkpoint, load, save
-from prirec.engines.state import IterationReport, State
+from prirec.engines.state import (
+    Checkpoint,
+    IterationReport,
+    State,
+    identity,
+    is_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 from prirec.errors import StateError
 from prirec.model.adam import Moments
 from prirec.model.latent import Latent
@@ -47,13 +54,13 @@ def equal(a: Checkpoint, b: Checkpoint) -> bool:
 @pytest.mark.parametrize("best", [True, False])
 def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best, latent):
     run = a_run(best=best, latent=latent)
-    save(tmp_path / "run.npz", run, WHOSE)
-    assert equal(load(tmp_path / "run.npz", WHOSE), run)
+    save_checkpoint(tmp_path / "run.npz", run, WHOSE)
+    assert equal(load_checkpoint(tmp_path / "run.npz", WHOSE), run)
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
 
 
 def test_without_a_latent_part_a_checkpoint_holds_what_it_held_before_there_was_any(tmp_path):
-    save(tmp_path / "run.npz", a_run(best=False), WHOSE)
+    save_checkpoint(tmp_path / "run.npz", a_run(best=False), WHOSE)
     with np.load(tmp_path / "run.npz") as file:
         assert set(file) == {"header", "linear0", "interaction0", "first0", "second0", "means0"}
 
@@ -61,14 +68,14 @@ def test_without_a_latent_part_a_checkpoint_holds_what_it_held_before_there_was_
 def test_a_latent_part_is_in_the_hash_of_a_checkpoint(tmp_path):
     """One that was taken out, or put in place of another, is damage."""
     path = tmp_path / "run.npz"
-    save(path, a_run(latent=True), WHOSE)
+    save_checkpoint(path, a_run(latent=True), WHOSE)
     with np.load(path) as file:
         arrays = dict(file)
     taken_out = {name: array for name, array in arrays.items() if not name.startswith(("latent", "factors"))}
     for changed in (taken_out, arrays | {"latent0": arrays["latent1"]}, arrays | {"factors0": -arrays["factors0"]}):
         np.savez(path, **changed)
         with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load(path, WHOSE)
+            load_checkpoint(path, WHOSE)
 
 
 def test_a_latent_part_that_is_off_leaves_the_identity_of_a_run_alone():
@@ -79,15 +86,15 @@ def test_a_latent_part_that_is_off_leaves_the_identity_of_a_run_alone():
 
 
 def test_a_later_checkpoint_replaces_the_earlier_one(tmp_path):
-    save(tmp_path / "run.npz", a_run(0), WHOSE)
-    save(tmp_path / "run.npz", a_run(1), WHOSE)
-    assert equal(load(tmp_path / "run.npz", WHOSE), a_run(1))
+    save_checkpoint(tmp_path / "run.npz", a_run(0), WHOSE)
+    save_checkpoint(tmp_path / "run.npz", a_run(1), WHOSE)
+    assert equal(load_checkpoint(tmp_path / "run.npz", WHOSE), a_run(1))
 
 
 @pytest.mark.parametrize("broken", ["replace", "fsync", "write"])
 def test_a_failure_on_the_way_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch, broken):
     path = tmp_path / "run.npz"
-    save(path, a_run(0), WHOSE)
+    save_checkpoint(path, a_run(0), WHOSE)
 
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
@@ -99,43 +106,43 @@ def test_a_failure_on_the_way_leaves_the_old_checkpoint_whole(tmp_path, monkeypa
     else:
         monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(StateError, match=messages.checkpoint_not_written(messages.Foreign.NO_SPACE_LEFT)):
-        save(path, a_run(1), WHOSE)
+        save_checkpoint(path, a_run(1), WHOSE)
     monkeypatch.undo()
-    assert equal(load(path, WHOSE), a_run(0))
+    assert equal(load_checkpoint(path, WHOSE), a_run(0))
     assert [left.name for left in tmp_path.iterdir()] == ["run.npz"]
 
 
 def test_killed_between_writing_and_replacing_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
     path = tmp_path / "run.npz"
-    save(path, a_run(0), WHOSE)
+    save_checkpoint(path, a_run(0), WHOSE)
 
     def killed(*args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
-        save(path, a_run(1), WHOSE)
+        save_checkpoint(path, a_run(1), WHOSE)
     monkeypatch.undo()
-    assert equal(load(path, WHOSE), a_run(0))
-    save(path, a_run(2), WHOSE)
-    assert equal(load(path, WHOSE), a_run(2))
+    assert equal(load_checkpoint(path, WHOSE), a_run(0))
+    save_checkpoint(path, a_run(2), WHOSE)
+    assert equal(load_checkpoint(path, WHOSE), a_run(2))
 
 
 @pytest.mark.parametrize("where", ["missing", "file"])
 def test_a_folder_that_cannot_be_written_to_is_a_state_error(tmp_path, where):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StateError, match=messages.CHECKPOINT_NOT_WRITTEN):
-        save(tmp_path / where / "run.npz", a_run(), WHOSE)
+        save_checkpoint(tmp_path / where / "run.npz", a_run(), WHOSE)
 
 
 def test_a_truncated_checkpoint_is_refused(tmp_path):
     path = tmp_path / "run.npz"
-    save(path, a_run(), WHOSE)
+    save_checkpoint(path, a_run(), WHOSE)
     whole = path.read_bytes()
     for length in (0, 1, 3, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(StateError, match=messages.checkpoint_damaged("run.npz")):
-            load(path, WHOSE)
+            load_checkpoint(path, WHOSE)
 
 
 def a_long_run() -> Checkpoint:
@@ -166,7 +173,7 @@ def refused_or_equal(path: Path, run: Checkpoint, places: Sequence[tuple[int, in
     refused, leaked = 0, set()
     for _ in flipped(path, places):
         try:
-            assert equal(load(path, WHOSE), run)
+            assert equal(load_checkpoint(path, WHOSE), run)
         except StateError:
             refused += 1
         except Exception as error:
@@ -178,7 +185,7 @@ def refused_or_equal(path: Path, run: Checkpoint, places: Sequence[tuple[int, in
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_a_damaged_byte_is_refused_or_does_not_matter(tmp_path, step):
     path, run = tmp_path / "run.npz", a_run()
-    save(path, run, WHOSE)
+    save_checkpoint(path, run, WHOSE)
     refused_or_equal(path, run, [(at, 0x41) for at in range(0, path.stat().st_size, step)])
 
 
@@ -186,7 +193,7 @@ def test_a_damaged_byte_is_refused_or_does_not_matter(tmp_path, step):
 def test_a_damaged_bit_of_a_long_array_or_of_the_list_of_arrays_is_refused_or_does_not_matter(tmp_path, bits):
     """Bits of each byte that numpy reads before anything is checked; one bit of each byte elsewhere."""
     path, run = tmp_path / "run.npz", a_long_run()
-    save(path, run, WHOSE)
+    save_checkpoint(path, run, WHOSE)
     (long, *short), listed = heads_and_list(path)
     every = [
         (at, 1 << bit) for at in (*long, *listed) for bit in sorted(range(8), key=lambda b: (b + 3 * at) % 8)[:bits]
@@ -199,19 +206,19 @@ def test_arrays_said_to_be_packed_are_refused(tmp_path, method):
     """The directory at the end says by which method each array is packed; none is."""
     path, run = tmp_path / "run.npz", a_long_run()
     run.state.linear = np.zeros((200, 100))  # more than is unpacked at a time
-    save(path, run, WHOSE)
+    save_checkpoint(path, run, WHOSE)
     whole = path.read_bytes()
     entries = [at.start() for at in re.finditer(rb"PK\x01\x02", whole)]
     assert len(entries) == 6
     for at in entries:
         path.write_bytes(whole[: at + 10] + bytes([method]) + whole[at + 11 :])
         with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load(path, WHOSE)
+            load_checkpoint(path, WHOSE)
 
 
 def test_a_checkpoint_is_known_as_one_wherever_it_is_cut_or_changed_after_its_first_array_began(tmp_path):
     path = tmp_path / "run.npz"
-    save(path, a_long_run(), WHOSE)
+    save_checkpoint(path, a_long_run(), WHOSE)
     whole = path.read_bytes()
     end = heads_and_list(path)[1]
     assert is_checkpoint(path)
@@ -247,21 +254,21 @@ def test_rubbish_and_other_files_are_refused(tmp_path):
     for rubbish in (b"", b"rubbish", b"PK\x03\x04", other.getvalue(), array.getvalue()):
         path.write_bytes(rubbish)
         with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load(path, WHOSE)
+            load_checkpoint(path, WHOSE)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    save(tmp_path / "run.npz", a_run(), "another run")
+    save_checkpoint(tmp_path / "run.npz", a_run(), "another run")
     with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
-        load(tmp_path / "run.npz", WHOSE)
+        load_checkpoint(tmp_path / "run.npz", WHOSE)
 
 
 def test_a_newer_checkpoint_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("prirec.engines.checkpoint.VERSION", 3)
-    save(tmp_path / "run.npz", a_run(), WHOSE)
+    monkeypatch.setattr("prirec.engines.state.VERSION", 3)
+    save_checkpoint(tmp_path / "run.npz", a_run(), WHOSE)
     monkeypatch.undo()
     with pytest.raises(StateError, match=messages.version_unknown(3, newest=2)):
-        load(tmp_path / "run.npz", WHOSE)
+        load_checkpoint(tmp_path / "run.npz", WHOSE)
 
 
 SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)

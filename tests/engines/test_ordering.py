@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prirec.engines.ordering import sample_order
+from prirec.engines.plain import sample_order
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 
 SAMPLES = samples_of(small_city(), SMALL_PAPER)

@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.engines.checkpoint import Checkpoint, identity, save
-from prirec.engines.state import IterationReport
+from prirec.engines.state import Checkpoint, IterationReport, identity, save_checkpoint
 from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, start, train
 from prirec.errors import StateError, UsageError
 from prirec.model import as_printed
@@ -106,7 +105,7 @@ def test_means_of_other_cohorts_in_a_checkpoint_are_refused(tmp_path):
     samples, checkpointing = samples_of(CITY, SMALL_PRIVATE), Checkpointing(tmp_path / "run.npz", every=1)
     state = start(samples, SMALL_PRIVATE)
     state.means = np.zeros((3, samples.features + 1))
-    save(checkpointing.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
+    save_checkpoint(checkpointing.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
     with pytest.raises(StateError, match=messages.MEANS_OF_ANOTHER_SIZE):
         train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
 

@@ -13,19 +13,18 @@ from prirec.errors import PolicyError, UsageError
 from prirec.model.block_steps import add_contribution, contribute_models
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.plan import Kind, crowd, plan_for
-from prirec.protocols.meeting import acceptable, graph_for
-from prirec.protocols.noise import share_for
-from prirec.protocols.terms import Code, codes, double_masks
+from prirec.privacy.plan import Kind, participants, plan_for
+from prirec.protocols.roster import acceptable, graph_for
+from prirec.protocols.terms import RingCode, double_masks, noise_share, ring_codes
 from prirec.sharing.fixed_point import FixedPoint
 from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.hypothesis_settings import PATIENT
 
 SAMPLES = samples_of(small_city(people=60, places=8, records=240), SMALL_PRIVATE)
-CODES = codes(SAMPLES, SMALL_PRIVATE)
+CODES = ring_codes(SAMPLES, SMALL_PRIVATE)
 NORM = Norm(1.0, 11)
-MIXED = Code(FixedPoint(summands=60, bound=1.001, fraction_bits=11), 1.0, 2048**2, 5)
+MIXED = RingCode(FixedPoint(summands=60, bound=1.001, fraction_bits=11), 1.0, 2048**2, 5)
 # 28 entries of 0.6 units each round up, and one of almost all of the norm too: length 2048 becomes more
 JUST_ONE = np.append(np.full(28, 0.6), math.sqrt(2048**2 - 28 * 0.36)) / 2048
 
@@ -65,7 +64,7 @@ def test_codes_are_what_the_plan_says():
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER], ids=["rounds", "samples"])
 def test_without_a_budget_nothing_is_noisy_and_any_length_is_written_as_it_is(settings):
     values = np.random.default_rng(0).normal(size=7) / 10
-    for code in codes(SAMPLES, settings):
+    for code in ring_codes(SAMPLES, settings):
         assert (code.noise, code.most) == (0, 0)
         assert code.write(values).tolist() == code.ring.encode(values).tolist()
 
@@ -75,7 +74,7 @@ def test_without_a_budget_nothing_is_noisy_and_any_length_is_written_as_it_is(se
 def test_no_contribution_is_longer_than_its_norm_after_rounding(values, bits):
     norm = Norm(0.2, bits)
     clip = max(0.2 - math.sqrt(len(values)) / 2 ** (bits + 1), 0.1)
-    code = Code(FixedPoint(summands=9, bound=0.2002, fraction_bits=bits), clip, int(norm.units**2), 1)
+    code = RingCode(FixedPoint(summands=9, bound=0.2002, fraction_bits=bits), clip, int(norm.units**2), 1)
     contribution = clip_to(values, clip)
     written = code.write(contribution)
     assert squares(written) <= norm.units**2
@@ -88,7 +87,7 @@ def test_no_contribution_is_longer_than_its_norm_after_rounding(values, bits):
 @given(values=arrays(np.float64, 29, elements=st.floats(0.01, 9)), sign=st.sampled_from([-1.0, 1.0]))
 def test_a_contribution_is_what_a_device_would_make_of_it_but_for_one_unit(values, sign):
     """privacy.norm.clipped knows which entries are 0 and rounds on another path: a unit an entry, never the norm."""
-    code = Code(MIXED.ring, 1 - math.sqrt(29) / 4096, MIXED.most, 1)
+    code = RingCode(MIXED.ring, 1 - math.sqrt(29) / 4096, MIXED.most, 1)
     written = code.write(clip_to(sign * values, code.clip)).view(np.int64)
     assert np.abs(written - clipped(sign * values, NORM)).max() <= 1
 
@@ -96,7 +95,7 @@ def test_a_contribution_is_what_a_device_would_make_of_it_but_for_one_unit(value
 def test_rounding_alone_would_make_it_longer():
     """The planted mistake: a contribution of norm 1 that is only rounded. The check in whole numbers catches it."""
     assert np.linalg.norm(JUST_ONE) == pytest.approx(1, abs=1e-12)
-    unchecked = Code(MIXED.ring, MIXED.clip)
+    unchecked = RingCode(MIXED.ring, MIXED.clip)
     assert squares(unchecked.write(JUST_ONE)) > 2048**2 >= squares(MIXED.write(JUST_ONE))
     total = MIXED.ring.zeros(29)
     assert add_contribution(JUST_ONE.copy(), unchecked.encoder, total)
@@ -112,7 +111,7 @@ def test_writing_leaves_what_it_was_given_alone():
 @pytest.mark.parametrize("most", [0, 2048**2])
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1.1, -1.1])
 def test_what_no_ring_was_sized_for_is_refused(bad, most):
-    code, values = Code(MIXED.ring, 1.0, most), np.array([0.1, bad])
+    code, values = RingCode(MIXED.ring, 1.0, most), np.array([0.1, bad])
     with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
         code.write(values)
     assert not add_contribution(values, code.encoder, code.ring.zeros(2))
@@ -140,7 +139,7 @@ def test_in_a_round_everyones_contribution_keeps_the_norm_and_is_that_of_the_ora
 
 def test_the_kernel_without_the_check_would_exceed_the_norm():
     """The planted mistake once more, where the fast engine would make it."""
-    centre, code = np.zeros((1, 29)), Code(MIXED.ring, 1.0)
+    centre, code = np.zeros((1, 29)), RingCode(MIXED.ring, 1.0)
     sums, members = code.ring.zeros((1, 29)), np.zeros(1, dtype=np.int64)
     for checked, within in ((MIXED, True), (code, False)):
         sums[:] = 0
@@ -154,9 +153,9 @@ def test_the_kernel_without_the_check_would_exceed_the_norm():
 # The ring, and what devices agree to
 
 
-def noisy(clip: float, **privacy: float) -> Code:
+def noisy(clip: float, **privacy: float) -> RingCode:
     settings = change(SMALL_PRIVATE, iterations=1, linear={"clip": clip}, ring={"bits": 32}, privacy=privacy)
-    return codes(SAMPLES, settings).linear
+    return ring_codes(SAMPLES, settings).linear
 
 
 def test_a_noisy_sum_that_could_wrap_is_refused():
@@ -191,12 +190,12 @@ def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
     terms = double_masks(
         CODES.linear.ring, length=5, opening="members", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole
     )
-    share = share_for(terms, size)
-    assert share == release.noise(crowd(SMALL_PRIVATE, size))
+    share = noise_share(terms, size)
+    assert share == release.noise(participants(SMALL_PRIVATE, size))
     assert share.hides() >= release.wanted
     assert share.total_variance(share.survivors) >= Fraction(release.wanted_whole)
 
 
 def test_fewer_people_than_the_floor_have_no_codes():
     with pytest.raises(PolicyError, match=messages.too_few_devices(60, floor=61)):
-        codes(SAMPLES, change(SMALL_PRIVATE, floor=61))
+        ring_codes(SAMPLES, change(SMALL_PRIVATE, floor=61))

@@ -13,7 +13,7 @@ from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers
 from prirec.model import as_printed
-from prirec.rounds.participation import participation
+from prirec.rounds.definition import participation
 from prirec.util.keyed_random import iteration_key, mix, shuffle
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city, with_idle_people
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.config import FM
-from prirec.engines.train import centralised_pass
+from prirec.engines.local import centralised_pass
 from prirec.model import adam, as_printed
 from prirec.model.block_steps import Everyone, mix_model
 from prirec.model.public_half import place_rows
@@ -51,9 +51,11 @@ def test_eq7_and_eq9_where_one_party_holds_everything(records):
         of_v = np.array(as_printed.interaction_gradient(expected_w, expected_V, x, y, 0.02))
         expected_w = np.array(as_printed.centralised_step(expected_w, of_w, 0.3))
         expected_V = np.array(as_printed.interaction_step(expected_V, of_v, 0.2))
-    new_V, loss = centralised_pass(moved, V, everyone, person, place_rows(places), key=7, settings=settings)
+    T, s = np.ascontiguousarray(V.T), settings
+    rates = s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v
+    loss = centralised_pass(moved, T, everyone, person, place_rows(places), order, *rates) / len(order)
     np.testing.assert_allclose(moved, expected_w, rtol=1e-10)
-    np.testing.assert_allclose(new_V, expected_V, rtol=1e-10)
+    np.testing.assert_allclose(T.T, expected_V, rtol=1e-10)
     assert loss == pytest.approx(np.mean(losses), rel=1e-10)
 
 

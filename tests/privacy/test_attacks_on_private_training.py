@@ -20,15 +20,15 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
-from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
+from prirec.engines.plain import Rounds, Samplewise, Sums, added
 from prirec.engines.train import start
 from prirec.features.encoding import plan_encoding
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, Plan, crowd, plan_for
-from prirec.rounds.participation import simulated_noise
+from prirec.privacy.plan import Kind, Plan, participants, plan_for
+from prirec.rounds.definition import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up
 from support.audit import lowest
@@ -102,7 +102,7 @@ def without(person: int) -> Prepared:
 # A whole training, watched
 
 
-class Watched(InTheClear):
+class Watched(Sums):
     """Sums as they are opened, and what they hold without noise. Fed with what was opened in another world, this one
     goes on from there: what it holds then is what the attacker would expect to see in it."""
 
@@ -111,9 +111,9 @@ class Watched(InTheClear):
         self.fed, self.values = fed, list[dict[int, np.ndarray]]()
         self.held, self.opened, self.variances = list[np.ndarray](), list[np.ndarray](), list[float]()
 
-    def _of_survivors(self, code, values, survivors, *, where):
-        seen = super()._of_survivors(code, values, survivors, where=where)
-        among = crowd(self.settings, len(values))
+    def over_roster(self, where, values, *, survivors, held):
+        seen = super().over_roster(where, values, survivors=survivors, held=held)
+        code, among = getattr(self.codes, where[0]), participants(self.settings, len(values))
         share = NoiseShare(code.noise, among.survivors, among.colluders)
         self.values.append(dict(values))
         self.held.append(added([values[i] for i in survivors]).view(np.int64))
@@ -183,7 +183,7 @@ def training(*, seed: int, takes_part: bool, person: int = TARGET, noise: Noise 
         real = watched(samples[takes_part], settings)
     other = watched(samples[not takes_part], settings, real.opened)
     held = {takes_part: real.held, not takes_part: other.held}
-    variance = float(release.noise(crowd(settings, PEOPLE)).total_variance(PEOPLE))
+    variance = float(release.noise(participants(settings, PEOPLE)).total_variance(PEOPLE))
     return View(
         opened=[opened, *real.opened],
         there=[visits[True], *held[True]],
@@ -271,7 +271,7 @@ def test_the_same_collection_again_tells_nothing_new_and_a_new_one_is_not_covere
 @pytest.mark.statistical  # the average is 5.5 sd from where it would mislead: false alarm 1e-6
 def test_many_collections_would_give_somebody_away_and_cost_what_nobody_has():
     release, many, trials = plan_of(SMALL_PRIVATE).release(Kind.POPULARITY), 4000, 20
-    noise = release.noise(crowd(SMALL_PRIVATE, PEOPLE)).total(fresh(), survivors=PEOPLE, count=many * trials)
+    noise = release.noise(participants(SMALL_PRIVATE, PEOPLE)).total(fresh(), survivors=PEOPLE, count=many * trials)
     average = noise.reshape(trials, many).mean(axis=1) / 2.0**release.norm.fraction_bits
     assert (np.abs(average) < 0.5).all()
     assert Spent(release.each.grains * many).loss(1e-6).epsilon > 50
@@ -303,11 +303,11 @@ def dictionary() -> Dictionary:
     for place in range(PLACES):
         moved = np.where(train.person == TARGET, place, train.place).astype(np.int32)
         samples = samples_after(replace(THERE, train=replace(train, place=moved)), visits_in(THERE), settings)
-        rounds, state = Rounds(samples, settings, InTheClear(samples, settings)), start(samples, settings)
+        rounds, state = Rounds(samples, settings), start(samples, settings)
         row = row_of(TARGET, samples)
         gradient, _ = rounds.learn(*state.models.of(row), rounds.shared(state.models), row, 0)
         vectors.append(rounds.codes.interaction.write(gradient).view(np.int64))
-    among, code = crowd(settings, PEOPLE), rounds.codes.interaction
+    among, code = participants(settings, PEOPLE), rounds.codes.interaction
     release = plan_of(settings, samples.features).release(Kind.INTERACTION)
     return Dictionary(np.array(vectors), NoiseShare(code.noise, among.survivors, among.colluders), release.each)
 
@@ -345,7 +345,7 @@ def test_the_difference_of_two_sums_is_a_person_without_noise_and_nothing_with_i
 def test_a_plain_gradient_gives_the_features_away_and_a_noisy_sum_does_not():
     """Eq. (4) is 0 for whatever is not in a sample. In the paper's batch of one, that is read off at once."""
     samples = set_up(city(), SMALL_PAPER).samples
-    paper, state = Samplewise(samples, SMALL_PAPER, InTheClear(samples, SMALL_PAPER)), start(samples, SMALL_PAPER)
+    paper, state = Samplewise(samples, SMALL_PAPER), start(samples, SMALL_PAPER)
     T, ring = np.ascontiguousarray(state.interaction.T), paper.codes.interaction.ring
     for row in range(0, len(samples.train), 5):
         x, person = paper.sample(row), int(samples.train.person[row])

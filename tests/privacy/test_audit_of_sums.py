@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from prirec.privacy.accountant import Spent, total
-from prirec.privacy.noise import Crowd, Skellam
+from prirec.privacy.noise import Participants, Skellam
 from prirec.privacy.norm import scaled
 from prirec.privacy.plan import Kind, Release, Shape, Split, plan, usual_sums
 from prirec.privacy.quality_figures import USUAL, contribution
@@ -24,7 +24,7 @@ from prirec.privacy.units import Adjacency
 from support.audit import claimed, epsilon_at_least, excess, share_shown, shown
 from support.exact_figures import fresh
 
-CROWD = Crowd(5000)  # 4,000 survive at least, 250 collude
+CROWD = Participants(5000)  # 4,000 survive at least, 250 collude
 HONEST = CROWD.survivors - CROWD.colluders
 DRAWS = 1_000_000
 ALONE = 1.0
@@ -77,7 +77,7 @@ def drawn(release: Release, runs: int, entries: int) -> np.ndarray:
     return left.total(fresh(), survivors=HONEST, count=runs * entries).reshape(runs, entries)
 
 
-def missing(release: Release, runs: int, entries: int, *, adding: int, planned: Crowd = CROWD) -> np.ndarray:
+def missing(release: Release, runs: int, entries: int, *, adding: int, planned: Participants = CROWD) -> np.ndarray:
     """What is left where only so many add their shares, and these are sized for another crowd."""
     law = Skellam(release.noise(planned).variance * adding)
     return law.draw(fresh(), runs * entries).reshape(runs, entries)
@@ -161,7 +161,7 @@ def test_a_vector_twice_as_long_is_noticed_even_at_the_delta_of_the_plan():
 
 @pytest.mark.statistical  # three quarters of the noise are 0.024 above the claim, with an sd of 0.001
 def test_shares_sized_as_if_nobody_were_lost_or_colluded_are_noticed():
-    everyone = Crowd(CROWD.size, lost=0.0, corrupt=0.0)
+    everyone = Participants(CROWD.size, lost=0.0, corrupt=0.0)
     found = as_planted(missing, adding=HONEST, planned=everyone)
     assert excess(found, claimed(honest("popularity")[1])) > 0.0
 

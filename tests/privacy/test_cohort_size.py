@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
-from prirec.engines.checkpoint import identity
+from prirec.engines.state import identity
 from prirec.engines.train import make_engine, train
 from prirec.errors import PolicyError
 from prirec.privacy.plan import (
     LONGEST_NOISE,
     Kind,
-    crowd,
     needed_cohort_size,
     noise_in_mean,
+    participants,
     plan_for,
     with_cohort_size,
 )
@@ -71,7 +71,7 @@ def test_the_noise_is_that_of_a_cohort_from_which_nobody_is_lost():
     """By the accountant, who counts on the honest among the fewest survivors, there would be less of it."""
     size = needed_cohort_size(PRIVATE, features=YELP)
     release = mixing(PRIVATE, size=size, features=YELP)
-    among = crowd(PRIVATE, size)
+    among = participants(PRIVATE, size)
     counted = release.noise_multiplier * sqrt(YELP + 1) / size
     real = counted * sqrt(size / (among.survivors - among.colluders))
     assert counted < 0.9 * LONGEST_NOISE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, fits, how_many_more, statement
-from prirec.privacy.noise import Crowd
+from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Shape, plan, usual_sums
 from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from support import messages
@@ -29,7 +29,7 @@ def paid(*charges: Charge, day: int = 100) -> Ledger:
 
 def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
     shape = Shape(pois=1000, linear=20, interaction=50)
-    found = plan(usual_sums(shape, everyone=Crowd(5000), cohort=Crowd(1000), rounds=17))
+    found = plan(usual_sums(shape, everyone=Participants(5000), cohort=Participants(1000), rounds=17))
     ledger = Ledger()
     for release in found.releases:
         for number in range(release.of.releases):

@@ -12,7 +12,7 @@ from scipy.special import ive, ndtri
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS, Spent, gaussian
 from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import Crowd, NoiseShare
+from prirec.privacy.noise import NoiseShare, Participants
 from prirec.protocols.mask_graph import least_survivors
 from support import messages
 from support.exact_figures import chi_square_p, fresh, skellam_law
@@ -149,7 +149,7 @@ def test_noise_that_cannot_be_is_refused():
 @pytest.mark.parametrize("size", [100, 117, 1000, 85_466])
 @pytest.mark.parametrize("lost", [0.0, 0.1, 0.29, 0.45])
 def test_the_fewest_survivors_are_those_of_the_protocol(size, lost):
-    crowd = Crowd(size, lost=lost, corrupt=0.29)
+    crowd = Participants(size, lost=lost, corrupt=0.29)
     assert crowd.survivors == least_survivors(size, floor=100, lost=lost)
     assert crowd.colluders == size * 29 // 100
 
@@ -157,13 +157,13 @@ def test_the_fewest_survivors_are_those_of_the_protocol(size, lost):
 def test_crowds_that_cannot_be_are_refused():
     for lost, corrupt in ((-0.1, 0), (1.0, 0), (math.nan, 0), (0, -0.1), (0, 1.0), (0, math.nan)):
         with pytest.raises(UsageError, match=messages.LOST_OR_CORRUPT_OUT_OF_RANGE):
-            Crowd(1000, lost=lost, corrupt=corrupt)
+            Participants(1000, lost=lost, corrupt=corrupt)
     with pytest.raises(PolicyError, match=messages.floor_too_low(50)):
-        Crowd(1000, floor=49)
+        Participants(1000, floor=49)
     with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
-        Crowd(99)
+        Participants(99)
     with pytest.raises(UsageError, match=messages.survivors_may_collude(500, 600)):
-        Crowd(1000, lost=0.5, corrupt=0.6)
+        Participants(1000, lost=0.5, corrupt=0.6)
 
 
 # Draws

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
-from prirec.privacy.noise import Crowd
+from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
 from prirec.privacy.units import Adjacency
 from support import messages
@@ -18,10 +18,10 @@ from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
 
 YELP = Shape(pois=10_000, linear=90, interaction=445)
-EVERYONE, COHORT = Crowd(85_466), Crowd(1000)
+EVERYONE, COHORT = Participants(85_466), Participants(1000)
 
 
-def usual(rounds: int = 10, split: Split | None = None, **crowds: Crowd) -> tuple[Sum, ...]:
+def usual(rounds: int = 10, split: Split | None = None, **crowds: Participants) -> tuple[Sum, ...]:
     return usual_sums(YELP, **{"everyone": EVERYONE, "cohort": COHORT, **crowds}, rounds=rounds, split=split)
 
 
@@ -93,7 +93,7 @@ def test_the_predicted_standard_deviation_is_observed():
 
 def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
     release = plan(usual()).release(Kind.MIXING)
-    planned, larger = release.noise(), release.noise(Crowd(1900))
+    planned, larger = release.noise(), release.noise(Participants(1900))
     assert larger.variance < planned.variance
     assert min(planned.hides(), larger.hides()) >= planned.wanted == larger.wanted
     assert planned.wanted == math.ceil((3 * 2**10 * release.noise_multiplier) ** 2)
@@ -113,9 +113,9 @@ def test_a_delta_that_cannot_be_is_refused(delta):
 
 def test_floors_are_policy():
     with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
-        usual(cohort=Crowd(99))
+        usual(cohort=Participants(99))
     with pytest.raises(PolicyError, match=messages.floor_too_low(50)):
-        usual(cohort=Crowd(99, floor=20))
+        usual(cohort=Participants(99, floor=20))
 
 
 def test_shares_and_sizes_that_cannot_be_are_refused():
@@ -134,6 +134,6 @@ def test_shares_and_sizes_that_cannot_be_are_refused():
 
 
 def test_noise_that_no_sampler_can_draw_is_refused_before_anything_begins():
-    fine = replace(usual()[1], sensitivity=100.0, entries=10**9, crowd=Crowd(100))
+    fine = replace(usual()[1], sensitivity=100.0, entries=10**9, crowd=Participants(100))
     with pytest.raises(UsageError, match=messages.NOISE_OUT_OF_RANGE):
         plan([replace(fine, share=1.0, releases=10**7)])

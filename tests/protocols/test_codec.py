@@ -21,15 +21,15 @@ from prirec.protocols.messages import (
     Boxes,
     Delivery,
     Keys,
-    Listed,
     Message,
     Opened,
-    Quiet,
     Reveal,
     Revealed,
     Roster,
+    RosterEntry,
     Round,
     Secrets,
+    SecretStruct,
     Share,
     Signed,
     Survivors,
@@ -303,7 +303,7 @@ BOX, SIGNED, SHARE = Box(2**24, bytes(256)), Signed(2**24, bytes(64)), Share(2**
         (Survivors, "survivors", bytes(MOST_DEVICES // 8)),
         (Survivors, "signatures", (SIGNED,) * NEAR),
         (Agreements, "signatures", (SIGNED,) * NEAR),
-        (Roster, "listed", (Listed(2**24, *[bytes(32)] * 4, bytes(64)),) * NEAR),
+        (Roster, "listed", (RosterEntry(2**24, *[bytes(32)] * 4, bytes(64)),) * NEAR),
         (Roster, "proof", (bytes(32),) * 24 * NEAR),
     ],
 )
@@ -357,10 +357,10 @@ def test_contents_are_not_messages_and_messages_are_not_contents(samples: list[b
 
 
 @pytest.mark.parametrize("kind", [*MESSAGES, *CONTENTS])
-def test_no_message_prints_what_it_holds(kind: type[Quiet]) -> None:
+def test_no_message_prints_what_it_holds(kind: type[SecretStruct]) -> None:
     @given(any_of(kind))
     @PATIENT
-    def is_quiet(message: Quiet) -> None:
+    def is_quiet(message: SecretStruct) -> None:
         assert repr(message) == str(message) == f"{kind.__name__}(...)"
 
     is_quiet()

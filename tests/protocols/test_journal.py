@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from support import messages
 
 OVER = (Stage.OPENED, Stage.BURNT)

@@ -16,10 +16,17 @@ from prirec.privacy.noise import NoiseShare
 from prirec.privacy.norm import Norm
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete
-from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round, Terms
-from prirec.protocols.noise import cost, drawn, room, share_for
-from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
+from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
+from prirec.protocols.terms import (
+    all_or_nothing,
+    double_masks,
+    draw_noise,
+    model_hash,
+    noise_bound,
+    noise_share,
+    privacy_cost,
+)
 from prirec.sharing.fixed_point import FixedPoint
 from support import messages
 from support.rounds import task_of, terms_of
@@ -101,7 +108,7 @@ def test_the_honest_among_the_fewest_survivors_bring_all_of_it(
     terms = noisy(floor=floor, lost=lost, corrupt=corrupt, noise=noise)
     if size < floor or corrupt + 2 * lost >= 1000:
         return
-    share, fewest = share_for(terms, size), least(terms, size)
+    share, fewest = noise_share(terms, size), fewest_survivors(terms, size)
     assert share.survivors == fewest
     assert share.colluders == size * corrupt // 1000
     assert share.variance * (fewest - share.colluders) >= noise + Fraction(3, 2)
@@ -111,20 +118,20 @@ def test_the_honest_among_the_fewest_survivors_bring_all_of_it(
 def test_the_share_follows_the_size_of_the_roster() -> None:
     people = {50: (50, 2), 60: (50, 3), 62: (50, 3), 100: (80, 5), 1000: (800, 50)}  # fewest survivors, colluders
     for size, (survivors, colluders) in people.items():
-        assert share_for(noisy(), size) == NoiseShare(Fraction(10**6), survivors, colluders)
+        assert noise_share(noisy(), size) == NoiseShare(Fraction(10**6), survivors, colluders)
 
 
 def test_a_share_is_drawn_from_its_seed_alone_as_long_as_the_vectors_are() -> None:
     terms = noisy(length=7)
-    expected = share_for(terms, 60).draw(Stream(SEED), 7)
-    assert drawn(terms, 60, seed=SEED).view(np.int64).tolist() == expected.tolist()
-    assert drawn(terms, 60, seed=SEED).dtype == np.uint64
-    assert drawn(terms, 60, seed=SEED[::-1]).tolist() != drawn(terms, 60, seed=SEED).tolist()
-    assert drawn(terms, 70, seed=SEED).tolist() != drawn(terms, 60, seed=SEED).tolist()
+    expected = noise_share(terms, 60).draw(Stream(SEED), 7)
+    assert draw_noise(terms, 60, seed=SEED).view(np.int64).tolist() == expected.tolist()
+    assert draw_noise(terms, 60, seed=SEED).dtype == np.uint64
+    assert draw_noise(terms, 60, seed=SEED[::-1]).tolist() != draw_noise(terms, 60, seed=SEED).tolist()
+    assert draw_noise(terms, 70, seed=SEED).tolist() != draw_noise(terms, 60, seed=SEED).tolist()
 
 
 def test_in_the_narrow_ring_it_is_the_same_number() -> None:
-    wide, narrow = (drawn(noisy(ring_bits=bits, length=500), 60, seed=SEED) for bits in (64, 32))
+    wide, narrow = (draw_noise(noisy(ring_bits=bits, length=500), 60, seed=SEED) for bits in (64, 32))
     assert narrow.dtype == np.uint32
     assert narrow.view(np.int32).tolist() == wide.view(np.int64).tolist()
     assert (wide.view(np.int64) < 0).any()
@@ -137,7 +144,7 @@ def test_in_the_narrow_ring_it_is_the_same_number() -> None:
 @pytest.mark.parametrize("opening", ["members", "collector"])
 def test_devices_leave_room_for_the_noise(opening: str, bits: int) -> None:
     terms = noisy(opening, ring_bits=bits)
-    spare = room(terms, 60)
+    spare = noise_bound(terms, 60)
     largest = (2 ** (bits - 1) - 1 - spare) // 60
     graph = graph_for(terms, 60)
     fits, over = (msgspec.structs.replace(terms, bound=bound) for bound in (largest, largest + 1))
@@ -148,11 +155,11 @@ def test_devices_leave_room_for_the_noise(opening: str, bits: int) -> None:
 
 
 def test_room_is_for_everyones_noise_and_grows_with_the_vectors_and_the_roster() -> None:
-    share = share_for(noisy(), 60)
-    assert room(noisy(), 60) == share.tail(survivors=60, count=3)
-    assert room(noisy(length=10**6), 60) > room(noisy(), 60)
-    assert room(noisy(noise=4 * 10**6), 60) > 1.9 * room(noisy(), 60)
-    assert room(noisy(noise=0), 60) == 0
+    share = noise_share(noisy(), 60)
+    assert noise_bound(noisy(), 60) == share.tail(survivors=60, count=3)
+    assert noise_bound(noisy(length=10**6), 60) > noise_bound(noisy(), 60)
+    assert noise_bound(noisy(noise=4 * 10**6), 60) > 1.9 * noise_bound(noisy(), 60)
+    assert noise_bound(noisy(noise=0), 60) == 0
 
 
 @pytest.mark.parametrize("size", [2, 3, 49])
@@ -188,7 +195,7 @@ def test_a_price_follows_from_the_signed_noise_and_is_rounded_up():
     """A vector of 4 units under noise of variance 32: half a unit of μ², and a grain more where that is not whole."""
     code = FixedPoint(summands=100, bound=1.0, fraction_bits=2)
     agreed = {"length": 3, "opening": "collector", "floor": HARD_FLOOR, "sums": Sums()}
-    assert cost(double_masks(code, noise=32, **agreed), norm=Norm(1.0, 2)).grains == GRAINS // 2
-    assert cost(double_masks(code, noise=33, **agreed), norm=Norm(1.0, 2)).grains == 16 * GRAINS // 33 + 1
+    assert privacy_cost(double_masks(code, noise=32, **agreed), norm=Norm(1.0, 2)).grains == GRAINS // 2
+    assert privacy_cost(double_masks(code, noise=33, **agreed), norm=Norm(1.0, 2)).grains == 16 * GRAINS // 33 + 1
     with pytest.raises(PolicyError, match=messages.SUM_WITHOUT_NOISE_HAS_NO_PRICE):
-        cost(double_masks(code, **agreed), norm=Norm(1.0, 2))
+        privacy_cost(double_masks(code, **agreed), norm=Norm(1.0, 2))

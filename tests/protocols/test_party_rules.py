@@ -9,13 +9,9 @@ import pytest
 from prirec.device.store import Store
 from prirec.engines.protocol import MemoryJournal
 from prirec.errors import Fault, PeerError, StateError, UsageError
-from prirec.protocols import meeting, member, moves
-from prirec.protocols.actions import Aborted, Persist, Stage
+from prirec.protocols import party, roster, secure_sum
 from prirec.protocols.codec import OVERHEAD, BoxHeader, encode, seal, unseal
-from prirec.protocols.collector import Collector
 from prirec.protocols.journal import ConflictError
-from prirec.protocols.meeting import CollectorBase, MemberBase, Party
-from prirec.protocols.member import Member
 from prirec.protocols.messages import (
     Agreement,
     Agreements,
@@ -30,8 +26,10 @@ from prirec.protocols.messages import (
     Survivors,
     Vector,
 )
-from prirec.protocols.moves import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, State
+from prirec.protocols.party import COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS, Aborted, Party, Persist, Stage, State
+from prirec.protocols.roster import CollectorBase, MemberBase
 from prirec.protocols.sdgd import Receiver
+from prirec.protocols.secure_sum import Collector, Member
 from support import messages
 from support.rounds import (
     OUTSIDER,
@@ -48,7 +46,7 @@ from support.rounds import (
     terms_of,
 )
 
-TABLES = [moves.MEMBER, moves.PAD_MEMBER, moves.NEIGHBOUR, moves.COLLECTOR, moves.RECEIVER]
+TABLES = [party.MEMBER, party.PAD_MEMBER, party.NEIGHBOUR, party.COLLECTOR, party.RECEIVER]
 TO_MEMBER = [Invitation, Roster, Delivery, Survivors, Agreements, Opened]
 TO_COLLECTOR = [Keys, Boxes, Masked, Agreement, Reveal]
 TERMS = terms_of("double", "members")
@@ -58,7 +56,7 @@ TERMS = terms_of("double", "members")
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_state_that_a_move_leads_to_is_in_the_table(table: moves.Moves) -> None:
+def test_every_state_that_a_move_leads_to_is_in_the_table(table: party.Moves) -> None:
     assert {state for following in table.values() for state in following.values()} <= table.keys()
     assert table[State.DONE] == table[State.BURNT] == {}
 
@@ -85,7 +83,7 @@ def test_a_member_takes_in_each_state_one_kind_of_message(kind: Any) -> None:
     member = gathering.members[0]
     assert list(member.moves[member.state]) == [kind]
     for early in other_messages(kind):
-        if (type(early), early.sender) not in member._heard:
+        if (type(early), early.sender) not in member._answered:
             assert refusal(member, altered(early, receiver=member.name)) is Fault.ORDER
     assert member.receive(due)
 
@@ -97,7 +95,7 @@ def test_a_collector_takes_in_each_state_one_kind_of_message(kind: Any) -> None:
     collector = gathering.collector
     assert list(collector.moves[collector.state]) == [kind]
     for early in other_messages(kind):
-        if (type(early), early.sender) not in collector._heard:
+        if (type(early), early.sender) not in collector._answered:
             assert refusal(collector, altered(early, receiver=collector.name)) is Fault.ORDER
     assert collector.receive(due) == []
 
@@ -157,7 +155,7 @@ def test_a_burnt_round_is_written_down_and_never_goes_on() -> None:
     assert actions[0] == Persist(member.round, Stage.BURNT, bytes(32))
     assert refusal(member, due) is Fault.ORDER
     for late in other_messages(Survivors):
-        if late.receiver == member.name and (type(late), late.sender) not in member._heard:
+        if late.receiver == member.name and (type(late), late.sender) not in member._answered:
             assert refusal(member, late) is Fault.ORDER
 
 
@@ -235,15 +233,15 @@ def test_parties_are_made_for_the_task_that_they_are_given() -> None:
     with pytest.raises(UsageError, match=messages.SHARES_NEED_THE_RECEIVER):
         Collector(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(32))
     with pytest.raises(UsageError, match=messages.MEMBER_WITHOUT_MASKS):
-        Member(task_of(terms_of("shares")), identity=who, value=value, entropy=bytes(member.ENTROPY))
-    for short in (meeting.MEMBER_ENTROPY, member.ENTROPY - 1, member.ENTROPY + 1):
-        with pytest.raises(UsageError, match=messages.entropy_of_a_member(member.ENTROPY)):
+        Member(task_of(terms_of("shares")), identity=who, value=value, entropy=bytes(secure_sum.ENTROPY))
+    for short in (roster.MEMBER_ENTROPY, secure_sum.ENTROPY - 1, secure_sum.ENTROPY + 1):
+        with pytest.raises(UsageError, match=messages.entropy_of_a_member(secure_sum.ENTROPY)):
             Member(task_of(TERMS), identity=who, value=value, entropy=bytes(short))
     with pytest.raises(UsageError, match=messages.ENTROPY_FOR_KEYS_TOO_SHORT):
-        Member(task_of(TERMS), identity=who, value=value, entropy=bytes(meeting.MEMBER_ENTROPY - 1))
+        Member(task_of(TERMS), identity=who, value=value, entropy=bytes(roster.MEMBER_ENTROPY - 1))
     with pytest.raises(UsageError, match=messages.secret_key_length(32)):
         Receiver(task_of(terms_of("shares")), identity=RECOMMENDER, entropy=bytes(31))
-    assert meeting.COLLECTOR_ENTROPY == 32
+    assert roster.COLLECTOR_ENTROPY == 32
 
 
 def test_only_double_masks_are_opened_by_members() -> None:
@@ -278,7 +276,7 @@ def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: P
 
 
 def test_there_is_no_party_of_no_kind() -> None:
-    value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(member.ENTROPY)
+    value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(secure_sum.ENTROPY)
     for kind in (Party, MemberBase, CollectorBase):
         with pytest.raises(TypeError, match=messages.Foreign.ABSTRACT_CLASS):
             kind(task_of(TERMS), identity=RECOMMENDER, entropy=entropy)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from prirec.config import Sums
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.meeting import acceptable, graph_for, least
 from prirec.protocols.messages import Invitation, Round
+from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
 from support.hypothesis_settings import PATIENT
@@ -39,7 +39,7 @@ def test_terms_say_what_the_settings_say() -> None:
 @pytest.mark.parametrize("method", ["shares", "pads"])
 def test_in_the_papers_sums_nobody_may_be_missing(method: str) -> None:
     terms = all_or_nothing(CODE, method, length=7, people=5)
-    assert least(terms, 5) == 5
+    assert fewest_survivors(terms, 5) == 5
     assert acceptable(graph_for(terms, 5), terms)
     assert not acceptable(graph_for(terms, 4), terms)
     assert not acceptable(graph_for(terms, 6), terms)

@@ -9,11 +9,10 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
-from prirec.protocols import meeting
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols import roster
 from prirec.protocols.codec import encode, seal
 from prirec.protocols.messages import VERSION, Agreement, Masked, Partial, Revealed, Roster, ShareOf, Vector, step
-from prirec.protocols.moves import State
+from prirec.protocols.party import Persist, Stage, State
 from prirec.protocols.sdgd import Neighbour, Receiver
 from support import messages
 from support.ring_views import INPUTS, all_choices, distribution, in_ring, tell_apart
@@ -67,7 +66,7 @@ def contents(values: tuple[int, ...], pads: np.ndarray) -> Contents:
     collector = Receiver(task, identity=RECOMMENDER, entropy=rng.bytes(32))
     vectors = np.array([one._value for one in members])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meeting, "seal", watched)
+        patch.setattr(roster, "seal", watched)
         wire = Gathering(task, collector, members, vectors).run()
     assert (wire.finished[collector.name].total == vectors.sum(axis=0, dtype=np.uint64)).all()
     return found
@@ -280,7 +279,7 @@ def test_the_receiver_refuses_what_is_no_partial_sum() -> None:
     assert refusal(receiver, altered(first, sender=OUTSIDER.public)) is Fault.AUTH
     assert refusal(receiver, altered(first, sealed=second.sealed)) is Fault.AUTH
     for content, fault in [(Vector(bytes(16)), Fault.PARAMS_MISMATCH), (Revealed((), ()), Fault.DECODE)]:
-        sealed = member.seal_for_collector(member._meeting, Partial, content)
+        sealed = member.seal(member.task.collector, Partial, content)
         assert refusal(receiver, altered(first, sealed=sealed)) is fault
     assert receiver.waiting == frozenset(gathering.names)
     assert receiver.receive(first) == receiver.receive(first) == []

@@ -7,14 +7,12 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols import masking, member
-from prirec.protocols.actions import Action
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode_content, unseal
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import MemberBase
-from prirec.protocols.member import Member
-from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Part, Secrets, Terms
-from prirec.protocols.moves import State
+from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Secrets, Terms, WireStruct
+from prirec.protocols.party import Action, State
+from prirec.protocols.roster import MemberBase
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import AgreementKey, SigningKey
 from support.rounds import RECOMMENDER, Gathering, make_member, people, random_ring, task_of, terms_of
 
@@ -97,10 +95,10 @@ def test_one_that_really_came_and_fell_silent_costs_nothing(terms: Terms, many: 
 class Uneven(Member):
     """Gives each of the others another part of the members' key."""
 
-    def seal_for(self, meeting, at, kind, content: Part) -> bytes:  # type: ignore[no-untyped-def]
+    def seal(self, receiver, kind, content: WireStruct) -> bytes:  # type: ignore[no-untyped-def]
         if isinstance(content, Secrets):
-            content = Secrets(content.seed, content.mask_key, bytes([at] * 32))
-        return super().seal_for(meeting, at, kind, content)
+            content = Secrets(content.seed, content.mask_key, receiver)
+        return super().seal(receiver, kind, content)
 
 
 def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opened() -> None:
@@ -109,7 +107,7 @@ def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opene
     guests: list[MemberBase] = [
         make_member(task, who, value, rng) for who, value in zip(people(9), values, strict=True)
     ]
-    guests[3] = Uneven(task, identity=people(9)[3], value=values[3], entropy=rng.bytes(member.ENTROPY))
+    guests[3] = Uneven(task, identity=people(9)[3], value=values[3], entropy=rng.bytes(secure_sum.ENTROPY))
     host = Collector(task, identity=RECOMMENDER, entropy=rng.bytes(32))
     wire = Gathering(task, host, guests, values).run()
     assert not wire.finished
@@ -119,6 +117,6 @@ def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opene
 def test_the_check_of_the_members_key_is_not_the_key_nor_a_pad() -> None:
     gathering, _, _ = borrowing(MEMBERS, 10, true_keys=True)
     one, key = gathering.members[0], gathering.members[0]._members_key
-    check = masking.members_check(key, one._meeting)
-    assert check not in (key, masking.members_pad(key, one._meeting, name=one.name).tobytes()[:32])
-    assert masking.members_check(key[::-1], one._meeting) != check
+    check = secure_sum.members_check(key, one._meeting)
+    assert check not in (key, secure_sum.members_pad(key, one._meeting, name=one.name).tobytes()[:32])
+    assert secure_sum.members_check(key[::-1], one._meeting) != check

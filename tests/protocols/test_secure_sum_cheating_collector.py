@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.actions import Finished
 from prirec.protocols.codec import bitmap
-from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import (
     VERSION,
     Agreements,
@@ -23,7 +21,8 @@ from prirec.protocols.messages import (
     Survivors,
     Vector,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import Finished, State
+from prirec.protocols.roster import fewest_survivors, graph_for
 from support import messages
 from support.cheating import MEMBERS, delivered, without
 from support.rounds import OTHER_MODEL, OUTSIDER, altered, fingerprint, gather, held_at, refusal, sends, terms_of
@@ -95,7 +94,7 @@ def test_a_bitmap_of_another_length_is_refused() -> None:
 def test_a_delivery_without_enough_holders_of_the_own_secrets_ends_the_round() -> None:
     """The fewest survivors would do, but fewer than t hold shares of what this device shared."""
     few = graph_for(MEMBERS, 5).threshold - 1
-    assert few >= least(MEMBERS, 5)
+    assert few >= fewest_survivors(MEMBERS, 5)
     _, member, true = delivered(many=5)
     boxes = tuple(box for box in true.boxes if box.position < few)
     signatures = tuple(one for one in true.signatures if one.position < few)
@@ -121,7 +120,7 @@ def test_a_delivery_with_too_few_who_go_on_ends_the_round() -> None:
 )
 def test_a_box_with_something_else_inside_ends_the_round(terms: Any, content: Any) -> None:
     gathering, member, true = delivered(terms)
-    sealed = gathering.members[1].seal_for(gathering.members[1]._meeting, 0, Boxes, content)
+    sealed = gathering.members[1].seal(gathering.names[0], Boxes, content)
     boxes = tuple(Box(box.position, sealed if box.position == 1 else box.sealed) for box in true.boxes)
     assert refusal(member, altered(true, boxes=boxes)) is Fault.PARAMS_MISMATCH
     assert member.state is State.BURNT
@@ -135,7 +134,7 @@ def test_a_sum_of_another_length_or_that_was_tampered_with_is_refused() -> None:
     true = held_at(gathering, Opened)[0]
     member = gathering.members[0]
     for size in (0, 23, 16, 32, 25):
-        sealed = gathering.collector.seal_for(0, Opened, Vector(bytes(size)))
+        sealed = gathering.collector.seal(gathering.names[0], Opened, Vector(bytes(size)))
         assert refusal(member, altered(true, sealed=sealed)) is Fault.PARAMS_MISMATCH
     for spoilt in (true.sealed[:-1], true.sealed[:-1] + b"\0", held_at(gather(4, MEMBERS), Opened)[1].sealed):
         assert refusal(member, altered(true, sealed=spoilt)) is Fault.AUTH

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from prirec.errors import Fault
-from prirec.protocols.actions import Aborted, Persist, Stage
 from prirec.protocols.codec import Delivered, bitmap, decode_content, encode
-from prirec.protocols.meeting import graph_for
-from prirec.protocols.member import Member
 from prirec.protocols.messages import VERSION, Agreements, Delivery, Reveal, Revealed, Signed, Survivors
-from prirec.protocols.moves import State
+from prirec.protocols.party import Aborted, Persist, Stage, State
+from prirec.protocols.roster import graph_for
+from prirec.protocols.secure_sum import Member
 from support.cheating import MEMBERS, SPARSE, delivered, without
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, sends, terms_of
 
@@ -197,7 +196,7 @@ def test_of_a_lost_neighbour_only_the_mask_key_and_of_a_survivor_only_the_seed_i
     signed = signatures_on(gathering, {0, 1, 2}, of={0, 1, 2})
     member, collector = gathering.members[0], gathering.collector
     (reveal,) = sends(member.receive(agreements(gathering, signed[1:])))
-    content = decode_content(Revealed, collector.unsealed(0, Reveal, reveal.sealed))
+    content = decode_content(Revealed, collector.unseal(reveal.sender, Reveal, reveal.sealed))
     assert sorted(share.position for share in content.seeds) == [0, 1, 2]
     assert [share.position for share in content.mask_keys] == [3]
     assert content.mask_keys[0].share == member._held[3].mask_key

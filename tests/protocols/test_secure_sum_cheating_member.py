@@ -21,7 +21,7 @@ from prirec.protocols.messages import (
     Secrets,
     Vector,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
 from prirec.sharing.keys import SigningKey
 from support import messages
 from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
@@ -137,7 +137,7 @@ def dealt(gathering: Gathering, **wrong: bytes) -> Boxes:
     for at, other in member._meeting.others.items():
         content = Secrets(bytes([at] * 36), bytes([at] * 36), b"")
         assert other.position == at
-        boxes.append(Box(at, member.seal_for(member._meeting, at, Boxes, altered(content, **wrong))))
+        boxes.append(Box(at, member.seal(other.name, Boxes, altered(content, **wrong))))
     return altered(true, boxes=tuple(boxes))
 
 
@@ -189,7 +189,7 @@ def test_a_commitment_to_another_seed_closes_the_sum() -> None:
     gathering = gather(4)
     first, *rest = held_at(gathering, Masked)
     collector = gathering.collector
-    true = decode_content(Vector, collector.unsealed(0, Masked, first.sealed))
+    true = decode_content(Vector, collector.unseal(first.sender, Masked, first.sealed))
     wire = finish(gathering, [vector_of(gathering, 0, altered(true, commitment=bytes(32))), *rest])
     assert_no_sum(gathering, wire)
 
@@ -230,7 +230,7 @@ def test_a_collector_takes_nothing_out_of_turn_and_nothing_of_its_own_side() -> 
         held_at(gathering, kind)
         for other, message in late.items():
             if other is not kind:
-                said = (other, message.sender) in gathering.collector._heard
+                said = (other, message.sender) in gathering.collector._answered
                 expected = Fault.ORDER if not said else None
                 if expected:
                     assert refusal(gathering.collector, message) is expected

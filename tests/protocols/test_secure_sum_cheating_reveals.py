@@ -7,9 +7,9 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols.codec import decode_content
-from prirec.protocols.meeting import graph_for
 from prirec.protocols.messages import Agreement, Masked, Reveal, Revealed, Share
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
+from prirec.protocols.roster import graph_for
 from support.cheating import assert_no_sum, assert_sum_of, finish, go_on_without, held_at_again, vector_of
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, terms_of
 
@@ -43,7 +43,7 @@ def test_an_agreement_from_outside_the_survivors_is_refused() -> None:
 
 
 def revealed_by(gathering: Gathering, at: int, message: Reveal) -> Revealed:
-    return decode_content(Revealed, gathering.collector.unsealed(at, Reveal, message.sealed))
+    return decode_content(Revealed, gathering.collector.unseal(message.sender, Reveal, message.sealed))
 
 
 def spoilt(share: bytes) -> bytes:

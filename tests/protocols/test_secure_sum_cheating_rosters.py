@@ -7,13 +7,11 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
-from prirec.protocols.actions import Action
 from prirec.protocols.codec import bitmap, encode
-from prirec.protocols.collector import Collector
 from prirec.protocols.mask_graph import Graph
-from prirec.protocols.member import Member
-from prirec.protocols.messages import VERSION, Box, Delivery, Invitation, Keys, Listed, Masked, Roster, Signed
-from prirec.protocols.moves import State
+from prirec.protocols.messages import VERSION, Box, Delivery, Invitation, Keys, Masked, Roster, RosterEntry, Signed
+from prirec.protocols.party import Action, State
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
 from support.cheating import MEMBERS, SPARSE, lines_in, roster_to, signed_again
@@ -102,18 +100,18 @@ def test_an_invitation_to_another_round_is_refused(terms: Any, changes: dict[str
 # Rosters
 
 
-def roster_of(gathering: Gathering, lines: list[Listed]) -> Roster:
+def roster_of(gathering: Gathering, lines: list[RosterEntry]) -> Roster:
     """The roster that a collector would send to the first member of a complete graph for these lines."""
     return roster_to(gathering.names[0], gathering, lines, shown=range(len(lines)))
 
 
-def meeting(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, list[Listed]]:
+def meeting(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, list[RosterEntry]]:
     """A round in which the rosters were kept back: the lines of the true one."""
     gathering = gather(many, terms)
     return gathering, gathering.members[0], list(held_at(gathering, Roster)[0].listed)
 
 
-def numbered(lines: list[Listed]) -> list[Listed]:
+def numbered(lines: list[RosterEntry]) -> list[RosterEntry]:
     return [altered(one, position=at) for at, one in enumerate(lines)]
 
 
@@ -286,20 +284,20 @@ def test_a_list_that_the_root_does_not_stand_for_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def sparse() -> tuple[Gathering, Roster, list[Listed]]:
+def sparse() -> tuple[Gathering, Roster, list[RosterEntry]]:
     """A round on a sparse graph, the roster of the first member, and all lines."""
     gathering = gather(66, SPARSE)
     rosters = held_at(gathering, Roster)
     return gathering, rosters[0], lines_in(rosters)
 
 
-def sparse_refusal(sparse: tuple[Gathering, Roster, list[Listed]], bad: Roster) -> Fault:
+def sparse_refusal(sparse: tuple[Gathering, Roster, list[RosterEntry]], bad: Roster) -> Fault:
     gathering, _, _ = sparse
     return refusal(gathering.members[0], bad)
 
 
 def test_neighbours_that_do_not_follow_from_the_root_are_refused(
-    sparse: tuple[Gathering, Roster, list[Listed]],
+    sparse: tuple[Gathering, Roster, list[RosterEntry]],
 ) -> None:
     _, true, lines = sparse
     tree = merkle.Tree([encode(one) for one in lines])
@@ -311,7 +309,7 @@ def test_neighbours_that_do_not_follow_from_the_root_are_refused(
         assert sparse_refusal(sparse, bad) is Fault.PARAMS_MISMATCH
 
 
-def test_a_proof_that_does_not_hold_is_refused(sparse: tuple[Gathering, Roster, list[Listed]]) -> None:
+def test_a_proof_that_does_not_hold_is_refused(sparse: tuple[Gathering, Roster, list[RosterEntry]]) -> None:
     _, true, _ = sparse
     assert true.proof
     for bad in (
@@ -325,7 +323,7 @@ def test_a_proof_that_does_not_hold_is_refused(sparse: tuple[Gathering, Roster, 
 
 
 def test_a_sparse_graph_that_is_thinner_than_planned_is_refused(
-    sparse: tuple[Gathering, Roster, list[Listed]],
+    sparse: tuple[Gathering, Roster, list[RosterEntry]],
 ) -> None:
     """The collector keeps to all rules of a graph with fewer neighbours, or a lower threshold."""
     gathering, true, lines = sparse

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from prirec.engines.protocol import Wire
-from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import (
     Agreement,
     Agreements,
@@ -25,7 +24,8 @@ from prirec.protocols.messages import (
     Survivors,
     Terms,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
+from prirec.protocols.roster import fewest_survivors, graph_for
 from support.cached_keys import remember
 from support.rounds import Gathering, gather, terms_of
 
@@ -80,7 +80,7 @@ def expected(terms: Terms, vanishing: Vanishing) -> list[int] | None:
     n = len(said[Keys])
     if n < max(2, terms.floor):
         return None
-    fewest, t = least(terms, n), graph_for(terms, n).threshold
+    fewest, t = fewest_survivors(terms, n), graph_for(terms, n).threshold
     settled = len(said[Boxes]) >= fewest and len(said[Masked]) >= fewest
     return said[Masked] if settled and len(said[Agreement]) >= t and len(said[Reveal]) >= t else None
 

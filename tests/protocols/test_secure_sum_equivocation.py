@@ -9,12 +9,11 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols.actions import Action, Send, Stage
 from prirec.protocols.codec import decode_content, digest, encode, unseal
-from prirec.protocols.collector import Collector
-from prirec.protocols.masking import vector
-from prirec.protocols.meeting import Task
 from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Roster, Vector
+from prirec.protocols.party import Action, Send, Stage
+from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import Collector, read_vector
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey
 from support.cheating import signed_again
@@ -154,4 +153,4 @@ def opened_by_hand(collector: TwoFaced, message: Masked) -> Any:
         meeting = replace(meeting, mark=digest(altered(meeting.statement, invited=invited)))
     header = meeting.header(sender=message.sender, receiver=collector.name, kind=Masked)
     content = decode_content(Vector, unseal(collector._agreed[message.sender], header, message.sealed))
-    return vector(content.values, collector.task.terms)
+    return read_vector(content.values, collector.task.terms)

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from prirec.engines.protocol import Wire
 from prirec.protocols import mask_graph
-from prirec.protocols.actions import Stage
-from prirec.protocols.meeting import graph_for, least
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Reveal, step
-from prirec.protocols.moves import State
+from prirec.protocols.party import Stage, State
+from prirec.protocols.roster import fewest_survivors, graph_for
 from support.hypothesis_settings import FEW
 from support.rounds import Gathering, gather, held_at, terms_of
 
@@ -96,7 +95,7 @@ def sparse_outcome(gathering: Gathering, *, lost: set[int]) -> bool:
     size, near = collector.size, collector._near
     survivors = set(range(size)) - lost
     t = graph_for(terms, size).threshold
-    if len(survivors) < least(terms, size):
+    if len(survivors) < fewest_survivors(terms, size):
         return False
     revealing = {at for at in survivors if 1 + len(near[at] & survivors) >= t}
     seeds = all(len((near[at] | {at}) & revealing) >= t for at in survivors)

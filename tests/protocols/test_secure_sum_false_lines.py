@@ -7,9 +7,9 @@ import pytest
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
 from prirec.protocols.codec import bitmap, encode, seal
-from prirec.protocols.meeting import graph_for
-from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Listed, Roster, Secrets, Signed
-from prirec.protocols.moves import State
+from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Roster, RosterEntry, Secrets, Signed
+from prirec.protocols.party import State
+from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey, SigningKey
 from support.cheating import MEMBERS, SPARSE, lines_in, roster_to
@@ -18,12 +18,12 @@ from support.rounds import Gathering, altered, gather, held_at, refusal, sends
 BOX, MASK, SIGNING = AgreementKey(bytes([1] * 32)), AgreementKey(bytes([2] * 32)), SigningKey(bytes([3] * 32))
 
 
-def false_keys(line: Listed) -> Listed:
+def false_keys(line: RosterEntry) -> RosterEntry:
     """The collector's own keys, under another's name."""
     return altered(line, mask_key=MASK.public, box_key=BOX.public, signing_key=SIGNING.public, signature=bytes(64))
 
 
-def rosters(gathering: Gathering, lines: list[Listed]) -> dict[bytes, Roster]:
+def rosters(gathering: Gathering, lines: list[RosterEntry]) -> dict[bytes, Roster]:
     """What a collector with this list would send to each name on it; of two lines with one name, for the first."""
     lines = [altered(one, position=at) for at, one in enumerate(lines)]
     beacon = merkle.Tree([encode(one) for one in lines]).root
@@ -34,11 +34,11 @@ def rosters(gathering: Gathering, lines: list[Listed]) -> dict[bytes, Roster]:
     return made
 
 
-def true_lines(gathering: Gathering) -> list[Listed]:
+def true_lines(gathering: Gathering) -> list[RosterEntry]:
     return lines_in(held_at(gathering, Roster))
 
 
-def box_from(gathering: Gathering, victim: Any, false: Listed) -> bytes:
+def box_from(gathering: Gathering, victim: Any, false: RosterEntry) -> bytes:
     """A box that the collector seals in the name of the one whose line it made up."""
     header = victim._meeting.header(sender=false.name, receiver=victim.name, kind=Boxes)
     members = bytes(32) if gathering.task.terms.opening == "members" else b""

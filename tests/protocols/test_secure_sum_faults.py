@@ -18,9 +18,7 @@ from hypothesis.stateful import (
 )
 
 from prirec.errors import Fault, PeerError, StateError
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.meeting import Party
 from prirec.protocols.messages import (
     Agreement,
     AnyMessage,
@@ -34,7 +32,7 @@ from prirec.protocols.messages import (
     ShareOf,
     Terms,
 )
-from prirec.protocols.moves import State
+from prirec.protocols.party import Aborted, Action, Finished, Party, Persist, Send, Stage, State
 from support import messages
 from support.rounds import DEPLOYMENT, OUTSIDER, Gathering, altered, fingerprint, gather, terms_of
 

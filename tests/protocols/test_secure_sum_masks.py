@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.protocols import masking
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import Statement, decode_content, digest
-from prirec.protocols.masking import checked, lay_on, nothing, ring, vector
-from prirec.protocols.meeting import Meeting
 from prirec.protocols.messages import Masked, Vector
+from prirec.protocols.roster import Meeting
+from prirec.protocols.secure_sum import add_pads, check_vector, read_vector, ring_dtype, ring_zeros
 from support import messages
 from support.hypothesis_settings import PATIENT
 from support.ring_views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart
@@ -80,14 +80,14 @@ BOUND = {
     "threshold": in_graph(threshold=more),
 }
 PADS: dict[str, Callable[[bytes, Meeting, dict[str, bytes]], Any]] = {
-    "pairwise": lambda secret, meeting, bound: masking.pairwise_pad(secret, meeting, **bound),
-    "own": lambda secret, meeting, bound: masking.own_pad(secret, meeting, name=bound["low"]),
+    "pairwise": lambda secret, meeting, bound: secure_sum.pairwise_pad(secret, meeting, **bound),
+    "own": lambda secret, meeting, bound: secure_sum.own_pad(secret, meeting, name=bound["low"]),
     "commitment": lambda secret, meeting, bound: np.frombuffer(
-        masking.commitment(secret, meeting, name=bound["low"]), dtype=np.uint64
+        secure_sum.commitment(secret, meeting, name=bound["low"]), dtype=np.uint64
     ),
-    "members": lambda secret, meeting, bound: masking.members_pad(secret, meeting, name=bound["low"]),
+    "members": lambda secret, meeting, bound: secure_sum.members_pad(secret, meeting, name=bound["low"]),
     "members' key": lambda secret, meeting, bound: np.frombuffer(
-        masking.members_key([secret], meeting, sharing=bound["sharing"]), dtype=np.uint64
+        secure_sum.members_key([secret], meeting, sharing=bound["sharing"]), dtype=np.uint64
     ),
 }
 
@@ -137,7 +137,7 @@ def test_every_field_of_the_statement_is_tried() -> None:
 def test_another_ring_gives_another_pad() -> None:
     secret, meeting, bound = pair()
     other = with_statement(meeting, in_terms(ring_bits=32)(meeting.statement))
-    wide, narrow = masking.pairwise_pad(secret, meeting, **bound), masking.pairwise_pad(secret, other, **bound)
+    wide, narrow = secure_sum.pairwise_pad(secret, meeting, **bound), secure_sum.pairwise_pad(secret, other, **bound)
     assert narrow.dtype == np.uint32
     assert wide.tobytes()[:16] != narrow.tobytes()
 
@@ -165,10 +165,10 @@ def test_another_secret_gives_another_pad_and_no_two_uses_share_a_word() -> None
 def test_both_ends_of_an_edge_lay_on_the_same_pad_with_opposite_signs() -> None:
     gathering = gather(2, terms_of("pads"), values=np.zeros((2, 3), dtype=np.uint64))
     sent = [
-        decode_content(Vector, gathering.collector.unsealed(at, Masked, message.sealed))
-        for at, message in enumerate(held_at(gathering, Masked))
+        decode_content(Vector, gathering.collector.unseal(message.sender, Masked, message.sealed))
+        for message in held_at(gathering, Masked)
     ]
-    first, second = (vector(one.values, gathering.task.terms) for one in sent)
+    first, second = (read_vector(one.values, gathering.task.terms) for one in sent)
     assert first.all()
     assert not (first + second).any()
 
@@ -183,7 +183,7 @@ def masked_by_three(values: tuple[int, ...], pads: np.ndarray) -> tuple[list[np.
     for at, value in enumerate(values):
         added = [edges[pair] for pair in edges if pair[0] == at] + [own[at]]
         taken = [edges[pair] for pair in edges if pair[1] == at]
-        vectors.append(lay_on(np.full(pads.shape[1], in_ring(value)), added=added, taken=taken))
+        vectors.append(add_pads(np.full(pads.shape[1], in_ring(value)), added=added, taken=taken))
     return vectors, own
 
 
@@ -244,14 +244,14 @@ def test_taking_off_is_laying_on_with_the_two_exchanged(seed: int, bits: int, pl
     rng, kind = np.random.default_rng(seed), np.dtype(f"<u{bits // 8}")
     value, *pads = np.frombuffer(rng.bytes((1 + plus + minus) * 5 * kind.itemsize), dtype=kind).reshape(-1, 5)
     before = value.copy()
-    there = lay_on(value, added=pads[:plus], taken=pads[plus:])
+    there = add_pads(value, added=pads[:plus], taken=pads[plus:])
     assert there.dtype == kind
-    assert lay_on(there, added=pads[plus:], taken=pads[:plus]).tolist() == value.tolist() == before.tolist()
+    assert add_pads(there, added=pads[plus:], taken=pads[:plus]).tolist() == value.tolist() == before.tolist()
 
 
 def test_a_vector_of_the_wrong_ring_or_length_is_refused_before_anything_is_sent() -> None:
     terms = terms_of(length=3)
-    assert checked(nothing(terms), terms).dtype == ring(terms) == np.uint64
+    assert check_vector(ring_zeros(terms), terms).dtype == ring_dtype(terms) == np.uint64
     for bad in (
         np.zeros(3, dtype=np.uint32),
         np.zeros(3, dtype=np.int64),
@@ -260,13 +260,13 @@ def test_a_vector_of_the_wrong_ring_or_length_is_refused_before_anything_is_sent
         np.zeros((3, 1), dtype=np.uint64),
     ):
         with pytest.raises(UsageError, match=messages.elements_of_the_ring(3, bits=64)):
-            checked(bad, terms)
+            check_vector(bad, terms)
 
 
 def test_bytes_that_are_no_vector_are_refused() -> None:
     terms = terms_of(length=3, ring_bits=32)
-    assert vector(bytes(12), terms).tolist() == [0, 0, 0]
+    assert read_vector(bytes(12), terms).tolist() == [0, 0, 0]
     for octets in (0, 11, 13, 8, 16):
         with pytest.raises(PeerError) as found:
-            vector(bytes(octets), terms)
+            read_vector(bytes(octets), terms)
         assert found.value.fault is Fault.PARAMS_MISMATCH

@@ -10,13 +10,12 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
-from prirec.protocols import member
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, decode_content, encode
-from prirec.protocols.member import Member, noise_seed
 from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Reveal, Terms, Vector
-from prirec.protocols.moves import State
-from prirec.protocols.noise import drawn
+from prirec.protocols.party import Persist, Stage, State
+from prirec.protocols.secure_sum import Member, noise_seed
+from prirec.protocols.terms import draw_noise
 from support import messages
 from support.low_floors import low_floor
 from support.rounds import Gathering, Holding, gather, people, task_of, terms_of
@@ -37,7 +36,7 @@ def noisy(opening: str = "members", **changes: int) -> Terms:
 def share_of(gathering: Gathering, at: int, *, size: int | None = None) -> np.ndarray:
     """What this member adds for a roster of this size; of all, if nobody was away."""
     one = gathering.members[at]
-    return drawn(gathering.task.terms, size or len(gathering.members), seed=one._noise_seed)
+    return draw_noise(gathering.task.terms, size or len(gathering.members), seed=one._noise_seed)
 
 
 def expected(gathering: Gathering, survivors: Sequence[int], *, size: int | None = None) -> list[int]:
@@ -198,8 +197,7 @@ def test_nothing_but_the_masked_vector_and_the_sum_depends_on_the_noise() -> Non
 
 
 def inside(gathering: Gathering, message: Any) -> Vector:
-    at = gathering.names.index(message.sender)
-    return decode_content(Vector, gathering.collector.unsealed(at, Masked, message.sealed))
+    return decode_content(Vector, gathering.collector.unseal(message.sender, Masked, message.sealed))
 
 
 def test_in_the_vector_the_noise_is_added_to_the_value_and_nowhere_else() -> None:
@@ -226,20 +224,16 @@ def test_no_message_holds_a_share_of_noise_or_its_seed() -> None:
 
 def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted mistake: one device of ten adds nothing, or its share twice."""
-    real = member.noise.drawn
+    real = secure_sum.draw_noise
     for times in (0, 2):
         gathering = gather(FLOOR, noisy())
         victim = gathering.members[7]._noise_seed
 
-        class Wrong:
-            """protocols.noise, as a member sees it."""
+        def wrong(terms: Terms, size: int, *, seed: bytes, times: int = times, of: bytes = victim) -> np.ndarray:
+            share = real(terms, size, seed=seed)
+            return share * share.dtype.type(times) if seed == of else share
 
-            @staticmethod
-            def drawn(terms: Terms, size: int, *, seed: bytes, times: int = times, of: bytes = victim) -> np.ndarray:
-                share = real(terms, size, seed=seed)
-                return share * share.dtype.type(times) if seed == of else share
-
-        monkeypatch.setattr(member, "noise", Wrong)
+        monkeypatch.setattr(secure_sum, "draw_noise", wrong)
         with pytest.raises(AssertionError):
             assert_opened(gathering, gathering.run(), range(FLOOR))
 
@@ -248,7 +242,7 @@ def test_a_member_that_forgets_its_noise_would_be_noticed(monkeypatch: pytest.Mo
 
 
 def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
-    entropy = bytes(range(member.ENTROPY))
+    entropy = bytes(range(secure_sum.ENTROPY))
     one = Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=entropy)
     assert one._noise_seed == noise_seed(entropy) == entropy[192:224]
     others = entropy[:32], entropy[32:64], entropy[64:96], one._seed, one._coefficients, one._part
@@ -256,7 +250,7 @@ def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
     assert b"".join([*others, one._noise_seed]) == entropy
 
 
-@pytest.mark.parametrize("size", [0, member.ENTROPY - 32, member.ENTROPY - 1, member.ENTROPY + 1])
+@pytest.mark.parametrize("size", [0, secure_sum.ENTROPY - 32, secure_sum.ENTROPY - 1, secure_sum.ENTROPY + 1])
 def test_a_member_without_bytes_for_its_noise_is_refused(size: int) -> None:
     with pytest.raises(UsageError, match=messages.ENTROPY_TOO_SHORT):
         Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=bytes(size))

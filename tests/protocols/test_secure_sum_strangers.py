@@ -7,7 +7,7 @@ import pytest
 
 from prirec.errors import PeerError
 from prirec.protocols.messages import Masked
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
 from support import messages
 from support.rounds import Gathering, gather, terms_of
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from prirec.errors import StateError
-from prirec.protocols import noise
-from prirec.protocols.actions import Persist, Send, Stage
+from prirec.protocols import terms as noise
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Delivery, Invitation, Terms
+from prirec.protocols.party import Persist, Send, Stage
 from prirec.recommender.conductor import OpenSum, Outbox, Pace
 from prirec.recommender.store import Store
 from support import messages
@@ -46,7 +46,7 @@ def test_a_sum_larger_than_its_members_could_make_it_is_not_used(
 ) -> None:
     low_floor(monkeypatch, many)
     terms = terms_of(bound=BOUND, floor=many, noise=2**20) if noisy else terms_of(bound=BOUND)
-    room = noise.room(terms, many)
+    room = noise.noise_bound(terms, many)
     honest = np.full((many, terms.length), sign * BOUND, dtype=np.int64)
     fine = opened_by(terms, honest.view(np.uint64))
     assert fine.opened is not None

@@ -10,7 +10,7 @@ from prirec.config import PRIVATE, Settings, loads
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import Popularity
-from prirec.privacy.plan import Kind, crowd
+from prirec.privacy.plan import Kind, participants
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import People, RosterLine, read, written
@@ -115,7 +115,7 @@ def test_noise_is_told_as_the_terms_size_it_for_the_roster_that_met():
     assert usual.sums.tolist() == (np.arange(50) * 2.0**-release.norm.fraction_bits).tolist()
     assert not len(usual.own.pairs)
     fewer = noisy_sums(campaign, opened, survivors=55, rostered=55)
-    shares = release.noise(crowd(SMALL_PRIVATE, 55))
+    shares = release.noise(participants(SMALL_PRIVATE, 55))
     assert fewer.sigma == np.sqrt(float(shares.total_variance(55))) * 2.0**-release.norm.fraction_bits
     assert fewer.sigma != release.sd_of_sum(55)
     lost = noisy_sums(campaign, opened, survivors=55, rostered=60)

@@ -9,7 +9,7 @@ import pytest
 from prirec.errors import Fault, PeerError, StateError
 from prirec.features.blocks import Log, Words
 from prirec.features.encoding import from_json
-from prirec.protocols.messages import Part
+from prirec.protocols.messages import WireStruct
 from prirec.recommender.release import publication
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, octets, read, written
@@ -34,7 +34,7 @@ N = int((PUBLISHED.catalogue.known.region == AT).sum())
 KINDS = {"places": Places, "counts": Counts, "parts": Parts}
 
 
-def replaced(part: Part, **changes: object) -> Part:
+def replaced(part: WireStruct, **changes: object) -> WireStruct:
     return msgspec.structs.replace(part, **changes)
 
 

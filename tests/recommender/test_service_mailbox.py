@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.store import MOST_MESSAGES
 from prirec.wire.documents import Mean, RosterLine, written

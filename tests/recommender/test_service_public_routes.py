@@ -3,9 +3,8 @@
 import pytest
 
 from prirec.recommender.service import ROUTES
-from prirec.wire.documents import Mean, written
+from prirec.wire.documents import Head, Mean, Page, written
 from prirec.wire.http import Hello
-from prirec.wire.log import Head, Page
 from support.services import Served, good, refusal
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, signed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prirec.errors import StateError, UsageError
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender import database
 from prirec.recommender.store import MIGRATIONS, Store
 from support import messages

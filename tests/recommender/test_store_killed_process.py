@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Store
 from support.processes import finish, start
 from support.stores import everything

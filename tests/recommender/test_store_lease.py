@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import LeaseLostError, Store
 from support import messages
 from support.stores import ONE, enter, everything, name, of

@@ -4,8 +4,7 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender.store import Store
-from prirec.wire.documents import Mean, written
-from prirec.wire.log import Head, SignedEntry
+from prirec.wire.documents import Head, Mean, SignedEntry, written
 from support import messages
 from support.stores import DEPLOYMENT, IDENTITY, OTHER, everything, signed
 

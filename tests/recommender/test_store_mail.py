@@ -3,8 +3,8 @@
 import pytest
 
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender import store as store_mail
 from prirec.recommender.store import MOST_MESSAGES, PostedMessage, Store
 from prirec.wire.http import Letter

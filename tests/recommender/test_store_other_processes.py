@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import Popen
 
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import MOST_MESSAGES, Store
 from support.processes import finish, start
 from support.stores import ONE, enter, name, of, said

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from prirec.errors import StateError, UsageError
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender import postgres
 from prirec.recommender.store import MIGRATIONS, Store
 from support import messages

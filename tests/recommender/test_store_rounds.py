@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from prirec.errors import StateError, UsageError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError, JournalEntry
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Store
-from prirec.wire.documents import Mean, written
-from prirec.wire.log import Head
+from prirec.wire.documents import Head, Mean, written
 from support import messages
 from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
 

@@ -9,8 +9,7 @@ from prirec.config import Settings
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.rounds.definition import mixing_weights
-from prirec.rounds.participation import participation
+from prirec.rounds.definition import mixing_weights, participation
 from support import messages
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
 

@@ -13,7 +13,7 @@ from prirec.metrics import auc
 from prirec.model import adam, as_printed
 from prirec.model.latent import Latent
 from prirec.model.scoring import Models, scores
-from prirec.rounds.participation import participation
+from prirec.rounds.definition import participation
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)

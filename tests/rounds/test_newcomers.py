@@ -9,7 +9,7 @@ from h3.api import basic_int as h3
 from prirec.engines.train import start
 from prirec.graph.cohorts import NO_CELL
 from prirec.graph.neighbourhoods import cells_of, cohort_numbers
-from prirec.rounds.newcomers import MOST, Starts, starts, starts_of
+from prirec.rounds.newcomers import MOST, Starts, inhabitants, starts, starts_from
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -145,6 +145,6 @@ def test_starts_do_not_print():
 
 def test_means_are_counted_in_small_parts_and_none_is_beyond_what_is_learnt():
     means = np.array([[0.1, -1 / 3, 2 * MOST, -2 * MOST]])
-    found = starts_of(np.array([NO_CELL]), np.zeros(1, dtype=np.int32), means=means, floor=1).models[0]
+    found = starts_from(inhabitants(np.array([NO_CELL]), np.zeros(1, dtype=np.int32), means), floor=1).models[0]
     assert np.abs(found[:2] - means[0, :2]).max() <= PART / 2
     assert found[2:].tolist() == [MOST, -MOST]

@@ -5,7 +5,7 @@ from math import erfc, sqrt
 import numpy as np
 import pytest
 
-from prirec.rounds.participation import participation
+from prirec.rounds.definition import participation
 from prirec.util.keyed_random import person_keys
 from support.cities import SMALL_ROUNDS, change
 

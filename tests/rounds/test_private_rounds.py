@@ -14,10 +14,9 @@ from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.errors import StateError
 from prirec.graph.neighbourhoods import cohort_numbers
-from prirec.protocols.terms import codes
+from prirec.protocols.terms import ring_codes
 from prirec.rounds import definition
-from prirec.rounds.definition import RoundRules, last_means
-from prirec.rounds.participation import opens, participation, simulated_noise
+from prirec.rounds.definition import RoundRules, last_means, opens, participation, simulated_noise
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, samples_of, small_city
 
@@ -27,7 +26,7 @@ STILL = {"linear": {"alpha": 1e-300, "mixing": "fixed", "gamma": 0.25}}  # nobod
 SETTINGS = change(SMALL_PRIVATE, **STILL)
 SAMPLES = samples_of(CITY, SETTINGS)
 COHORT = cohort_numbers(SAMPLES, SETTINGS)
-CODE = codes(SAMPLES, SETTINGS).linear
+CODE = ring_codes(SAMPLES, SETTINGS).linear
 SIZE = {"size": 50}  # cohorts as SETTINGS has them, without a budget
 LONG = 50 / np.sqrt(SAMPLES.features + 1)  # of each entry: a mean that is 50 times as long as the clip
 
@@ -233,7 +232,7 @@ def test_centres_begin_at_zero_and_are_refused_if_they_are_of_other_cohorts(engi
 @BOTH
 def test_the_step_of_v_is_noisy_and_its_noise_is_that_of_this_round(engine, monkeypatch):
     home, state = HOMES[engine][0], begun()
-    noisy, code = advanced(engine, state), codes(SAMPLES, SETTINGS).interaction
+    noisy, code = advanced(engine, state), ring_codes(SAMPLES, SETTINGS).interaction
 
     def without(wanted, count, *, where, **rest):
         quiet = np.zeros(count, dtype=np.uint64)

@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prirec.engines.plain import InTheClear
+from prirec.engines.plain import Sums
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import crowd
-from prirec.protocols.noise import drawn
-from prirec.rounds.participation import simulated_noise
+from prirec.privacy.plan import participants
+from prirec.protocols.terms import draw_noise
+from prirec.rounds.definition import simulated_noise
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
 from support.exact_figures import chi_square_p, skellam_law
@@ -38,7 +38,7 @@ def by_seeds(many: int, **how: int) -> np.ndarray:
 
 
 def test_shares_are_sized_for_the_roster():
-    among = crowd(SMALL_PRIVATE, 60)
+    among = participants(SMALL_PRIVATE, 60)
     assert (among.survivors, among.colluders) == (SHARE.survivors, SHARE.colluders)
 
 
@@ -53,9 +53,9 @@ def test_the_noise_of_a_sum_has_the_law_of_its_survivors_shares(survivors):
 
 @pytest.mark.statistical  # false alarm 1e-9; must notice the shares of six more or fewer
 def test_devices_shares_together_have_the_same_law():
-    """protocols/noise.py, which is what leaves devices: 55 of 60 survive."""
+    """protocols/terms.py, which is what leaves devices: 55 of 60 survive."""
     terms, rng = terms_of(noise=WANTED, floor=50, lost=200, length=100_000), np.random.default_rng()
-    total = sum(drawn(terms, 60, seed=rng.bytes(32)) for _ in range(55)).view(np.int64)
+    total = sum(draw_noise(terms, 60, seed=rng.bytes(32)) for _ in range(55)).view(np.int64)
     assert chi_square_p(total, skellam_law(SHARE.total_variance(55), 70)) > ODDS
     for wrong in (49, 61):
         assert chi_square_p(total, skellam_law(SHARE.variance * wrong, 70)) < ODDS
@@ -125,11 +125,11 @@ VALUES = {i: np.arange(4, dtype=np.uint64) * np.uint64(i) - np.uint64(5) for i i
 V = np.zeros((2, 2))
 
 
-def taken(sums: InTheClear, *, cohort: int | None = 0, iteration: int = 0, survivors: int = 60) -> np.ndarray | None:
+def taken(sums: Sums, *, cohort: int | None = 0, iteration: int = 0, survivors: int = 60) -> np.ndarray | None:
     who = list(range(survivors))
     if cohort is None:
-        return sums.over_everyone(VALUES, survivors=who, public=(V,), iteration=iteration)
-    return sums.over_cohort(cohort, VALUES, survivors=who, public=(V,), centre=np.zeros(4), iteration=iteration)
+        return sums.over_roster(("interaction", iteration), VALUES, survivors=who, held=(V,))
+    return sums.over_roster(("linear", iteration, cohort), VALUES, survivors=who, held=(V, np.zeros(4)))
 
 
 def plain_sum(survivors: int = 60) -> np.ndarray:
@@ -139,7 +139,7 @@ def plain_sum(survivors: int = 60) -> np.ndarray:
 @pytest.mark.parametrize("survivors", [50, 57, 60])
 @pytest.mark.parametrize("cohort", [None, 0, 3])
 def test_what_the_oracle_opens_is_the_sum_and_its_noise(cohort, survivors):
-    sums = InTheClear(SAMPLES, SMALL_PRIVATE)
+    sums = Sums(SAMPLES, SMALL_PRIVATE)
     code = sums.codes.interaction if cohort is None else sums.codes.linear
     where = ("interaction", 2) if cohort is None else ("linear", 2, cohort)
     added = taken(sums, cohort=cohort, iteration=2, survivors=survivors) - plain_sum(survivors)
@@ -148,25 +148,25 @@ def test_what_the_oracle_opens_is_the_sum_and_its_noise(cohort, survivors):
 
 
 def test_no_two_sums_that_the_oracle_opens_share_their_noise():
-    sums = InTheClear(SAMPLES, SMALL_PRIVATE)
+    sums = Sums(SAMPLES, SMALL_PRIVATE)
     opened = [taken(sums, cohort=cohort, iteration=t) for cohort in (None, 0, 1) for t in (0, 1)]
     assert len({one.tobytes() for one in opened}) == 6
 
 
 def test_too_few_survivors_open_nothing():
-    assert taken(InTheClear(SAMPLES, SMALL_PRIVATE), survivors=49) is None
+    assert taken(Sums(SAMPLES, SMALL_PRIVATE), survivors=49) is None
 
 
 def test_without_a_budget_the_oracle_opens_the_bare_sum():
-    sums = InTheClear(SAMPLES, SMALL_ROUNDS)
+    sums = Sums(SAMPLES, SMALL_ROUNDS)
     for cohort in (None, 0):
         assert taken(sums, cohort=cohort).tolist() == plain_sum().tolist()
 
 
 def test_in_the_narrow_ring_the_noise_is_the_same_number():
-    narrow = InTheClear(SAMPLES, change(SMALL_PRIVATE, ring={"bits": 32}))
+    narrow = Sums(SAMPLES, change(SMALL_PRIVATE, ring={"bits": 32}))
     small = {i: value.astype(np.uint32) for i, value in VALUES.items()}
-    found = narrow.over_cohort(0, small, survivors=list(range(60)), public=(V,), centre=np.zeros(4), iteration=0)
-    wide = taken(InTheClear(SAMPLES, SMALL_PRIVATE))
+    found = narrow.over_roster(("linear", 0, 0), small, survivors=list(range(60)), held=(V, np.zeros(4)))
+    wide = taken(Sums(SAMPLES, SMALL_PRIVATE))
     assert found.dtype == np.uint32
     assert found.view(np.int32).tolist() == wide.view(np.int64).tolist()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prirec.data.folder import read_folder
-from prirec.engines.checkpoint import Checkpoint
-from prirec.engines.shards import InProcess, ShardDriver
+from prirec.engines.shards import ShardDriver
+from prirec.engines.state import Checkpoint
 from prirec.engines.train import make_engine, start
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.graph.neighbourhoods import cohort_numbers
@@ -33,6 +33,7 @@ from support.cities import (
     without_coordinates,
 )
 from support.partitioned import made_ready, partitioned
+from support.shards import InProcess
 
 SHARES = [[0, 1], [2], [3, 4]]
 

@@ -12,11 +12,11 @@ from prirec.data.prepare import Prepared
 from prirec.errors import PolicyError
 from prirec.features.popularity import OwnCounts, Popularity, plain_counts
 from prirec.privacy.norm import clipped
-from prirec.privacy.plan import Kind, Release, crowd, plan_for
+from prirec.privacy.plan import Kind, Release, participants, plan_for
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, estimate
 from prirec.privacy.weighted_popularity import NoisySums, weighted
-from prirec.rounds.participation import simulated_noise
+from prirec.rounds.definition import simulated_noise
 from prirec.simulate import popularity as counting
 from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
@@ -126,7 +126,7 @@ def test_a_cap_is_a_count_of_at_most_so_many_places_a_person(monkeypatch):
 
 def test_the_noise_that_is_stated_is_that_of_the_shares():
     found, release = noisy_sums(PREPARED, SMALL_PRIVATE), release_of()
-    variance = release.noise(crowd(SMALL_PRIVATE, 150)).total_variance(150)
+    variance = release.noise(participants(SMALL_PRIVATE, 150)).total_variance(150)
     assert found.sigma == pytest.approx(float(variance) ** 0.5 / 2**release.norm.fraction_bits)
     needed = float(release.wanted) ** 0.5 / 2**release.norm.fraction_bits
     assert needed < found.sigma < 1.3 * needed
@@ -173,7 +173,7 @@ def test_who_is_lost_is_in_no_sum_and_the_noise_is_that_of_the_others(monkeypatc
     assert set(rows) < set(there)
     assert all(rows[person] == there[person] for person in rows)
     assert some.sums.tolist() == some.own.total().tolist()
-    share = release_of().noise(crowd(LOSSES, 150))
+    share = release_of().noise(participants(LOSSES, 150))
     assert some.sigma == pytest.approx(
         float(share.total_variance(told["survivors"])) ** 0.5 / 2 ** release_of().norm.fraction_bits
     )

@@ -11,7 +11,7 @@ from prirec.config import PRIVATE, Settings
 from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records
 from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import Crowd
+from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.quality_figures import USUAL, QualityTerms
 from prirec.simulate import private_figures as simulated
@@ -36,7 +36,7 @@ def relabelled(records: Records, *, label: np.ndarray) -> Records:
 
 
 def release_for(people: int, *, epsilon: float = 1.0, length: int = USUAL.length) -> Release:
-    alone = Sum(kind=Kind.QUALITY, share=1.0, releases=1, crowd=Crowd(people), sensitivity=1.0, length=length)
+    alone = Sum(kind=Kind.QUALITY, share=1.0, releases=1, crowd=Participants(people), sensitivity=1.0, length=length)
     return plan([alone], epsilon_per_user=epsilon).releases[0]
 
 

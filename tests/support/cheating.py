@@ -7,11 +7,10 @@ import msgspec
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols.actions import Send
 from prirec.protocols.codec import Delivered, Invited, bitmap, encode
-from prirec.protocols.meeting import graph_for
-from prirec.protocols.messages import VERSION, Delivery, Invitation, Listed, Masked, Roster
-from prirec.protocols.moves import State
+from prirec.protocols.messages import VERSION, Delivery, Invitation, Masked, Roster, RosterEntry
+from prirec.protocols.party import Send, State
+from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
 from support.rounds import RECOMMENDER, Gathering, gather, held_at, terms_of
@@ -35,13 +34,13 @@ def without(at: int, delivery: Delivery, *, many: int) -> Delivery:
     )
 
 
-def lines_in(rosters: Sequence[Roster]) -> list[Listed]:
+def lines_in(rosters: Sequence[Roster]) -> list[RosterEntry]:
     """All lines that somebody was shown, in their order."""
     lines = {one.position: one for roster in rosters for one in roster.listed}
     return [lines[at] for at in sorted(lines)]
 
 
-def roster_to(name: bytes, gathering: Gathering, lines: list[Listed], *, shown: Sequence[int]) -> Roster:
+def roster_to(name: bytes, gathering: Gathering, lines: list[RosterEntry], *, shown: Sequence[int]) -> Roster:
     """What a collector with these lines would send to a name to which it shows some of them."""
     graph = graph_for(gathering.task.terms, len(lines))
     tree = merkle.Tree([encode(one) for one in lines])
@@ -93,14 +92,14 @@ def held_at_again(gathering: Gathering, kind: Any) -> list[Any]:
     """What the members of a round that was stopped at this kind have sent already."""
     found = []
     for member in gathering.members:
-        for _, actions in member._heard.values():
+        for _, actions in member._answered.values():
             found += [one.message for one in actions if isinstance(one, Send) and isinstance(one.message, kind)]
     return found
 
 
 def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -> Any:
     member: Any = gathering.members[at]
-    sealed = member.seal_for_collector(member._meeting, kind, content)
+    sealed = member.seal(member.task.collector, kind, content)
     signed = (member._signing_key.sign(delivered_to(gathering)),) if kind is Masked else ()
     return kind(VERSION, member.round, member.name, gathering.collector.name, sealed, *signed)
 

@@ -25,7 +25,7 @@ def moved_into(pool: ActorPool, parts: Sequence[ShardData], settings: Settings) 
     """The same actors with other people: new ones would take seconds to start."""
     pool.source, pool.settings = (lambda at: GivenPeople(parts[at])), settings
     pool._public = pool.ray.put(parts[0].samples.places)
-    pool.ray.get([pool.loaded(actor, at) for at, actor in enumerate(pool.actors)])
+    pool.ray.get([pool.load(actor, at) for at, actor in enumerate(pool.actors)])
     return pool
 
 
@@ -43,8 +43,8 @@ def after_all(
     pieces = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=shards)
     pool = ActorPool(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
     try:
-        shelf = None if kept is None else CheckpointFolder(kept, "a test", shards)
-        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, every, progress).finished()
+        shelf = None if kept is None else CheckpointFolder(kept, "a test", shards, every)
+        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, progress).finished()
         conducted = course.state
         whole = State(conducted.iteration, np.empty((len(samples.ids), samples.features + 1)), conducted.interaction,
                       conducted.moments, conducted.means)  # fmt: skip

@@ -32,7 +32,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec.wire import http
-from prirec.wire.log import SignedEntry
+from prirec.wire.documents import SignedEntry
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0

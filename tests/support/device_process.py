@@ -20,14 +20,13 @@ import numpy as np
 
 from prirec.device.store import Store
 from prirec.errors import PeerError, StateError
-from prirec.protocols import member, sdgd
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send
+from prirec.protocols import sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.masking import ring
-from prirec.protocols.meeting import MemberBase, Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import Round, Terms
+from prirec.protocols.party import Aborted, Action, Finished, Persist, Send
+from prirec.protocols.roster import MemberBase, Task
 from prirec.protocols.sdgd import Neighbour
+from prirec.protocols.secure_sum import Member, ring_dtype
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
@@ -122,7 +121,7 @@ def value_of(life: int, of: Round, terms: Terms) -> RingArray:
     """What the device would add to this round in this life: another vector each time, so that pads laid on twice would
     show."""
     rng = np.random.default_rng([life, of.number, of.attempt, of.group])
-    return np.frombuffer(rng.bytes(terms.length * ring(terms).itemsize), dtype=ring(terms))
+    return np.frombuffer(rng.bytes(terms.length * ring_dtype(terms).itemsize), dtype=ring_dtype(terms))
 
 
 class Device:
@@ -160,7 +159,7 @@ class Device:
         task, value = Task(of, start.collector, start.terms, start.model), value_of(start.life, of, start.terms)
         identity = SigningKey(start.identity)
         if start.terms.method != "shares":
-            return Member(task, identity=identity, value=value, entropy=os.urandom(member.ENTROPY))
+            return Member(task, identity=identity, value=value, entropy=os.urandom(secure_sum.ENTROPY))
         others = start.terms.floor - 1
         pads = np.frombuffer(os.urandom(others * value.nbytes), dtype=value.dtype).reshape(others, -1)
         return Neighbour(task, identity=identity, value=value, pads=pads, entropy=os.urandom(sdgd.ENTROPY))

@@ -17,13 +17,12 @@ from prirec.device.store import Membership, Store
 from prirec.features.blocks import Log
 from prirec.features.encoding import Encoding
 from prirec.privacy.ledger import Budget
-from prirec.protocols import member
-from prirec.protocols.actions import Action, Finished, Send
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage
+from prirec.protocols.party import Action, Finished, Send
+from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
@@ -32,6 +31,7 @@ from prirec.wire.documents import (
     Counts,
     Document,
     Edition,
+    Head,
     Manifest,
     Mean,
     Model,
@@ -39,10 +39,10 @@ from prirec.wire.documents import (
     Places,
     RegionLine,
     RosterLine,
+    SignedEntry,
     octets,
     written,
 )
-from prirec.wire.log import Head, SignedEntry
 from support.fault_injection import few_people
 
 DEPLOYMENT = b"\7" * 16
@@ -220,5 +220,5 @@ def _letters(actions: Sequence[Action]) -> list[AnyMessage]:
 
 
 def _entropy(name: bytes) -> bytes:
-    many = -(-member.ENTROPY // 32)
-    return b"".join(sha256(name + bytes([at])).digest() for at in range(many))[: member.ENTROPY]
+    many = -(-secure_sum.ENTROPY // 32)
+    return b"".join(sha256(name + bytes([at])).digest() for at in range(many))[: secure_sum.ENTROPY]

@@ -19,7 +19,7 @@ from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.errors import StateError
 from prirec.privacy.ledger import Budget
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender.conductor import Conductor, Pace

@@ -11,7 +11,7 @@ from prirec.recommender.service import MessageFilter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
-from prirec.wire.log import SignedEntry
+from prirec.wire.documents import SignedEntry
 from support.faults import FaultSource, KilledError
 
 LIMIT = 2**24  # bytes of a request

@@ -1,9 +1,9 @@
 """Rounds as a journal on disk keeps them, and what the rules say is held of them."""
 
 from prirec.device.store import MIGRATIONS, Store
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry, entry
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 
 ONE, OTHER = b"\1" * 32, b"\2" * 32
 VECTOR = b"a masked vector, sealed"

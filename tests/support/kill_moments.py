@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prirec.protocols.messages import Boxes, Keys, Masked, Partial, Reveal, Round, ShareOf, step
-from prirec.protocols.moves import State
+from prirec.protocols.party import State
 from support.device_process import value_of
 from support.restarted_device import MANY, Device, Meeting, Nursery, hold
 from support.rounds import DEPLOYMENT, terms_of

@@ -5,10 +5,10 @@ import pytest
 
 from prirec import config
 from prirec.privacy import noise
-from prirec.protocols import meeting
+from prirec.protocols import roster
 
 
 def low_floor(patch: pytest.MonkeyPatch, fewest: int) -> None:
     """As low as a small round needs."""
-    for module in (config, meeting, noise):
+    for module in (config, roster, noise):
         patch.setattr(module, "HARD_FLOOR", fewest)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from prirec.device import rounds
-from prirec.protocols import masking, member, noise
-from prirec.protocols.actions import Action, Finished, Send
+from prirec.protocols import secure_sum, terms
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Masked, Roster, Round, Survivors, step
+from prirec.protocols.party import Action, Finished, Send
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.recommender import conductor
 from prirec.types import RingArray
 
@@ -72,7 +71,12 @@ class WatchedMember(Member):
 
     def __init__(self, witness: Witness, *task: Any, value: RingArray, entropy: bytes, **rest: Any) -> None:
         super().__init__(*task, value=value, entropy=entropy, **rest)
-        self.witness, self.vector, self.draws_from, self.rostered = witness, value.copy(), member.noise_seed(entropy), 0
+        self.witness, self.vector, self.draws_from, self.rostered = (
+            witness,
+            value.copy(),
+            secure_sum.noise_seed(entropy),
+            0,
+        )
 
     def handle(self, message: AnyMessage) -> list[Action]:
         actions = super().handle(message)
@@ -80,8 +84,8 @@ class WatchedMember(Member):
             self.rostered = message.size
         for action in actions:
             if isinstance(action, Send) and isinstance(action.message, Masked):
-                share = noise.drawn(self.task.terms, self.rostered, seed=self.draws_from)
-                self.witness.added[encode(action.message)] = masking.lay_on(self.vector, added=[share])
+                share = terms.draw_noise(self.task.terms, self.rostered, seed=self.draws_from)
+                self.witness.added[encode(action.message)] = secure_sum.add_pads(self.vector, added=[share])
         return actions
 
 

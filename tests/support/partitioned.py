@@ -7,8 +7,8 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import InProcess
 from prirec.simulate.partitioned import PartitionedCity, PartitionedSetup, PartitionedShard
+from support.shards import InProcess
 
 
 def partitioned(city: Dataset, folder: Path, *, parts: int = 5) -> Path:

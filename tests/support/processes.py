@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from prirec.device.store import Store
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
+from prirec.protocols.party import Persist, Stage
 from support.processes_to_kill import dying_at, outlive, say, write_until
 from support.journals import LEDGER, ONE, life, of
 

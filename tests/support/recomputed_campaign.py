@@ -10,15 +10,14 @@ import numpy as np
 
 from prirec.model import adam
 from prirec.model.adam import Moments, no_moments
-from prirec.protocols.actions import Stage
 from prirec.protocols.codec import positions
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Stage
 from prirec.recommender.store import Store
 from prirec.types import RealArray
 from prirec.util.keyed_random import generator
 from prirec.wire.campaign import SPAN, Campaign, cohorts_by, seed_of
-from prirec.wire.documents import Charter, Edition, Mean, Model, People, Publication, array, octets, read
-from prirec.wire.log import LogEntry
+from prirec.wire.documents import Charter, Edition, LogEntry, Mean, Model, People, Publication, array, octets, read
 from support.cities import same_bits
 from support.observer import ViolationError, Witness
 

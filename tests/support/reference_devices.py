@@ -17,7 +17,7 @@ from prirec.device.rounds import initial_model, learn, visited_places
 from prirec.device.store import Store, load_model, save_visit_contribution
 from prirec.privacy.accountant import Spent, total
 from prirec.privacy.ledger import Budget, Ledger, fits
-from prirec.protocols import noise
+from prirec.protocols import terms as noise
 from prirec.recommender.release import Catalogue
 from prirec.types import RealArray
 from prirec.wire.campaign import SPAN
@@ -122,7 +122,7 @@ class Double:
         terms = course.campaign.interaction(0, V=course.V).terms
         with closing(Store.open(self.path)) as store:
             paid = LedgerStore(store, self.budget)
-            return paid.how_many_more(noise.cost(terms, norm=course.campaign.norm("interaction")), day=0) > 0
+            return paid.how_many_more(noise.privacy_cost(terms, norm=course.campaign.norm("interaction")), day=0) > 0
 
     def _known(self, course: Course):  # type: ignore[no-untyped-def]
         """Everything: what a device learns does not depend on places that it has nothing to do with."""

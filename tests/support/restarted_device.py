@@ -13,11 +13,10 @@ from typing import Any, Self
 import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.protocols.actions import Action, Finished, Send, Stage
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.masking import ring
-from prirec.protocols.meeting import Party
 from prirec.protocols.messages import AnyMessage, Round, Terms
+from prirec.protocols.party import Action, Finished, Party, Send, Stage
+from prirec.protocols.secure_sum import ring_dtype
 from prirec.sharing.keys import SigningKey
 from support import device_process
 from support.device_process import REPORTS, Die, Done, Ended, Hear, Order, Report, Resume, Said, Start, Wrote, get, put
@@ -132,7 +131,7 @@ class Device(Party):
                     self.deeds[-1].append(type(message).__name__)
                     actions.append(Send(message))
                 case device_process.Opened():
-                    actions.append(Finished(np.frombuffer(report.total, dtype=ring(self.terms)), report.summands))
+                    actions.append(Finished(np.frombuffer(report.total, dtype=ring_dtype(self.terms)), report.summands))
                     self.deeds[-1].append("Finished")
                 case Ended():
                     self.alive = False

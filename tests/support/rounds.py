@@ -11,16 +11,13 @@ import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire, faithful
 from prirec.errors import Fault, PeerError
-from prirec.protocols import member
-from prirec.protocols.actions import Aborted, Action, Persist, Send
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import encode
-from prirec.protocols.collector import Collector
-from prirec.protocols.masking import ring
-from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Round, Terms
-from prirec.protocols.moves import State
+from prirec.protocols.party import Aborted, Action, Party, Persist, Send, State
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
+from prirec.protocols.secure_sum import Collector, Member, ring_dtype
 from prirec.sharing.keys import AgreementKey, SigningKey
 
 MODEL, OTHER_MODEL = sha256(b"V").digest(), sha256(b"V'").digest()
@@ -102,7 +99,7 @@ class Gathering:
 
 def make_member(task: Task, who: SigningKey, value: np.ndarray, rng: np.random.Generator) -> MemberBase:
     if task.terms.method != "shares":
-        return Member(task, identity=who, value=value, entropy=rng.bytes(member.ENTROPY))
+        return Member(task, identity=who, value=value, entropy=rng.bytes(secure_sum.ENTROPY))
     pads = random_ring(task.terms, rng, rows=task.terms.floor - 1)
     return Neighbour(task, identity=who, value=value, pads=pads, entropy=rng.bytes(96))
 
@@ -113,7 +110,7 @@ def make_collector(task: Task, rng: np.random.Generator) -> CollectorBase:
 
 
 def random_ring(terms: Terms, rng: np.random.Generator, *, rows: int) -> np.ndarray:
-    kind = ring(terms)
+    kind = ring_dtype(terms)
     return np.frombuffer(rng.bytes(rows * terms.length * kind.itemsize), dtype=kind).reshape(rows, terms.length)
 
 

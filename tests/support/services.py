@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import VERSION, Agreement, Part, Round
+from prirec.protocols.messages import VERSION, Agreement, Round, WireStruct
 from prirec.recommender import tls
 from prirec.recommender.authentication import Authenticator
 from prirec.recommender.limits import Limits, Rate
@@ -43,7 +43,7 @@ from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, enter, invite, of
 from support.waiting import NEVER, PATIENCE
 
 _numbers = count(1_000_000)
-ANY = TypeVar("ANY", bound=Part)
+ANY = TypeVar("ANY", bound=WireStruct)
 MANY = Rate(1e6, 1_000_000)
 OPEN = Limits(
     device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY, guess=MANY, guesses=MANY

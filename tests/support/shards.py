@@ -1,12 +1,13 @@
 """A run over shards beside the oracle: what is gathered from them must be the oracle's state, bit for bit."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from prirec.config import Settings
 from prirec.engines import plain
-from prirec.engines.shards import InProcess, Shard, ShardData, ShardDriver, ShardPool, ShardSplit, rows_of_shards
+from prirec.engines.shards import Shard, ShardData, ShardDriver, ShardPool, ShardSplit, added, rows_of_shards
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
@@ -15,6 +16,28 @@ from prirec.rounds.definition import RoundRules
 from support.cities import same_state
 
 Made = Callable[[Sequence[ShardData], Settings], ShardPool]
+
+
+class InProcess:
+    """Shards in one process, one after another. A cluster must come to the same bits."""
+
+    def __init__(self, shards: Sequence[Any]):
+        self.shards = shards
+
+    def one(self, at: int, call: str, *args: Any) -> Any:
+        return getattr(self.shards[at], call)(*args)
+
+    def among(self, give: str, take: str) -> None:
+        for giver in self.shards:
+            given = getattr(giver, give)()
+            for taker in self.shards:
+                getattr(taker, take)(given)
+
+    def each(self, call: str, *args: Any) -> list[Any]:
+        return [getattr(shard, call)(*args) for shard in self.shards]
+
+    def summed(self, call: str, *args: Any) -> Any:
+        return added(self.each(call, *args))
 
 
 def in_one_process(parts: Sequence[ShardData], settings: Settings) -> ShardPool:

@@ -12,11 +12,12 @@ from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols import member, noise
+from prirec.protocols import secure_sum
+from prirec.protocols import terms as noise
 from prirec.recommender import campaign as rules
 from prirec.recommender.release import Catalogue
 from prirec.rounds import definition
-from prirec.rounds.participation import NoiseKey
+from prirec.rounds.definition import NoiseKey
 from prirec.simulate.popularity import noisy_sums
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Charter, Edition, read
@@ -64,9 +65,9 @@ def simulated(
         assert len(members) == rostered
         total = np.zeros(count, dtype=np.uint64)
         for i in members:
-            total += noise.drawn(terms, rostered, seed=member.noise_seed(drawn[samples.ids[i]].drawn[at])).astype(
-                np.uint64
-            )
+            total += noise.draw_noise(
+                terms, rostered, seed=secure_sum.noise_seed(drawn[samples.ids[i]].drawn[at])
+            ).astype(np.uint64)
         return total
 
     monkeypatch.setattr(definition, "simulated_noise", shares)

@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Sequence
 
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.documents import Charter, Document, Mean, People, Publication, RosterLine, written
-from prirec.wire.log import Head, SignedEntry, Subject
+from prirec.wire.documents import (
+    Charter,
+    Document,
+    Head,
+    Mean,
+    People,
+    Publication,
+    RosterLine,
+    SignedEntry,
+    Subject,
+    written,
+)
 
 DEPLOYMENT = bytes(range(16))
 IDENTITY = SigningKey(b"\7" * 32)

@@ -21,11 +21,10 @@ from prirec.device.client import HEADERS, Client
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.privacy.ledger import Budget
-from prirec.protocols import member, noise
-from prirec.protocols.actions import Action
-from prirec.protocols.collector import Collector
-from prirec.protocols.member import Member
+from prirec.protocols import secure_sum, terms
 from prirec.protocols.messages import AnyMessage, Roster
+from prirec.protocols.party import Action
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.recommender import conductor as conducting
 from prirec.recommender import observability
 from prirec.recommender.conductor import Conductor, Pace
@@ -80,13 +79,13 @@ class PlantedMember(Member):
 
     def __init__(self, tap: Tap, *task: Any, value: np.ndarray, entropy: bytes, **rest: Any) -> None:
         super().__init__(*task, value=value, entropy=entropy, **rest)
-        self.tap, self.vector, self.draws_from = tap, value.copy(), member.noise_seed(entropy)
+        self.tap, self.vector, self.draws_from = tap, value.copy(), secure_sum.noise_seed(entropy)
         tap.everywhere.add("vectors", of_ring(value))
         tap.everywhere.add("secrets", set().union(*(forms(entropy[at : at + 32]) for at in range(0, len(entropy), 32))))
 
     def handle(self, message: AnyMessage) -> list[Action]:
         if isinstance(message, Roster):
-            share = noise.drawn(self.task.terms, message.size, seed=self.draws_from)
+            share = terms.draw_noise(self.task.terms, message.size, seed=self.draws_from)
             self.tap.everywhere.add("vectors", of_ring(share) | of_ring(self.vector + share))
         return super().handle(message)
 
@@ -98,8 +97,8 @@ class TappedCollector(Collector):
         super().__init__(*task, **rest)
         self.tap = tap
 
-    def unsealed(self, *box: Any) -> bytes:
-        content = super().unsealed(*box)
+    def unseal(self, *box: Any) -> bytes:
+        content = super().unseal(*box)
         self.tap.hear("opened boxes", content)
         return content
 

@@ -6,7 +6,7 @@ import pytest
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import digest
 from prirec.sharing.keys import SigningKey
-from prirec.wire.log import Head, SignedEntry
+from prirec.wire.documents import Head, SignedEntry
 
 DEPLOYMENT, IDENTITY = bytes(range(16)), SigningKey(b"r" * 32)
 

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from scipy.optimize import least_squares
 
-from prirec.engines.plain import InTheClear, Rounds, Samplewise, added
+from prirec.engines.plain import Rounds, Samplewise, added
 from prirec.engines.state import State
 from prirec.errors import PolicyError
 from prirec.features.blocks import Hashed, Words
@@ -227,7 +227,7 @@ def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf
 def by_single_gradients(scene: Scene) -> SuccessRates:
     """Algorithm 2 with a batch of one: the recommender opens ∇V of each sample, and reads the sample off it."""
     samples, settings = scene.samples, scene.setup.settings
-    paper = Samplewise(samples, settings, InTheClear(samples, settings))
+    paper = Samplewise(samples, settings)
     catalogue, at = samples.catalogue.astype(np.float64), _place_columns(samples)
     switched, asked = switches(scene.setup.encoding), scene.asked
     right_labels, of_visited, of_decoy = list[bool](), list[float](), list[float]()
@@ -273,16 +273,15 @@ def by_sums(scene: Scene) -> SuccessRates:
     """Rounds: the recommender opens one sum over everyone; with everybody else's contributions taken off, what is left
     is compared with what a visit to each of the two places would have added."""
     samples, settings, models = scene.samples, scene.setup.settings, scene.state.models
-    rounds = Rounds(samples, settings, InTheClear(samples, settings))
+    rounds = Rounds(samples, settings)
     shared = rounds.shared(models)
     values: dict[int, RingArray] = {}
     for i in range(len(samples.ids)):
         w, u = (part.copy() for part in models.of(i))
         contribution, _ = rounds.learn(w, u, shared, i, scene.state.iteration)
         values[i] = rounds.codes.interaction.write(contribution)
-    opened = rounds.sums.over_everyone(
-        values, survivors=list(values), public=models.public, iteration=scene.state.iteration
-    )
+    where = ("interaction", scene.state.iteration)
+    opened = rounds.sums.over_roster(where, values, survivors=list(values), held=models.public)
     if opened is None:
         raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
     ring = rounds.codes.interaction.ring
@@ -340,9 +339,8 @@ def _by_models(scene: Scene, rounds: Rounds) -> float:
     for cohort in np.unique(rounds.cohort[scene.asked.person]).tolist():
         members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), centres[cohort]
         values = {f: code.write(rounds.clipped(state.linear[f], centre)) for f in members}
-        opened = rounds.sums.over_cohort(
-            cohort, values, survivors=members, public=state.models.public, centre=centre, iteration=state.iteration
-        )
+        where, held = ("linear", state.iteration, cohort), (*state.models.public, centre)
+        opened = rounds.sums.over_roster(where, values, survivors=members, held=held)
         if opened is not None:
             mine = np.intersect1d(scene.asked.person, members).tolist()
             for i, rest in _left(opened, values, mine).items():

@@ -20,13 +20,12 @@ from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.engines.train import make_engine, start
 from prirec.evaluate.plots import marker, series
 from prirec.model.lanes import LANES, whole_lanes
-from prirec.protocols import member
+from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode_content, unseal
-from prirec.protocols.collector import Collector
-from prirec.protocols.meeting import CollectorBase, MemberBase, Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Masked, Partial, Round, ShareOf, Terms, Vector, step
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import ENTROPY, Neighbour, Receiver
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import set_up
 from prirec.util.keyed_random import generator
@@ -90,7 +89,7 @@ def count_bytes(method: Literal["shares", "pads"], size: int, *, length: int = L
 
 def device(task: Task, identity: SigningKey, value: np.ndarray, rng: np.random.Generator) -> MemberBase:
     if task.terms.method == "pads":
-        return Member(task, identity=identity, value=value, entropy=rng.bytes(member.ENTROPY))
+        return Member(task, identity=identity, value=value, entropy=rng.bytes(secure_sum.ENTROPY))
     pads = rng.integers(0, 2**64, (task.terms.floor - 1, task.terms.length), dtype=np.uint64)
     return Neighbour(task, identity=identity, value=value, pads=pads, entropy=rng.bytes(ENTROPY))
 

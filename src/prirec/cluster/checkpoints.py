@@ -8,10 +8,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
-from prirec.engines.checkpoint import Checkpoint, load, save
+from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
+from prirec.engines.train import Checkpointing
 from prirec.errors import StateError
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.util.files import replacing
@@ -37,6 +39,16 @@ class CheckpointFolder:
     folder: Path
     identity: str
     shards: int
+    every: int = 5  # iterations from one checkpoint to the next
+
+    @classmethod
+    def of(cls, checkpointing: Checkpointing | None, identity: str, shards: int) -> Self | None:
+        return None if checkpointing is None else cls(checkpointing.path, identity, shards, checkpointing.every)
+
+    def files(self, iteration: int) -> list[tuple[str, str, str]]:
+        """For each shard: the folder, the name of its file, and the identity in it."""
+        folder = str(self.folder.resolve())
+        return [(folder, name, self.label(at)) for at, name in enumerate(self.names(iteration))]
 
     def names(self, iteration: int) -> list[str]:
         return [f"shard-{at:05}-{iteration:07}.npz" for at in range(self.shards)]
@@ -54,7 +66,7 @@ class CheckpointFolder:
         missing = [name for name in self.names(iteration) if not (self.folder / name).is_file()]
         if missing:
             raise StateError(f"nodes have written checkpoints that are not in {self.folder}; name a folder they share")
-        save(self.folder / self._conductor(iteration), run, self.identity)
+        save_checkpoint(self.folder / self._conductor(iteration), run, self.identity)
         with replacing(self.folder / MANIFEST) as file:
             file.write(msgspec.json.encode(Manifest(whose=self.identity, iteration=iteration, shards=self.shards)))
         kept = {MANIFEST, self._conductor(iteration), *self.names(iteration)}
@@ -71,7 +83,7 @@ class CheckpointFolder:
             raise StateError(
                 f"the checkpoint {self.folder.name} is of {manifest.shards} shards; ask for as many actors"
             )
-        return load(self.folder / self._conductor(manifest.iteration), self.identity)
+        return load_checkpoint(self.folder / self._conductor(manifest.iteration), self.identity)
 
     def _conductor(self, iteration: int) -> str:
         return f"{_CONDUCTOR}-{iteration:07}.npz"
@@ -97,20 +109,16 @@ def is_checkpoint_folder(folder: Path) -> bool:
     own = {file.name for file in own_files(folder)}
     if own != {file.name for file in folder.iterdir()}:
         return False
-    return own != {MANIFEST} or _readable(folder)
-
-
-def begun(path: Path) -> bool:
-    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
-    return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint_folder(path))
-
-
-def _readable(folder: Path) -> bool:
-    try:
-        read_manifest(folder)
-    except StateError:
+    if own == {MANIFEST}:  # others write a manifest.json too
+        with suppress(StateError):
+            return bool(read_manifest(folder))
         return False
     return True
+
+
+def is_occupied(path: Path) -> bool:
+    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
+    return path.exists() and (not path.is_dir() or (path / MANIFEST).is_file() or not is_checkpoint_folder(path))
 
 
 def discard(folder: Path) -> None:

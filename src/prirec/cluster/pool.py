@@ -92,7 +92,7 @@ class ActorLostError(StateError):
 
 
 class ActorPool:
-    """One actor for each shard: the `Crew` of engines/shards.py, over a network.
+    """One actor for each shard: the `ShardPool` of engines/shards.py, over a network.
 
     `source(at)` makes the data of shard `at`, again whenever its actor is replaced. `public` is the same for all
     shards, and goes once to each node."""
@@ -101,45 +101,43 @@ class ActorPool:
         self.ray, self.settings, self.source = import_ray(), settings, source
         self._public = self.ray.put(public)
         self.moved, self.mended = 0, 0  # bytes between driver and actors; actors that were made anew
-        self._dead = ActorErrors(self.ray)
-        self.actors = self._begun(range(shards))
+        self.actors = self._start(range(shards))
 
     def each(self, call: str, *args: Any) -> list[Any]:
         """Call every shard; the answers in the order of shards."""
-        return self._answers(self._asked(call, args))
+        return self._answers(self._submit_all(call, args))
 
     def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call every shard with arguments of its own."""
-        pairs = zip(self.actors, args, strict=True)
-        return self._answers([actor.call.options(num_returns=2).remote(call, own) for actor, own in pairs])
+        return self._answers([_submit(actor, call, own) for actor, own in zip(self.actors, args, strict=True)])
 
     def one(self, at: int, call: str, *args: Any) -> Any:
         """Call one shard."""
-        return self._answers([self.actors[at].call.options(num_returns=2).remote(call, args)])[0]
+        return self._answers([_submit(self.actors[at], call, args)])[0]
 
     def summed(self, call: str, *args: Any) -> Any:
         """Call every shard; the sum of the answers, added up by a tree of tasks with a fan-in of sixteen."""
-        pairs = self._asked(call, args)
+        pairs = self._submit_all(call, args)
         refs = [answer for answer, _ in pairs]
         add = self.ray.remote(num_cpus=0)(_added)
         while len(refs) > FAN_IN:
             refs = [add.remote(*refs[at : at + FAN_IN]) for at in range(0, len(refs), FAN_IN)]
-        found = self._got([*refs, *(size for _, size in pairs)])
+        found = self._get([*refs, *(size for _, size in pairs)])
         self.moved += sum(found[len(refs) :])
         return added(found[: len(refs)])
 
     def among(self, give: str, take: str) -> None:
         """Hand what each shard gives to every shard, itself too: from store to store, never through the driver."""
         for giver in self.actors:
-            given, size = giver.call.options(num_returns=2).remote(give, ())
-            self._got([taker.hear.remote(take, given) for taker in self.actors])
-            self.moved += len(self.actors) * self._got([size])[0]
+            given, size = _submit(giver, give, ())
+            self._get([taker.receive.remote(take, given) for taker in self.actors])
+            self.moved += len(self.actors) * self._get([size])[0]
 
     def mend(self) -> int:
         """Replace lost actors; how many there were. The others keep their state."""
-        pings = [actor.call.options(num_returns=2).remote("made_with", ())[0] for actor in self.actors]
-        lost = [at for at, ping in enumerate(pings) if not self._answered(ping)]
-        for at, actor in zip(lost, self._begun(lost), strict=True):
+        pings = [_submit(actor, "made_with", ())[0] for actor in self.actors]
+        lost = [at for at, ping in enumerate(pings) if not self._answers_at_all(ping)]
+        for at, actor in zip(lost, self._start(lost), strict=True):
             self.actors[at] = actor
         self.mended += len(lost)
         return len(lost)
@@ -147,27 +145,26 @@ class ActorPool:
     def renew(self) -> None:
         """Replace all actors."""
         self.dismiss()
-        self.actors = self._begun(range(len(self.actors)))
+        self.actors = self._start(range(len(self.actors)))
 
     def dismiss(self) -> None:
         for actor in self.actors:
             self.ray.kill(actor)
 
-    def _begun(self, which: Sequence[int]) -> list[Any]:
+    def _start(self, which: Sequence[int]) -> list[Any]:
         """Start actors, and load their shards. Where fewer CPUs are free than actors, they share them."""
         crowded = False
         for attempt in range(ATTEMPTS):
             free = 0.0 if crowded else self.ray.available_resources().get("CPU", 0.0)
-            each = (
-                1 if free >= len(which) else 0
-            )  # never a fraction: three halves do not fit on two nodes with one CPU each
-            remote = self.ray.remote(num_cpus=each, scheduling_strategy="SPREAD")(Worker)
+            # a whole CPU each or none, never a fraction: three halves do not fit on two nodes with one CPU each
+            cpus = 1 if free >= len(which) else 0
+            remote = self.ray.remote(num_cpus=cpus, scheduling_strategy="SPREAD")(Worker)
             actors = [remote.remote() for _ in which]
             crowded = not self._placed(actors, patience=PLACED * 2 ** min(attempt, 5))
             try:
                 if not crowded:
-                    _refuse_other_programs(self._got([actor.made_with.remote() for actor in actors]))
-                    self._got([self.loaded(actor, at) for actor, at in zip(actors, which, strict=True)])
+                    _refuse_other_programs(self._get([actor.made_with.remote() for actor in actors]))
+                    self._get([self.load(actor, at) for actor, at in zip(actors, which, strict=True)])
                     return actors
             except ActorLostError:
                 sleep(PAUSE)
@@ -180,64 +177,68 @@ class ActorPool:
         pings = [actor.process.remote() for actor in actors]
         return not pings or not self.ray.wait(pings, num_returns=len(pings), timeout=patience)[1]
 
-    def loaded(self, actor: Any, at: int) -> Any:
+    def load(self, actor: Any, at: int) -> Any:
         """A reference that resolves when the actor has loaded its shard."""
         return actor.load.remote(self.ray.put(self.source(at)), self.settings, self._public)
 
-    def _asked(self, call: str, args: tuple[Any, ...]) -> list[Any]:
+    def _submit_all(self, call: str, args: tuple[Any, ...]) -> list[Any]:
         """For each shard references to its answer and to the size of the answer in bytes."""
         held = self.ray.put(args)
         self.moved += array_bytes(args) * sum(node["Alive"] for node in self.ray.nodes())
-        return [actor.call.options(num_returns=2).remote(call, held) for actor in self.actors]
+        return [_submit(actor, call, held) for actor in self.actors]
 
     def _answers(self, pairs: Sequence[Any]) -> list[Any]:
-        found = self._got([ref for pair in pairs for ref in pair])
+        found = self._get([ref for pair in pairs for ref in pair])
         self.moved += sum(found[1::2])
         return found[::2]
 
-    def _answered(self, ref: Any) -> bool:
+    def _answers_at_all(self, ref: Any) -> bool:
         try:
-            self._got([ref])
+            self._get([ref])
         except ActorLostError:
             return False
         return True
 
-    def _got(self, refs: Sequence[Any]) -> list[Any]:
-        try:
-            found: list[Any] = self.ray.get(list(refs))
-        except self.ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, PrirecError):
-                raise error.cause from None
-            if isinstance(error.cause, self._dead.kinds):
-                raise ActorLostError("an actor of the cluster was lost") from None
-            raise
-        except self._dead.kinds:
-            raise ActorLostError("an actor of the cluster was lost") from None
+    def _get(self, refs: Sequence[Any]) -> list[Any]:
+        found: list[Any] = _get(self.ray, list(refs))
         return found
 
 
-class ActorErrors:
-    """The exceptions by which Ray reports that a process or a node is gone."""
+def _submit(actor: Any, call: str, args: Any) -> Any:
+    """References to the answer and to its size; `args` may be a reference too."""
+    return actor.call.options(num_returns=2).remote(call, args)
 
-    def __init__(self, ray: Any):
-        known = ray.exceptions
-        self.kinds = (
-            known.RayActorError,
-            known.ObjectLostError,
-            known.WorkerCrashedError,
-            known.NodeDiedError,
-            known.OutOfMemoryError,  # Ray's own watch over a node's memory
-        )
+
+def _get(ray: Any, refs: Any) -> Any:
+    """What references stand for. An error of ours is raised as it was in the actor; ActorLostError where Ray reports,
+    directly or inside a task, that a process or a node is gone."""
+    known = ray.exceptions
+    gone = (
+        known.RayActorError,
+        known.ObjectLostError,
+        known.WorkerCrashedError,
+        known.NodeDiedError,
+        known.OutOfMemoryError,  # Ray's own watch over a node's memory
+    )
+    try:
+        return ray.get(refs)
+    except (known.RayTaskError, *gone) as error:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, PrirecError):
+            raise cause from None
+        if isinstance(error, gone) or isinstance(cause, gone):
+            raise ActorLostError("an actor of the cluster was lost") from None
+        raise
 
 
 def _added(*parts: Any) -> Any:
     return added(parts)
 
 
-def _refuse_other_programs(told: Sequence[dict[str, str]]) -> None:
+def _refuse_other_programs(found: Sequence[dict[str, str]]) -> None:
     """UsageError where a node has other versions of what results depend on: its bits could differ."""
     here = versions()
-    for there in told:
+    for there in found:
         for name, version in there.items():
             if version != here[name]:
                 raise UsageError(
@@ -263,10 +264,6 @@ def map_tasks(
     remote = ray.remote(num_cpus=processors, max_retries=RETRIES)(function)
     for ref in [remote.remote(held, item) for item in items]:
         try:
-            yield ray.get(ref)
-        except ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, PrirecError):
-                raise error.cause from None
-            raise
-        except ActorErrors(ray).kinds:
+            yield _get(ray, ref)
+        except ActorLostError:
             raise StateError("a worker of the cluster died again and again; what was done before is kept") from None

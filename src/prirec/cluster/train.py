@@ -21,9 +21,8 @@ from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
 from prirec.data.partitioned import MANIFEST, PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
-from prirec.engines.checkpoint import Checkpoint, identity
 from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
-from prirec.engines.state import IterationReport, State
+from prirec.engines.state import Checkpoint, IterationReport, State, identity
 from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
@@ -78,7 +77,6 @@ class ClusterRun:
     whole: RunSize
     split: bool  # whether any cohort is in more than one shard
     checkpoints: CheckpointFolder | None = None
-    every: int = 5
     progress: Callable[[IterationReport], None] = lambda passed: None
 
     def finished(self) -> Checkpoint:
@@ -117,21 +115,18 @@ class ClusterRun:
     def advance(self, state: State) -> IterationReport:
         """One round, and how many bytes it moved between the driver and the actors."""
         people, places, features, _ = self.whole
-        rules, before = (
-            RoundRules.sized(self.settings, people=people, places=places, features=features),
-            self.pool.moved,
-        )
+        rules = RoundRules.sized(self.settings, people=people, places=places, features=features)
+        before = self.pool.moved
         report = ShardDriver(self.pool, rules, split=self.split).advance(state)
         return msgspec.structs.replace(report, moved=self.pool.moved - before)
 
     def _save(self, checkpoint: Checkpoint) -> None:
         checkpoints = self.checkpoints
-        if checkpoints is None or checkpoint.state.iteration % self.every != 0:
+        if checkpoints is None or checkpoint.state.iteration % checkpoints.every != 0:
             return
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
-        names, folder = checkpoints.names(checkpoint.state.iteration), str(checkpoints.folder.resolve())
         self.pool.each("take", checkpoint.state.interaction, checkpoint.state.moments)
-        self.pool.each_of("keep", [(folder, name, checkpoints.label(at)) for at, name in enumerate(names)])
+        self.pool.each_of("save_checkpoint", checkpoints.files(checkpoint.state.iteration))
         checkpoints.commit(checkpoint)
 
     def _recovered(self) -> Checkpoint:
@@ -147,8 +142,7 @@ class ClusterRun:
         if self.checkpoints is None or checkpoint is None:
             self.pool.each("restart")
             return Checkpoint(self._start())
-        names, folder = self.checkpoints.names(checkpoint.state.iteration), str(self.checkpoints.folder.resolve())
-        self.pool.each_of("restore", [(folder, name, self.checkpoints.label(at)) for at, name in enumerate(names)])
+        self.pool.each_of("restore", self.checkpoints.files(checkpoint.state.iteration))
         return checkpoint
 
     def _start(self) -> State:
@@ -172,16 +166,11 @@ def train(
     refuse_unfit(settings)
     settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
-    checkpoints = (
-        None
-        if checkpointing is None
-        else CheckpointFolder(checkpointing.path, identity(samples, settings), len(cut.rows))
-    )
+    checkpoints = CheckpointFolder.of(checkpointing, identity(samples, settings), len(cut.rows))
     last_checkpoint(checkpoints, settings)  # refuse a foreign checkpoint before actors take seconds to start
     pool = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
     try:
-        every = 1 if checkpointing is None else checkpointing.every
-        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, every, progress)
+        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, progress)
         checkpoint = run.finished()
         state = run.afterwards(partial(_whole, pool, cut, start(samples, settings), checkpoint.state))
     finally:
@@ -189,13 +178,13 @@ def train(
     return Trained(state, tuple(checkpoint.history))
 
 
-def _whole(pool: ActorPool, cut: ShardSplit, state: State, conducted: State) -> State:
+def _whole(pool: ActorPool, cut: ShardSplit, state: State, driven: State) -> State:
     """The state as engines/local has it: models in the order of people, means in the order of cohorts."""
     means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
     for at, rows in enumerate(cut.rows):
         models, numbers, own = pool.one(at, "models")
         state.linear[rows], means[numbers] = models, own
-    return State(conducted.iteration, state.linear, conducted.interaction, conducted.moments, means)
+    return State(driven.iteration, state.linear, driven.interaction, driven.moments, means)
 
 
 # A partitioned folder: shards read its parts, and write the run
@@ -215,14 +204,8 @@ class PartitionedRun:
 
     def train(self, *, checkpointing: Checkpointing | None, progress: Callable[[IterationReport], None]) -> Checkpoint:
         """Rounds, with the bits of engines/local on the same folder."""
-        checkpoints = (
-            None
-            if checkpointing is None
-            else CheckpointFolder(checkpointing.path, self.identity, len(self.pool.actors))
-        )
-        every = 1 if checkpointing is None else checkpointing.every
-        city = self.city
-        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, every, progress)
+        city, checkpoints = self.city, CheckpointFolder.of(checkpointing, self.identity, len(self.pool.actors))
+        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, progress)
         return self.run.finished()
 
     def quality(self, checkpoint: Checkpoint) -> Quality:

@@ -12,8 +12,8 @@ import numpy as np
 
 from prirec import __version__
 from prirec.config import Settings
-from prirec.engines.checkpoint import Checkpoint, load, save
 from prirec.engines.shards import Shard, ShardData
+from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
 from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
@@ -65,23 +65,23 @@ class Worker:
 
     def call(self, name: str, args: tuple[Any, ...]) -> tuple[Any, int]:
         """The answer, and how many bytes of arrays are in it."""
-        answer = self._found(name)(*args)
+        answer = self._method(name)(*args)
         return answer, array_bytes(answer)
 
-    def hear(self, name: str, value: Any) -> None:
+    def receive(self, name: str, value: Any) -> None:
         """A call whose argument Ray fetches from the object store of another node."""
-        self._found(name)(value)
+        self._method(name)(value)
 
-    def _found(self, name: str) -> Any:
+    def _method(self, name: str) -> Any:
         """A method of the worker, of what the source made, or of the shard of engines/shards.py inside of that."""
-        for holder in (self, self.shard, self._moved):
+        for holder in (self, self.shard, self._inner):
             if hasattr(holder, name):
                 return getattr(holder, name)
         raise AttributeError(name)
 
     @property
-    def _moved(self) -> Shard:
-        """The shard that rounds move."""
+    def _inner(self) -> Shard:
+        """The shard that rounds move: inside that of a partitioned city, or itself."""
         inner: Shard = getattr(self.shard, "shard", self.shard)
         return inner
 
@@ -92,13 +92,13 @@ class Worker:
     def process(self) -> int:
         return os.getpid()
 
-    def keep(self, folder: str, name: str, whose: str) -> None:
+    def save_checkpoint(self, folder: str, name: str, whose: str) -> None:
         """Write a checkpoint of this shard, in the format of engines/local."""
-        save(Path(folder) / name, Checkpoint(self._moved.state), whose)
+        save_checkpoint(Path(folder) / name, Checkpoint(self._inner.state), whose)
 
     def restore(self, folder: str, name: str, whose: str) -> None:
         """Set the shard back to a checkpoint."""
-        self._moved.begin(load(Path(folder) / name, whose).state)
+        self._inner.begin(load_checkpoint(Path(folder) / name, whose).state)
 
 
 def versions() -> dict[str, str]:

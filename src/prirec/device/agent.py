@@ -17,7 +17,7 @@ from prirec.device.person import Person
 from prirec.device.rounds import WHAT, Rounds, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from prirec.wire.http import MOST_MESSAGES, Letter, Post
 
 DAY = 86_400

@@ -23,11 +23,11 @@ from prirec.device.store import Membership, save_enrolled
 from prirec.errors import Fault, PeerError, ProtocolError, StateError, UsageError
 from prirec.graph.cohorts import coarse_cells
 from prirec.protocols.codec import decode_with, encode
-from prirec.protocols.messages import Part
+from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
+from prirec.wire.documents import MOST_ENTRIES, Page, SignedEntry
 from prirec.wire.http import FINEST_CELL
-from prirec.wire.log import MOST, Page, SignedEntry
 
 LIMIT = documents.LIMIT + 2**20  # bytes of a response
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
@@ -36,7 +36,7 @@ NOT_ENROLLED = "the recommender does not take this device in; if its operator ha
 # identity: a compressed response could be small on the wire and exceed the limit in memory
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
-_Kind = TypeVar("_Kind", bound=Part)
+_Kind = TypeVar("_Kind", bound=WireStruct)
 _pages: msgspec.msgpack.Decoder[Page] = msgspec.msgpack.Decoder(Page)
 
 
@@ -70,7 +70,7 @@ class Client:
     async def log(self, after: int) -> Sequence[SignedEntry]:
         """Log entries from this index on; the caller verifies them."""
         body = await self._get(f"/v1/log?after={after}")
-        return decode_with(_pages, body, limit=LIMIT).entries[:MOST]
+        return decode_with(_pages, body, limit=LIMIT).entries[:MOST_ENTRIES]
 
     async def document(self, name: bytes) -> bytes:
         """The bytes of a public document; the caller compares the hash."""
@@ -92,7 +92,7 @@ class Client:
         request = http.Mail(tuple(messages), after, wait)
         return _expect(http.Post, await self._in_session("/v1/mail", request, wait=wait))
 
-    async def _in_session(self, path: str, content: Part, *, wait: float = 0.0) -> bytes:
+    async def _in_session(self, path: str, content: WireStruct, *, wait: float = 0.0) -> bytes:
         """Post under a session, with one retry under a new one: the old one may have expired."""
         for attempt in (1, 2):
             if not self._token:
@@ -121,7 +121,7 @@ class Client:
     async def _get(self, path: str) -> bytes:
         return await self._request(self._public, "GET", path)
 
-    async def _post(self, path: str, content: Part | None, *, token: str = "", wait: float = 0.0) -> bytes:
+    async def _post(self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0) -> bytes:
         headers = {"content-type": http.MEDIA} | ({"authorization": f"{http.BEARER} {token}"} if token else {})
         body = b"" if content is None else encode(content)
         return await self._request(self._named, "POST", path, wait=wait, headers=headers, content=body)

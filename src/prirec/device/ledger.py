@@ -20,8 +20,8 @@ from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
 from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import JournalEntry
+from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN
 
 Rows: TypeAlias = sqlite3.Connection

@@ -36,7 +36,7 @@ from prirec.device.store import (
 )
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.features.encoding import Value
-from prirec.protocols.actions import Stage
+from prirec.protocols.party import Stage
 from prirec.util.decode_errors import NOT_DECODED
 
 Point: TypeAlias = tuple[float, float]  # latitude, longitude in degrees

@@ -2,7 +2,7 @@
 must be on disk before a message is sent.
 
 What a round computes is defined in prirec/rounds; the letters are those of docs/rounds.md. Every contribution leaves
-this file in whole numbers and no longer than its norm; protocols/member.py masks it and adds the share of noise.
+this file in whole numbers and no longer than its norm; protocols/secure_sum.py masks it and adds the share of noise.
 """
 
 import sqlite3
@@ -27,12 +27,12 @@ from prirec.privacy.accountant import Spent
 from prirec.privacy.norm import clipped
 from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
-from prirec.protocols import member, noise
-from prirec.protocols.actions import Aborted, Action, Persist, Send, Stage
+from prirec.protocols import secure_sum, terms
 from prirec.protocols.codec import decode, encode, positions
-from prirec.protocols.meeting import Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import Invitation, Round
+from prirec.protocols.party import Aborted, Action, Persist, Send, Stage
+from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import Member
 from prirec.rounds.definition import first_linear
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
@@ -246,7 +246,9 @@ def _priced(
     empty: Exception | None = None,
 ) -> Contribution:  # fmt: skip
     kind = task.round.kind
-    return Contribution(task, value, WHAT[kind], noise.cost(task.terms, norm=campaign.norm(kind)), settle, empty)
+    return Contribution(
+        task, value, WHAT[kind], terms.privacy_cost(task.terms, norm=campaign.norm(kind)), settle, empty
+    )
 
 
 def _interaction(model: Model, campaign: Campaign) -> RealArray:
@@ -337,7 +339,7 @@ class Rounds:
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
             mine.learn_locally(self._person)
             raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
-        entropy = self._entropy(member.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
+        entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
         while len(self._parties) >= MOST_ROUNDS:
             self._parties.pop(next(iter(self._parties)))
         self._parties[of] = Member(mine.task, identity=self._identity, value=mine.value, entropy=entropy), mine

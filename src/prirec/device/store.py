@@ -35,14 +35,13 @@ import numpy as np
 
 from prirec.errors import StateError, UsageError
 from prirec.protocols import journal
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.sharing.keys import KEY, SigningKey
 from prirec.types import OffsetArray, RealArray
 from prirec.util import sqlite
-from prirec.wire.documents import address
-from prirec.wire.log import Head
+from prirec.wire.documents import Head, address
 
 Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
 

@@ -23,9 +23,10 @@ from prirec.device.person import Person
 from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
 from prirec.errors import Fault, PeerError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
-from prirec.protocols.messages import Part
+from prirec.protocols.messages import WireStruct
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import (
+    MOST_ENTRIES,
     Charter,
     Edition,
     Manifest,
@@ -34,10 +35,10 @@ from prirec.wire.documents import (
     People,
     Publication,
     RosterLine,
+    SignedEntry,
     address,
     read,
 )
-from prirec.wire.log import MOST, SignedEntry
 from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_other_places, region_documents
 
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
@@ -45,7 +46,7 @@ SUBJECTS = ("charter", "edition", "model", "publication")
 # a new campaign puts the edition and the model of the one before out of force, a new edition the model
 _SUPERSEDES = {"charter": ("edition", "model"), "edition": ("model",)}
 
-_Kind = TypeVar("_Kind", bound=Part)
+_Kind = TypeVar("_Kind", bound=WireStruct)
 
 
 class DocumentSource(Protocol):
@@ -276,7 +277,7 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
         head = head.after(entries, deployment=before.member.deployment, recommender=before.member.recommender)
         for one in entries:
             _apply(latest, one, begun)
-        more = len(entries) >= MOST  # a page that is not full is the last
+        more = len(entries) >= MOST_ENTRIES  # a page that is not full is the last
     view = replace(before, latest=latest, member=replace(before.member, head=head))
     needed = await _fetch_all(view, source)
     _refuse_going_back(before, view)

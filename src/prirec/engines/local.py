@@ -12,33 +12,43 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.ordering import sample_order
+from prirec.engines.plain import sample_order
 from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.block_steps import Everyone, Mixing, contribute_models, step_people
+from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
 from prirec.model.lanes import in_lines, out_of_lanes
 from prirec.model.latent import no_latent
 from prirec.model.local_step import contribution_of, work
-from prirec.model.public_half import PlaceRows, place_rows, public
+from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows, public
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
-from prirec.protocols.terms import codes
-from prirec.rounds.definition import CohortSums, RoundRules, last_means, mixing_weights
-from prirec.rounds.participation import Participation, mean, participation, summed
+from prirec.protocols.terms import ring_codes
+from prirec.rounds.definition import (
+    CohortSums,
+    Participation,
+    RoundRules,
+    last_means,
+    mean_loss,
+    mixing_weights,
+    participation,
+    sum_losses,
+)
 from prirec.sharing.fixed_point import outside
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
-from prirec.util.keyed_random import iteration_key
+from prirec.util.jit import kernel
+from prirec.util.keyed_random import iteration_key, mix, shuffle
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]  # people from the first to before the second
 
 
-def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> "Rounds | Samplewise":
+def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> "Rounds | Samplewise | Centralised":
     """The fast engine for the schedule of these settings."""
     if settings.schedule == "rounds":
         return Rounds(samples, settings, threads=threads)
-    return Samplewise(samples, settings)
+    return (Centralised if settings.schedule == "centralised" else Samplewise)(samples, settings)
 
 
 # Rounds
@@ -83,7 +93,7 @@ class Rounds:
         state.iteration += 1
         return IterationReport(
             iteration=state.iteration,
-            loss=mean(summed(losses), records),
+            loss=mean_loss(sum_losses(losses), records),
             took_part=present,
             in_sum=counted,
             cohorts_opened=int(mixing.opened.sum()),
@@ -211,7 +221,7 @@ class Samplewise:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.codes = codes(samples, settings)
+        self.codes = ring_codes(samples, settings)
         self.narrow = narrow(self.codes.linear.ring)  # a ring of fewer bits; None once a model did not fit
         self.layout = memory_layout(samples)
         self.last_neighbours: NeighbourSets | None = None
@@ -288,6 +298,57 @@ class Samplewise:
             pending=pending,
             pending_signed=self.codes.interaction.ring.signed(pending),
         )
+
+
+# The centralised baseline
+
+
+class Centralised:
+    """A factorization machine of everyone's raw records in one place, by Eqs. (7) and (9): what privacy is compared to.
+    One thread, as in the paper's schedule."""
+
+    def __init__(self, samples: Samples, settings: Settings):
+        self.samples, self.settings = samples, settings
+        self.layout = memory_layout(samples)
+
+    def advance(self, state: State) -> IterationReport:
+        """One pass over all records, in a keyed order."""
+        s, train = self.settings, self.samples.train
+        T, order = np.ascontiguousarray(state.interaction.T), np.empty(len(train), dtype=np.int64)
+        shuffle(mix(iteration_key(s.seed, "order", state.iteration), 0), order)
+        losses = centralised_pass(
+            state.linear[0], T, self.layout.everyone, train.person, self.layout.rows, order,
+            s.linear.alpha, s.interaction.alpha, s.model.lambda_w, s.model.lambda_v,
+        )  # fmt: skip
+        state.interaction = np.ascontiguousarray(T.T)
+        state.iteration += 1
+        people = int((train.counts() > 0).sum())
+        mean = losses / max(len(order), 1)
+        return IterationReport(iteration=state.iteration, loss=mean, took_part=people, in_sum=people)
+
+
+@kernel
+def centralised_pass(
+    w: RealArray, T: RealArray, everyone: Everyone, person: IndexArray, places: PlaceRows, order: OffsetArray,
+    alpha_w: float, alpha_v: float, lambda_w: float, lambda_v: float,
+) -> float:  # fmt: skip
+    """Eqs. (7) and (9): sample after sample, one linear model for everyone; the summed loss."""
+    K, D = T.shape
+    x, pull, losses = np.empty(D), np.empty(K), 0.0
+    present = np.empty(D + 1, dtype=np.int32)
+    for row in order:
+        y = float(everyone.label[row])
+        i, j = person[row], everyone.place[row]
+        there = present[: load_present(everyone.people[i], places, j, everyone.context[row], x, present)]
+        guess = linear_score_of(w, x, there) + pairs_of(T, x, there, pull)
+        r = residual(y, guess)
+        losses += loss(y, guess)
+        linear_step(w, x, r, lambda_w, alpha_w)  # Eq. (7)
+        for k in range(K):
+            v = T[k]
+            for d in range(D):
+                v[d] -= alpha_v * interaction_gradient_of(v[d], x[d], pull[k], r, lambda_v)  # Eq. (9)
+    return losses
 
 
 # Memory layout

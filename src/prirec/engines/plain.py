@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 from math import nan
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.ordering import sample_order
 from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
@@ -23,7 +22,6 @@ from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets, draw
 from prirec.model import adam
 from prirec.model.adam import no_moments
-from prirec.model.block_steps import away_from, mix_model
 from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
 from prirec.model.latent import Latent
 from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
@@ -32,19 +30,17 @@ from prirec.model.sample_pass import decentralised_step
 from prirec.model.scoring import Models
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import crowd
+from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
-from prirec.protocols.terms import Code, codes
-from prirec.types import IndexArray, RealArray, RingArray
+from prirec.protocols.terms import ring_codes
+from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform
 
 
 def engine(samples: Samples, settings: Settings, sums: "Sums | None" = None) -> "Rounds | Samplewise":
     """The oracle for the schedule of these settings. With other sums than those in the clear, an engine that must come
     to the same: engines/protocol.py."""
-    taken = sums if sums is not None else InTheClear(samples, settings)
-    schedule = Rounds if settings.schedule == "rounds" else Samplewise
-    return schedule(samples, settings, taken)
+    return (Rounds if settings.schedule == "rounds" else Samplewise)(samples, settings, sums)
 
 
 def start(samples: Samples, settings: Settings) -> State:
@@ -61,6 +57,110 @@ def start(samples: Samples, settings: Settings) -> State:
 
 
 # Rounds
+
+
+class Rounds:
+    """The schedule of the presets `rounds` and `private`: all devices step together."""
+
+    def __init__(self, samples: Samples, settings: Settings, sums: "Sums | None" = None):
+        self.samples, self.settings = samples, settings
+        self.sums = Sums(samples, settings) if sums is None else sums
+        self.cohort = cohort_numbers(samples, settings)
+        self.gamma = [mixing_weight(records, settings) for records in samples.train.counts().tolist()]
+        self.rows = place_rows(samples.places)
+        self.codes = ring_codes(samples, settings)
+
+    def advance(self, state: State) -> IterationReport:
+        """One round t; the letters are those of docs/rounds.md."""
+        t, models = state.iteration, state.models
+        there = present_in(self.samples, self.settings, t)
+        shared = self.shared(models)  # (a)
+        opened = self.mix(state, there)  # (b)
+        losses, values = [], {}
+        for i in there.present:
+            w, u = models.of(i)
+            if (c := self.cohort[i]) in opened:
+                # (c) W_i <- (1 - gamma_i) W_i + gamma_i mean_c
+                w[:] = (1.0 - self.gamma[i]) * w + self.gamma[i] * state.means[c]
+            contribution, lost = self.learn(w, u, shared, i, t)  # (d)
+            values[i] = self.codes.interaction.write(contribution)
+            losses.append(lost)
+        total = self.sums.over_roster(("interaction", t), values, survivors=there.counted, held=models.public)  # (e)
+        if total is not None:
+            self.move(state, self.codes.interaction.ring.decode(total) / len(there.counted))  # (f)
+        state.iteration += 1
+        return IterationReport(
+            iteration=state.iteration,
+            loss=mean_loss(losses, records=int(self.samples.train.counts()[there.present].sum())),
+            took_part=len(there.present),
+            in_sum=len(there.counted),
+            cohorts_opened=len(opened),
+            opened=total is not None,
+        )
+
+    def shared(self, models: Models) -> Public:
+        """Step (a): what every device derives from what is public."""
+        return public(models.interaction, self.rows, first=self.samples.people.shape[1], factors=models.factors)
+
+    def mix(self, state: State, there: "Present") -> set[int]:
+        """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are.
+
+        mean_c = centre_c + 1/n Σ clip(W_i - centre_c) [+ noise], over the n survivors of cohort c."""
+        opened, code, t, centres = set[int](), self.codes.linear, state.iteration, self.centres(state)
+        if code.noise > 0 and t == 0:
+            return opened  # every model is 0: noise would be paid for, and would be all that is opened
+        for c, centre in enumerate(centres):
+            roster = [i for i in there.online if self.cohort[i] == c]
+            members = [i for i in there.present if self.cohort[i] == c]
+            values = {i: code.write(self.clipped(state.linear[i], centre)) for i in roster}
+            held = (*state.models.public, centre)
+            total = self.sums.over_roster(("linear", t, c), values, survivors=members, held=held)
+            if total is not None:
+                state.means[c] = centre + code.ring.decode(total) / len(members)
+                opened.add(c)
+        return opened
+
+    def centres(self, state: State) -> RealArray:
+        """What models are measured from, for each cohort: the mean that it opened last where that is noisy, and so
+        public; else 0. Before the first round all means are 0."""
+        shape = (int(self.cohort.max()) + 1, state.linear.shape[1])
+        if not len(state.means):
+            state.means = np.zeros(shape)
+        if state.means.shape != shape:
+            raise StateError("the cohorts' means are not as many or as long as these settings and data call for")
+        return state.means.copy() if self.codes.linear.noise > 0 else np.zeros(shape)
+
+    def clipped(self, w: RealArray, centre: RealArray) -> RealArray:
+        """clip(W_i - centre); W_i itself stays as it is."""
+        away = w - centre
+        shrink(away, self.codes.linear.clip, away)
+        return away
+
+    def learn(self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
+        """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
+        train, settings = self.samples.train, self.settings
+        mine = slice(train.offsets[i], train.offsets[i + 1])
+        own = DeviceRecords(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
+        order = np.empty(len(own.place), dtype=np.int32)
+        shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
+        rates = rates_of(settings, clip=self.codes.interaction.clip)
+        (J, depth), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
+        made = contribution_of(K, D, latent=depth, places=J, records=len(order))
+        lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
+        return made.whole(), lost
+
+    def move(self, state: State, mean: RealArray) -> None:
+        """Step (f): Adam along the mean gradient, which holds that of V and behind it that of P (K * D + J * K')."""
+        V, s = state.interaction, self.settings
+        D, K = V.shape
+        # the penalty of V is added here, once; that of P came with each record
+        gradient = mean[: K * D].reshape(K, D).T + 2 * s.model.lambda_v * V
+        state.interaction, state.moments = adam.step(V, gradient, state.moments, alpha=s.interaction.alpha)
+        if state.latent is not None:
+            P = state.latent.factors
+            gradient = mean[K * D :].reshape(P.shape) / s.latent.weight
+            moved, state.factor_moments = adam.step(P, gradient, state.factor_moments, alpha=s.latent.pace)
+            state.latent = state.latent._replace(factors=moved)
 
 
 class Present(NamedTuple):
@@ -88,109 +188,6 @@ def present_in(samples: Samples, settings: Settings, iteration: int) -> Present:
     return found
 
 
-class Rounds:
-    """The schedule of the presets `rounds` and `private`: all devices step together."""
-
-    def __init__(self, samples: Samples, settings: Settings, sums: "Sums"):
-        self.samples, self.settings, self.sums = samples, settings, sums
-        self.cohort = cohort_numbers(samples, settings)
-        self.gamma = [mixing_weight(records, settings) for records in samples.train.counts().tolist()]
-        self.rows = place_rows(samples.places)
-        self.codes = codes(samples, settings)
-
-    def advance(self, state: State) -> IterationReport:
-        """One round t; the letters are those of docs/rounds.md."""
-        there, models = present_in(self.samples, self.settings, state.iteration), state.models
-        shared = self.shared(models)  # (a)
-        opened = self.mix(state, there)  # (b)
-        losses, values = [], {}
-        for i in there.present:
-            w, u = models.of(i)
-            if self.cohort[i] in opened:
-                mix_model(w, state.means[self.cohort[i]], self.gamma[i])  # (c)
-            contribution, lost = self.learn(w, u, shared, i, state.iteration)  # (d)
-            values[i] = self.codes.interaction.write(contribution)
-            losses.append(lost)
-        total = self.sums.over_everyone(
-            values, survivors=there.counted, public=models.public, iteration=state.iteration
-        )  # (e)
-        if total is not None:
-            self.move(state, self.codes.interaction.ring.decode(total) / len(there.counted))  # (f)
-        state.iteration += 1
-        return IterationReport(
-            iteration=state.iteration,
-            loss=mean_loss(losses, records=int(self.samples.train.counts()[there.present].sum())),
-            took_part=len(there.present),
-            in_sum=len(there.counted),
-            cohorts_opened=len(opened),
-            opened=total is not None,
-        )
-
-    def shared(self, models: Models) -> Public:
-        """Step (a): what every device derives from what is public."""
-        return public(models.interaction, self.rows, first=self.samples.people.shape[1], factors=models.factors)
-
-    def mix(self, state: State, there: Present) -> set[int]:
-        """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are."""
-        opened, code, centres = set[int](), self.codes.linear, self.centres(state)
-        if code.noise > 0 and state.iteration == 0:
-            return opened  # every model is 0: noise would be paid for, and would be all that is opened
-        for cohort, centre in enumerate(centres):
-            roster = [i for i in there.online if self.cohort[i] == cohort]
-            members = [i for i in there.present if self.cohort[i] == cohort]
-            values = {i: code.write(self.clipped(state.linear[i], centre)) for i in roster}
-            total = self.sums.over_cohort(
-                cohort, values, survivors=members, public=state.models.public, centre=centre, iteration=state.iteration
-            )
-            if total is not None:
-                state.means[cohort] = centre + code.ring.decode(total) / len(members)
-                opened.add(cohort)
-        return opened
-
-    def centres(self, state: State) -> RealArray:
-        """What models are measured from, for each cohort: the mean that it opened last where that is noisy, and so
-        public; else 0. Before the first round all means are 0."""
-        shape = (int(self.cohort.max()) + 1, state.linear.shape[1])
-        if not len(state.means):
-            state.means = np.zeros(shape)
-        if state.means.shape != shape:
-            raise StateError("the cohorts' means are not as many or as long as these settings and data call for")
-        return state.means.copy() if self.codes.linear.noise > 0 else np.zeros(shape)
-
-    def clipped(self, w: RealArray, centre: RealArray) -> RealArray:
-        """clip(W_i - centre); W_i itself stays as it is."""
-        out = np.empty_like(w)
-        away_from(centre, w, out)
-        shrink(out, self.codes.linear.clip, out)
-        return out
-
-    def learn(self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
-        """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
-        train, settings = self.samples.train, self.settings
-        mine = slice(train.offsets[i], train.offsets[i + 1])
-        own = DeviceRecords(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
-        order = np.empty(len(own.place), dtype=np.int32)
-        shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
-        rates = rates_of(settings, clip=self.codes.interaction.clip)
-        (J, depth), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
-        made = contribution_of(K, D, latent=depth, places=J, records=len(order))
-        lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
-        return made.whole(), lost
-
-    def move(self, state: State, mean: RealArray) -> None:
-        """Step (f): Adam for V, along the mean gradient and 2 lambda_v V; and for P, whose gradients stand behind those
-        of V (K * D + J * K') and have their penalty in them."""
-        V, s = state.interaction, self.settings
-        D, K = V.shape
-        gradient = mean[: K * D].reshape(K, D).T + 2 * s.model.lambda_v * V
-        state.interaction, state.moments = adam.step(V, gradient, state.moments, alpha=s.interaction.alpha)
-        if state.latent is not None:
-            P = state.latent.factors
-            gradient = mean[K * D :].reshape(P.shape) / s.latent.weight
-            moved, state.factor_moments = adam.step(P, gradient, state.factor_moments, alpha=s.latent.pace)
-            state.latent = state.latent._replace(factors=moved)
-
-
 def mixing_weight(records: int, settings: Settings) -> float:
     """gamma_i: how much of its cohort's mean a person takes; with few records, much (decisions/0002)."""
     kappa = settings.linear.kappa
@@ -205,58 +202,25 @@ def mean_loss(losses: Sequence[float], *, records: int) -> float:
     return sum(round(one * 2.0**32) for one in losses) * 2.0**-32 / max(records, 1)
 
 
-# The four sums of a training
+# The sums of a training
 
 
-class Sums(Protocol):
-    """Taken in the clear here, by protocols in engines/protocol.py. The rows of people stand for their devices. A sum
-    that may not be opened is None. `public` are the models that everyone must hold alike (Models.public)."""
+class Sums:
+    """Taken in the clear: what protocols must come to. engines/protocol.py runs a protocol for each of them.
 
-    def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
-    ) -> RingArray | None:  # fmt: skip
-        """Step (b) of a round: `values` are those of the roster; opened to the members."""
-
-    def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
-    ) -> RingArray | None:
-        """Step (e) of a round: opened to the recommender."""
-
-    def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
-        """Algorithm 1: the weighted models of N(i), opened to user i."""
-
-    def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
-        """Algorithm 2, line 14: the gradients of V of one batch, opened to the recommender."""
-
-
-class InTheClear:
-    """What the protocols must come to."""
+    The rows of people stand for their devices."""
 
     def __init__(self, samples: Samples, settings: Settings) -> None:
-        self.settings, self.codes = settings, codes(samples, settings)
+        self.settings, self.codes = settings, ring_codes(samples, settings)
 
-    def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
+    def over_roster(
+        self, where: tuple[str | int, ...], values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], held: Sequence[RealArray],
     ) -> RingArray | None:  # fmt: skip
-        return self._of_survivors(self.codes.linear, values, survivors, where=("linear", iteration, cohort))
-
-    def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
-    ) -> RingArray | None:
-        return self._of_survivors(self.codes.interaction, values, survivors, where=("interaction", iteration))
-
-    def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
-        return added(list(values.values()))
-
-    def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
-        return added([value for _, value in values])
-
-    def _of_survivors(
-        self, code: Code, values: Mapping[int, RingArray], survivors: Sequence[int], *, where: tuple[str | int, ...]
-    ) -> RingArray | None:
-        settings = self.settings
+        """A sum of a round, or None if it may not be opened: ("linear", t, cohort) is that of step (b), opened to the
+        members of the cohort; ("interaction", t) that of step (e), opened to the recommender. `values` are those of the
+        roster, `held` are the models that everyone must hold alike: V, the factors of places, the cohort's centre."""
+        settings, code = self.settings, self.codes.linear if where[0] == "linear" else self.codes.interaction
         if len(survivors) < least_survivors(len(values), floor=settings.floor, lost=settings.sums.lost):
             return None
         total = added([values[i] for i in survivors])
@@ -264,6 +228,14 @@ class InTheClear:
             code.noise, len(total), rostered=len(values), survivors=len(survivors), settings=settings, where=where
         )
         return total + noise.astype(total.dtype)
+
+    def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
+        """Algorithm 1: the weighted models of N(i), opened to user i."""
+        return added(list(values.values()))
+
+    def over_batch(self, values: Sequence[tuple[int, RingArray]], *, V: RealArray) -> RingArray:
+        """Algorithm 2, line 14: the gradients of V of one batch, opened to the recommender."""
+        return added([value for _, value in values])
 
 
 def added(values: Sequence[RingArray]) -> RingArray:
@@ -282,7 +254,7 @@ def simulated_noise(
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
     seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
-    planned = crowd(settings, rostered)
+    planned = participants(settings, rostered)
     share = NoiseShare(Fraction(wanted), planned.survivors, planned.colluders)
     return share.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
 
@@ -293,9 +265,10 @@ def simulated_noise(
 class Samplewise:
     """Algorithm 2: sample after sample."""
 
-    def __init__(self, samples: Samples, settings: Settings, sums: Sums):
-        self.samples, self.settings, self.sums = samples, settings, sums
-        self.codes = codes(samples, settings)
+    def __init__(self, samples: Samples, settings: Settings, sums: Sums | None = None):
+        self.samples, self.settings = samples, settings
+        self.sums = Sums(samples, settings) if sums is None else sums
+        self.codes = ring_codes(samples, settings)
 
     def advance(self, state: State) -> IterationReport:
         """Lines 5 to 16, for one t."""
@@ -372,3 +345,31 @@ class Samplewise:
         code = self.codes.interaction.ring
         total = self.sums.over_batch([(i, code.encode(gradient)) for i, gradient in gradients], V=T)
         T -= self.settings.interaction.alpha * code.decode(total).reshape(T.shape)
+
+
+def sample_order(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> OffsetArray:
+    """Algorithm 2, line 6: rows of the training records of those online, each once.
+
+    `shuffled` is the paper's order. `windows` shuffles too, then takes each window of I samples in the order of people,
+    who are numbered along a curve over the map: the models that a sample needs are still in the processor's cache from
+    the sample before. Nobody comes twice in one walk through a window.
+    """
+    rows = np.flatnonzero(online[samples.train.person])
+    order = np.empty(len(rows), dtype=np.int64)
+    shuffle(iteration_key(settings.seed, "order", iteration), order)
+    if settings.order == "windows":
+        order = order[_in_windows(samples.train.person[rows[order]], width=len(samples.ids))]
+    return rows[order]
+
+
+def _in_windows(person: IndexArray, *, width: int) -> OffsetArray:
+    """The order within each window: by person; a person's second sample waits for the second walk, and so on."""
+    many, people = len(person), int(person.max(initial=0)) + 1
+    at, window = np.arange(many), np.arange(many) // width
+    by_person = np.sort((window * people + person) * many + at)  # whole numbers sort much faster than their indices
+    new = np.diff(by_person // max(many, 1), prepend=-1) != 0
+    walk = np.empty(many, dtype=np.int64)
+    walk[by_person % max(many, 1)] = at - np.flatnonzero(new)[np.cumsum(new) - 1]
+    walked = (window * (int(walk.max(initial=0)) + 1) + walk) * people + person
+    order: OffsetArray = np.sort(walked * many + at) % max(many, 1)
+    return order

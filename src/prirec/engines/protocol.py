@@ -22,18 +22,17 @@ from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
 from prirec.errors import PeerError, ProtocolError, UsageError
 from prirec.features.samples import Samples
-from prirec.protocols import meeting, member, noise, sdgd
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
+from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
-from prirec.protocols.meeting import CollectorBase, MemberBase, Party, Task
-from prirec.protocols.member import Member
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
-from prirec.protocols.moves import State as MoveState
+from prirec.protocols.party import Aborted, Action, Finished, Party, Persist, Send, Stage
+from prirec.protocols.party import State as MoveState
+from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
-from prirec.protocols.terms import Code, all_or_nothing, codes, double_masks, model_hash
-from prirec.rounds.participation import NoiseKey, opens, simulated_noise
+from prirec.protocols.secure_sum import Collector, Member
+from prirec.protocols.terms import all_or_nothing, double_masks, draw_noise, model_hash
+from prirec.rounds.definition import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 
@@ -174,41 +173,39 @@ class Identity:
         return self.identity.public
 
 
-class ProtocolSums:
-    """plain.Sums, each sum a protocol. `method` is how Algorithm 1 adds up: by shares as printed, or under pads.
+class ProtocolSums(plain.Sums):
+    """Each sum a protocol. `method` is how Algorithm 1 adds up: by shares as printed, or under pads.
 
     A device that is lost falls silent after the roster or after the key boxes; both must come to the same sum.
     """
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
-        self.settings, self.codes, self.method = settings, codes(samples, settings), method
+        super().__init__(samples, settings)
+        self.method = method
         self.deployment, self.recommender = urandom(16), Identity()
         self.devices = [Identity() for _ in samples.ids]
         self.traffic = Traffic()
         self._numbers = count()
 
-    def over_cohort(
-        self, cohort: int, values: Mapping[int, RingArray], *,
-        survivors: Sequence[int], public: Sequence[RealArray], centre: RealArray, iteration: int,
+    def over_roster(
+        self, where: tuple[str | int, ...], values: Mapping[int, RingArray], *,
+        survivors: Sequence[int], held: Sequence[RealArray],
     ) -> RingArray | None:  # fmt: skip
-        """Opened to the members: each survivor has the sum, and it is the same for all."""
-        terms = self._terms(self.codes.linear, values, opening="members")
-        task = self._task(Round(self.deployment, "linear", iteration, cohort), terms, self.recommender, *public, centre)
-        wire = self._run(task, self.recommender, values, survivors, where=("linear", iteration, cohort))
-        opened = {wire.finished[self.devices[i].name].total.tobytes() for i in survivors if wire.finished}
-        if len(opened) > 1:
+        """Where members open, each survivor has the sum, and it is the same for all."""
+        by_members = where[0] == "linear"
+        code, openers = self.codes.interaction, [self.recommender.name]
+        if by_members:
+            code, openers = self.codes.linear, [self.devices[i].name for i in survivors]
+        terms = double_masks(
+            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise,
+            opening="members" if by_members else "collector", floor=self.settings.floor, sums=self.settings.sums,
+        )  # fmt: skip
+        task = self._task(Round(self.deployment, *where), terms, self.recommender, *held)  # type: ignore[arg-type]
+        wire = self._run(task, self.recommender, values, survivors, where=where)
+        opened = [wire.finished[name].total for name in openers] if wire.finished else []
+        if len({total.tobytes() for total in opened}) > 1:
             raise ProtocolError("members of one cohort opened different sums")
-        return wire.finished[self.devices[survivors[0]].name].total if opened else None
-
-    def over_everyone(
-        self, values: Mapping[int, RingArray], *, survivors: Sequence[int], public: Sequence[RealArray], iteration: int
-    ) -> RingArray | None:
-        """Opened to the recommender."""
-        terms = self._terms(self.codes.interaction, values, opening="collector")
-        task = self._task(Round(self.deployment, "interaction", iteration), terms, self.recommender, *public)
-        wire = self._run(task, self.recommender, values, survivors, where=("interaction", iteration))
-        opened = wire.finished.get(self.recommender.name)
-        return None if opened is None else opened.total
+        return opened[0] if opened else None
 
     def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
         """Algorithm 1, lines 1 to 9."""
@@ -231,11 +228,6 @@ class ProtocolSums:
         task = self._task(Round(self.deployment, "batch", next(self._numbers)), terms, self.recommender, V)
         return self._run(task, self.recommender, own, tuple(own)).finished[self.recommender.name].total
 
-    def _terms(self, code: Code, values: Mapping[int, RingArray], *, opening: Literal["collector", "members"]) -> Terms:
-        length, settings = len(next(iter(values.values()), np.empty(1))), self.settings
-        agreed = {"length": length, "floor": settings.floor, "noise": code.noise}
-        return double_masks(code.ring, opening=opening, sums=settings.sums, **agreed)
-
     def _task(self, of: Round, terms: Terms, collector: Identity, *held: RealArray) -> Task:
         return Task(of, collector.name, terms, model_hash(*held))
 
@@ -245,14 +237,14 @@ class ProtocolSums:
     ) -> Wire:  # fmt: skip
         """Runs one sum over a wire of its own."""
         wire = Wire(self._fate(set(values) - set(survivors)), self.traffic)
-        entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else member.ENTROPY) for i in values}
+        entropy = {i: urandom(sdgd.ENTROPY if task.terms.method == "shares" else secure_sum.ENTROPY) for i in values}
         if task.terms.noise and opens(len(survivors), rostered=len(values), settings=self.settings):
             values = self._with_simulated_noise(task.terms, values, survivors, entropy, where)
         for i, value in values.items():
             party = self._member(task, self.devices[i].identity, value, entropy[i])
             wire.attach(party, self.devices[i].journal)
         make = Receiver if task.terms.method == "shares" else Collector
-        host = make(task, identity=collector.identity, entropy=urandom(meeting.COLLECTOR_ENTROPY))
+        host = make(task, identity=collector.identity, entropy=urandom(roster.COLLECTOR_ENTROPY))
         wire.attach(host, collector.collecting[task.round.group])
         wire.do(host, host.invite([self.devices[i].name for i in values]))
         wire.run(host)
@@ -272,7 +264,7 @@ class ProtocolSums:
             where=where,
         ).astype(values[one].dtype)  # fmt: skip
         for i in survivors:
-            moved -= noise.drawn(terms, len(values), seed=member.noise_seed(entropy[i]))
+            moved -= draw_noise(terms, len(values), seed=secure_sum.noise_seed(entropy[i]))
         return {**values, one: moved}
 
     def _member(self, task: Task, identity: SigningKey, value: RingArray, entropy: bytes) -> MemberBase:

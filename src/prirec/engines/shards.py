@@ -2,7 +2,7 @@
 other shard; the driver adds what shards answer, opens what is split over several, and moves V.
 
 Ring sums are exact in any order, so the parts of any number of shards come to what engines/local.py has for everyone,
-bit for bit. benchmarks and tests run shards in one process, the cluster package one in each Ray actor.
+bit for bit. The cluster package runs one shard in each Ray actor, tests run them all in one process.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,7 @@ from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.adam import Moments, no_moments
-from prirec.rounds.definition import CohortSums, RoundRules, first_linear
-from prirec.rounds.participation import mean, summed
+from prirec.rounds.definition import CohortSums, RoundRules, first_linear, mean_loss, sum_losses
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 
 # The driver
@@ -57,28 +56,6 @@ def added(parts: Sequence[Sum]) -> Sum:
     return total
 
 
-class InProcess:
-    """Shards in one process, one after another. A cluster must come to the same bits."""
-
-    def __init__(self, shards: Sequence[Any]):
-        self.shards = shards
-
-    def one(self, at: int, call: str, *args: Any) -> Any:
-        return getattr(self.shards[at], call)(*args)
-
-    def among(self, give: str, take: str) -> None:
-        for giver in self.shards:
-            given = getattr(giver, give)()
-            for taker in self.shards:
-                getattr(taker, take)(given)
-
-    def each(self, call: str, *args: Any) -> list[Any]:
-        return [getattr(shard, call)(*args) for shard in self.shards]
-
-    def summed(self, call: str, *args: Any) -> Any:
-        return added(self.each(call, *args))
-
-
 class ShardStep(NamedTuple):
     """One or more shards after a round: their part of the sum over everyone, and of what the history says."""
 
@@ -110,7 +87,7 @@ class ShardDriver:
         state.iteration += 1
         return IterationReport(
             iteration=state.iteration,
-            loss=mean(done.losses, done.records),
+            loss=mean_loss(done.losses, done.records),
             took_part=done.present,
             in_sum=done.counted,
             cohorts_opened=done.opened + (0 if opened is None else len(opened.numbers)),
@@ -199,7 +176,7 @@ class Shard:
         state.iteration += 1
         records = int(self.samples.train.counts()[there.present].sum())
         present, counted = int(there.present.sum()), int(there.counted.sum())
-        return ShardStep(total, summed(losses), records, present, counted, int(own.sum()))
+        return ShardStep(total, sum_losses(losses), records, present, counted, int(own.sum()))
 
     def _open_own(self, sums: CohortSums) -> BoolArray:
         """Cohorts that are in no other shard. For the others no members are counted: the sum of nobody stays closed."""

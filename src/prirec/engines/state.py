@@ -1,17 +1,27 @@
-"""What a run has learnt so far, and what it says about each iteration."""
+"""What a run has learnt so far, what it says about each iteration, and its checkpoint: one file, replaced in one atomic
+move, refused when damaged or from another run."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Self
+from zipfile import ZipFile
 
 import msgspec
 import numpy as np
 
+from prirec import config
 from prirec.config import Settings
+from prirec.errors import StateError
 from prirec.features.samples import Samples
 from prirec.model.adam import Moments, no_moments
 from prirec.model.latent import Latent
 from prirec.model.scoring import Models
 from prirec.types import RealArray
+from prirec.util.decode_errors import NOT_ARRAYS
+from prirec.util.files import replacing
 
 
 @dataclass(slots=True)
@@ -69,3 +79,152 @@ def fits(models: Models, samples: Samples, settings: Settings) -> bool:
         and bool(np.isfinite(array).all())
         for array, shape in wanted
     )
+
+
+# Checkpoints
+
+
+VERSION = 2
+# a zip file whose first member is the linear models: a matrix of floats
+_OPENING = re.compile(
+    rb"PK\x03\x04.{26}linear0\.npy.{0,32}\x93NUMPY.{4}\{'descr': '<f8', 'fortran_order': (True|False), "
+    rb"'shape': \(\d+, \d+\), \}",
+    re.DOTALL,
+)
+_OPENING_BYTES = 256
+_LATENT = ("latent", "factors", "factors_first", "factors_second")
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A run so far: the state, the report of each iteration, and the best state that early stopping has seen."""
+
+    state: State
+    history: list[IterationReport] = field(default_factory=list)
+    best: State | None = None
+
+    def note(self, report: IterationReport) -> None:
+        """Adds an iteration to the history, and keeps a copy of the state if the held-out loss was never lower."""
+        losses = [earlier.held_out_loss for earlier in self.history if earlier.held_out_loss is not None]
+        self.history.append(report)
+        if report.held_out_loss is not None and report.held_out_loss < min(losses, default=float("inf")):
+            self.best = self.state.copy()
+
+    def exhausted(self, patience: int) -> bool:
+        """Whether early stopping has seen no better state for `patience` iterations; 0 switches it off."""
+        return patience > 0 and self.best is not None and self.state.iteration - self.best.iteration >= patience
+
+
+class _Header(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    whose: str
+    iterations: list[int]  # of the state, and of the best one if there is one
+    steps: list[int]  # Adam's, the same for V and for the factors of places
+    history: list[IterationReport]
+    arrays: str  # what the arrays must hash to
+
+
+def identity(samples: Samples, settings: Settings) -> str:
+    """A hash of the settings and of all that is learnt from: a checkpoint is only continued by the run that wrote it.
+    More iterations may be asked for later, but not within a budget: the noise of the first ones was sized for all."""
+    open_ended = settings.privacy.epsilon_per_user is None
+    compared = msgspec.structs.replace(settings, iterations=1) if open_ended else settings
+    digest = blake2b(msgspec.json.encode(config.written(compared)), digest_size=16)
+    train = samples.train
+    home = np.empty(0) if samples.home is None else samples.home
+    learnt_from = (train.offsets, train.place, train.label, train.context)
+    # only where neighbours follow from areas: checkpoints of all other runs, written before areas existed, stay valid
+    area = () if settings.neighbours.kind != "alike" or samples.area is None else (samples.area,)
+    for array in (samples.keys, home, samples.people, samples.places, *learnt_from, *area):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
+    """Written beside, made durable, then moved over the old one: a crash leaves one or the other, whole."""
+    states = [run.state] + ([run.best] if run.best is not None else [])
+    arrays = _arrays(states)
+    header = _Header(
+        version=VERSION,
+        whose=whose,
+        iterations=[s.iteration for s in states],
+        steps=[s.moments.steps for s in states],
+        history=run.history,
+        arrays=_hash(arrays),
+    )
+    arrays["header"] = np.frombuffer(msgspec.json.encode(header), dtype=np.uint8)
+    try:
+        with replacing(path) as file:
+            np.savez(file, **arrays)
+    except OSError as error:
+        raise StateError(
+            f"the checkpoint could not be written ({error.strerror}); the one before it is untouched"
+        ) from None
+
+
+def load_checkpoint(path: Path, whose: str) -> Checkpoint:
+    """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            text = file["header"].tobytes()
+            # the version alone first: a newer header may have other fields
+            version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
+            if version != VERSION:
+                raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
+            header = msgspec.json.decode(text, type=_Header)
+            if header.whose != whose:
+                raise StateError(
+                    f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
+                )
+            states = [_state(file, at, header) for at in range(len(header.iterations))]
+            if _hash(_arrays(states)) != header.arrays:
+                raise ValueError("altered")
+    except NOT_ARRAYS:
+        raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
+    return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is what `save` writes, damaged or not, so that no other file is ever overwritten as one. Where the
+    list of arrays at its end is unreadable or cut off, the first array decides."""
+    try:
+        with ZipFile(path) as archive:
+            return {"header.npy", "linear0.npy"} <= set(archive.namelist())
+    except NOT_ARRAYS:
+        pass
+    try:
+        with path.open("rb") as file:
+            return _OPENING.match(file.read(_OPENING_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _arrays(states: Sequence[State]) -> dict[str, Any]:
+    """Arrays by name and number of the state. Those of a latent part only where there is one: without it the file is as
+    it was before latent parts existed."""
+    found: dict[str, Any] = {}
+    for at, s in enumerate(states):
+        arrays = {"linear": s.linear, "interaction": s.interaction}
+        arrays |= {"first": s.moments.first, "second": s.moments.second, "means": s.means}
+        if s.latent is not None:
+            parts = (*s.latent, s.factor_moments.first, s.factor_moments.second)
+            arrays |= dict(zip(_LATENT, parts, strict=True))
+        found |= {f"{name}{at}": array for name, array in arrays.items()}
+    return found
+
+
+def _hash(arrays: dict[str, Any]) -> str:
+    digest = blake2b(digest_size=32)
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.shape} {array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
+    moments = Moments(file[f"first{at}"], file[f"second{at}"], header.steps[at])
+    state = State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments, file[f"means{at}"])
+    if f"{_LATENT[0]}{at}" in file:
+        vectors, factors, first, second = (file[f"{name}{at}"] for name in _LATENT)
+        state.latent, state.factor_moments = Latent(vectors, factors), Moments(first, second, moments.steps)
+    return state

@@ -12,22 +12,15 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.engines import local, plain, protocol
-from prirec.engines.checkpoint import Checkpoint, identity, load, save
-from prirec.engines.local import memory_layout
-from prirec.engines.state import IterationReport, State, fits
+from prirec.engines.state import Checkpoint, IterationReport, State, fits, identity, load_checkpoint, save_checkpoint
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.adam import no_moments
-from prirec.model.block_steps import Everyone
-from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
 from prirec.model.latent import Latent
-from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of
 from prirec.model.scoring import mean_loss, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.rounds.definition import first_interaction, first_linear
-from prirec.types import IndexArray, OffsetArray, RealArray
-from prirec.util.jit import kernel
-from prirec.util.keyed_random import Word, generator, iteration_key, mix, run_key, shuffle
+from prirec.util.keyed_random import generator, run_key, shuffle
 
 
 class Engine(Protocol):
@@ -59,13 +52,14 @@ def train(
     checkpointing: Checkpointing | None = None,
     progress: Callable[[IterationReport], None] = lambda report: None,
 ) -> Trained:
-    """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, to the same bits. `progress`
-    is called with the report of each iteration, those before the checkpoint first."""
+    """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, to the same bits.
+
+    `progress` is called with the report of each iteration, those before the checkpoint first."""
     settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     seen, held_out = hold_out(samples, settings)
     whose = identity(seen, settings)
     if checkpointing is not None and checkpointing.path.exists():
-        run = load(checkpointing.path, whose)
+        run = load_checkpoint(checkpointing.path, whose)
     else:
         run = Checkpoint(make_start(engine, seen, settings))
     if not fits(run.state.models, seen, settings):
@@ -77,16 +71,10 @@ def train(
 
     def written(run: Checkpoint) -> None:
         if checkpointing is not None and run.state.iteration % checkpointing.every == 0:
-            save(checkpointing.path, run, whose)
+            save_checkpoint(checkpointing.path, run, whose)
 
-    iterate(
-        run,
-        make_engine(engine, seen, settings, threads=threads),
-        settings,
-        watch=watched,
-        save=written,
-        progress=progress,
-    )
+    made = make_engine(engine, seen, settings, threads=threads)
+    iterate(run, made, settings, watch=watched, save=written, progress=progress)
     return Trained(run.best if run.best is not None else run.state, tuple(run.history))
 
 
@@ -129,12 +117,10 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
     if threads < 1:
         raise UsageError("an engine needs at least one thread")
     settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
-    if settings.schedule == "centralised":
-        return Centralised(samples, settings)
+    if name == "local" or settings.schedule == "centralised":  # the baseline has one engine, whatever it is called
+        return local.engine(samples, settings, threads=threads)
     if name == "plain":
         return plain.engine(samples, settings)
-    if name == "local":
-        return local.engine(samples, settings, threads=threads)
     if name == "protocol":
         return protocol.ProtocolEngine(samples, settings)
     raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
@@ -179,74 +165,3 @@ def _part(records: Records, chosen: np.ndarray) -> Records:
     counts = np.bincount(person, minlength=len(records.offsets) - 1)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Records(offsets, person, records.place[chosen], records.label[chosen], records.context[chosen])
-
-
-# The centralised baseline
-
-
-class Centralised:
-    """A factorization machine of everyone's raw records in one place, by Eqs. (7) and (9)."""
-
-    def __init__(self, samples: Samples, settings: Settings):
-        self.samples, self.settings = samples, settings
-        self.layout = memory_layout(samples)
-
-    def advance(self, state: State) -> IterationReport:
-        """One pass over all records."""
-        samples = self.samples
-        state.interaction, loss = centralised_pass(
-            state.linear[0],
-            state.interaction,
-            self.layout.everyone,
-            samples.train.person,
-            self.layout.rows,
-            key=iteration_key(self.settings.seed, "order", state.iteration),
-            settings=self.settings,
-        )
-        state.iteration += 1
-        people = int((samples.train.counts() > 0).sum())
-        return IterationReport(iteration=state.iteration, loss=loss, took_part=people, in_sum=people)
-
-
-@kernel
-def _centralised_pass(
-    w: RealArray, T: RealArray, everyone: Everyone, person: IndexArray, places: PlaceRows, order: OffsetArray,
-    alpha_w: float, alpha_v: float, lambda_w: float, lambda_v: float,
-) -> float:  # fmt: skip
-    """Eqs. (7) and (9): sample after sample, one linear model for everyone; the summed loss."""
-    K, D = T.shape
-    x, pull, losses = np.empty(D), np.empty(K), 0.0
-    present = np.empty(D + 1, dtype=np.int32)
-    for row in order:
-        y = float(everyone.label[row])
-        i, j = person[row], everyone.place[row]
-        there = present[: load_present(everyone.people[i], places, j, everyone.context[row], x, present)]
-        guess = linear_score_of(w, x, there) + pairs_of(T, x, there, pull)
-        r = residual(y, guess)
-        losses += loss(y, guess)
-        linear_step(w, x, r, lambda_w, alpha_w)  # Eq. (7)
-        for k in range(K):
-            v = T[k]
-            for d in range(D):
-                v[d] -= alpha_v * interaction_gradient_of(v[d], x[d], pull[k], r, lambda_v)  # Eq. (9)
-    return losses
-
-
-def centralised_pass(
-    w: RealArray,
-    V: RealArray,
-    everyone: Everyone,
-    person: IndexArray,
-    places: PlaceRows,
-    *,
-    key: Word,
-    settings: Settings,
-) -> tuple[RealArray, float]:
-    """One pass over all records in a keyed order; moves w, answers with the new V and the mean loss."""
-    T, order = np.ascontiguousarray(V.T), np.empty(len(everyone.place), dtype=np.int64)
-    shuffle(mix(key, 0), order)
-    losses = _centralised_pass(
-        w, T, everyone, person, places, order, settings.linear.alpha, settings.interaction.alpha,
-        settings.model.lambda_w, settings.model.lambda_v,
-    )  # fmt: skip
-    return np.ascontiguousarray(T.T), losses / max(len(order), 1)

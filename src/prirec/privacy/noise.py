@@ -60,7 +60,7 @@ _FINE, _LARGE = 2**16, 2**20  # shares are multiples of 2^-16, and even numbers 
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class Participants:
     """The size of one sum's roster, the fewest that may be summed, and the shares that may drop out or collude."""
 
     size: int

@@ -18,7 +18,7 @@ import msgspec
 from prirec.config import Settings, budget_parts
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS, Spent, affordable, total
-from prirec.privacy.noise import Crowd, NoiseShare
+from prirec.privacy.noise import NoiseShare, Participants
 from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
 from prirec.privacy.units import Adjacency, PrivacyLoss
@@ -42,7 +42,7 @@ class Sum:
     kind: Kind
     share: float
     releases: int
-    crowd: Crowd
+    crowd: Participants
     sensitivity: float  # the L2 norm of one person's contribution
     length: int  # entries of the vector
     entries: int | None = None  # that are not 0 in a typical vector, for the number of fraction bits; None: all
@@ -82,7 +82,7 @@ class Release:
         """`wanted`, rounded up to the whole number that a round's terms carry."""
         return math.ceil(self.wanted)
 
-    def noise(self, crowd: Crowd | None = None) -> NoiseShare:
+    def noise(self, crowd: Participants | None = None) -> NoiseShare:
         """A device's share of the noise for such a roster, which may differ in size from the planned one."""
         crowd = crowd or self.of.crowd
         noise = NoiseShare(Fraction(self.wanted_whole), crowd.survivors, crowd.colluders)
@@ -207,7 +207,13 @@ class Shape:
 
 
 def usual_sums(
-    shape: Shape, *, everyone: Crowd, cohort: Crowd, rounds: int, split: Split | None = None, collections: int = 1
+    shape: Shape,
+    *,
+    everyone: Participants,
+    cohort: Participants,
+    rounds: int,
+    split: Split | None = None,
+    collections: int = 1,
 ) -> tuple[Sum, ...]:
     """The sums of a deployment: popularity once, then in each round V over everyone and mixing in cohorts (not in the
     first round, where all models are 0), and quality figures if they have a share."""
@@ -250,8 +256,8 @@ def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -
     )
     sums = usual_sums(
         shape,
-        everyone=crowd(settings, people),
-        cohort=crowd(
+        everyone=participants(settings, people),
+        cohort=participants(
             settings, min(people, with_cohort_size(settings, people=people, features=features).neighbours.size)
         ),
         rounds=settings.iterations,
@@ -276,12 +282,12 @@ def needed_cohort_size(settings: Settings, *, features: int) -> int:
     release = plan_for(_with_size(settings, fewest), people=fewest, pois=1, features=features).release(Kind.MIXING)
 
     def quiet(size: int) -> float:
-        return -noise_in_mean(release, crowd(settings, size))  # monotone in the size, up to rounding
+        return -noise_in_mean(release, participants(settings, size))  # monotone in the size, up to rounding
 
     return fewest + bisect_left(range(fewest, max(_LARGEST, fewest)), -LONGEST_NOISE, key=quiet)
 
 
-def noise_in_mean(release: Release, cohort: Crowd) -> float:
+def noise_in_mean(release: Release, cohort: Participants) -> float:
     """The length of the noise in a cohort's mean without drop-outs, in units of the clipping norm.
 
     It is more than the accountant counts on: shares are sized for the fewest survivors minus the colluders."""
@@ -294,9 +300,9 @@ def popularity_entries(places: int, settings: Settings) -> int:
     return places * (1 + len(settings.features.averages))
 
 
-def crowd(settings: Settings, size: int) -> Crowd:
+def participants(settings: Settings, size: int) -> Participants:
     """A roster of so many people, with the floor, drop-out and collusion that these settings allow for."""
-    return Crowd(size, floor=settings.floor, lost=settings.sums.lost, corrupt=settings.sums.corrupt)
+    return Participants(size, floor=settings.floor, lost=settings.sums.lost, corrupt=settings.sums.corrupt)
 
 
 def _with_size(settings: Settings, size: int) -> Settings:

@@ -20,21 +20,33 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from prirec.errors import Fault, PeerError
-from prirec.protocols.messages import AnyContent, AnyMessage, Digest, Key, Listed, Name, Natural, Part, Round, Terms
+from prirec.errors import Fault, PeerError, UsageError
+from prirec.protocols.messages import (
+    AnyContent,
+    AnyMessage,
+    Digest,
+    Key,
+    Name,
+    Natural,
+    RosterEntry,
+    Round,
+    Terms,
+    WireStruct,
+)
 from prirec.sharing.keys import derive
+from prirec.types import RingArray
 
 LIMIT = 64 * 2**20  # bytes; a roster of a cohort of many thousands, or a vector of eight million words
 
 Content = TypeVar("Content", bound=AnyContent)
-Decoded = TypeVar("Decoded", bound=Part)
+Decoded = TypeVar("Decoded", bound=WireStruct)
 
 _encoder = msgspec.msgpack.Encoder()
 _messages: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
 _contents: msgspec.msgpack.Decoder[AnyContent] = msgspec.msgpack.Decoder(AnyContent)
 
 
-def encode(message: Part) -> bytes:
+def encode(message: WireStruct) -> bytes:
     """Canonical bytes of a message, or of a part of one where it is hashed or signed."""
     return _encoder.encode(message)
 
@@ -81,11 +93,37 @@ def positions(bits: bytes, *, size: int) -> frozenset[int]:
     raise PeerError(Fault.DECODE, "a bitmap has not the length of the roster")
 
 
+# Ring vectors, as terms call for them
+
+
+def ring_dtype(terms: Terms) -> np.dtype[np.unsignedinteger]:
+    """The dtype of ring elements on the wire."""
+    return np.dtype("<u8" if terms.ring_bits == 64 else "<u4")
+
+
+def ring_zeros(terms: Terms) -> RingArray:
+    return np.zeros(terms.length, dtype=ring_dtype(terms))
+
+
+def check_vector(value: RingArray, terms: Terms) -> RingArray:
+    """A member's own vector; a wrong one is refused here, before anything is sent and the round is used up."""
+    if value.dtype != ring_dtype(terms) or value.shape != (terms.length,):
+        raise UsageError(f"the terms call for {terms.length} elements of the ring of {terms.ring_bits} bits")
+    return value
+
+
+def read_vector(values: bytes, terms: Terms) -> RingArray:
+    """Ring elements that came in a message."""
+    if len(values) != terms.length * ring_dtype(terms).itemsize:
+        raise PeerError(Fault.PARAMS_MISMATCH, "a vector has not the length that the terms call for")
+    return np.frombuffer(values, dtype=ring_dtype(terms))
+
+
 # What is signed, hashed and bound into keys. Each kind of statement has a name of its own, so that a signature on one
 # is never one on another.
 
 
-class Invited(Part, frozen=True, tag="prirec invitation"):
+class Invited(WireStruct, frozen=True, tag="prirec invitation"):
     """Signed by the collector's identity."""
 
     version: Literal[1]
@@ -96,7 +134,7 @@ class Invited(Part, frozen=True, tag="prirec invitation"):
     box_key: Key
 
 
-class RoundKeys(Part, frozen=True, tag="prirec round keys"):
+class RoundKeys(WireStruct, frozen=True, tag="prirec round keys"):
     """Signed by a member's identity: these keys are mine, in this round."""
 
     version: Literal[1]
@@ -107,7 +145,7 @@ class RoundKeys(Part, frozen=True, tag="prirec round keys"):
     signing_key: Key
 
 
-class Statement(Part, frozen=True, tag="prirec statement"):
+class Statement(WireStruct, frozen=True, tag="prirec statement"):
     """What a member believes that everyone in this round believes. The hash of V is that of the V which the member
     holds, not of one that it was told of."""
 
@@ -118,7 +156,7 @@ class Statement(Part, frozen=True, tag="prirec statement"):
     threshold: Natural
 
 
-class Vouched(Part, frozen=True, tag="prirec member"):
+class Vouched(WireStruct, frozen=True, tag="prirec member"):
     """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
     keys in that line, and for no other line under the same name."""
 
@@ -126,7 +164,7 @@ class Vouched(Part, frozen=True, tag="prirec member"):
     position: Natural
 
 
-class Delivered(Part, frozen=True, tag="prirec delivered"):
+class Delivered(WireStruct, frozen=True, tag="prirec delivered"):
     """Signed by a member's round key with its vector: whose boxes arrived, and so with whom it masks. A collector that
     told an arc of the mask graph of fewer than the rest could otherwise open the sum of the arc."""
 
@@ -134,7 +172,7 @@ class Delivered(Part, frozen=True, tag="prirec delivered"):
     sharing: bytes
 
 
-class Settled(Part, frozen=True, tag="prirec survivors"):
+class Settled(WireStruct, frozen=True, tag="prirec survivors"):
     """Signed by a member's round key: whose boxes and whose vectors arrived."""
 
     statement: Digest
@@ -142,7 +180,7 @@ class Settled(Part, frozen=True, tag="prirec survivors"):
     survivors: bytes
 
 
-class BoxHeader(Part, frozen=True, tag="prirec box"):
+class BoxHeader(WireStruct, frozen=True, tag="prirec box"):
     """The associated data of a box, from which its key is derived as well."""
 
     version: Literal[1]
@@ -153,12 +191,12 @@ class BoxHeader(Part, frozen=True, tag="prirec box"):
     statement: Digest
 
 
-def digest(part: Part) -> bytes:
+def digest(part: WireStruct) -> bytes:
     """SHA-256 of the canonical form."""
     return sha256(encode(part)).digest()
 
 
-def keys_of(listed: Listed, of: Round) -> RoundKeys:
+def keys_of(listed: RosterEntry, of: Round) -> RoundKeys:
     """What the signature in a line of a roster is on."""
     return RoundKeys(1, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
 
@@ -167,7 +205,7 @@ OVERHEAD = 16  # bytes that sealing adds
 _NONCE = bytes(12)  # each key seals one text, see above
 
 
-def seal(agreed: bytes, header: BoxHeader, content: Part) -> bytes:
+def seal(agreed: bytes, header: BoxHeader, content: WireStruct) -> bytes:
     """Encrypt for the two parties that agreed on this key."""
     bound = encode(header)
     return AESGCM(derive(agreed, "box", bound)).encrypt(_NONCE, encode(content), bound)

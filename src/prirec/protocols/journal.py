@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from prirec.errors import StateError
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 
 LIFE = {
     # a collector masks nothing, and where nobody may be missing it has no list of survivors to settle

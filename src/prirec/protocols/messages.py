@@ -26,18 +26,18 @@ PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
 Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+class WireStruct(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Base of everything that is encoded on the wire."""
 
 
-class Quiet(Part, frozen=True):
+class SecretStruct(WireStruct, frozen=True):
     """A part whose fields are not printed: they are secret, or long."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
 
-class Round(Part, frozen=True):
+class Round(WireStruct, frozen=True):
     """Which sum is meant. Numbers only rise; an attempt is another try at the same number."""
 
     deployment: Annotated[bytes, Meta(min_length=16, max_length=16)]
@@ -47,7 +47,7 @@ class Round(Part, frozen=True):
     attempt: Natural = 0
 
 
-class Terms(Part, frozen=True):
+class Terms(WireStruct, frozen=True):
     """The parameters of a sum, on which everyone in a round must agree; signed, and bound into every mask."""
 
     method: Literal["shares", "pads", "double"]  # Algorithm 1; one-time pads; double masks, which survive drop-outs
@@ -62,21 +62,21 @@ class Terms(Part, frozen=True):
     noise: Annotated[int, Meta(ge=0, le=2**52)] = 0  # the variance, as encoded, that hides a vector; 0: none
 
 
-class Box(Quiet, frozen=True):
+class Box(SecretStruct, frozen=True):
     """Sealed end to end; its relay sees sender, receiver and length."""
 
     position: Natural  # the receiver's on the way in, the sender's on the way out
     sealed: Annotated[bytes, Meta(max_length=256)]  # Secrets: 135 bytes at most
 
 
-class Signed(Quiet, frozen=True):
+class Signed(SecretStruct, frozen=True):
     """A signature, and the position of who signed."""
 
     position: Natural
     signature: Signature
 
 
-class Share(Quiet, frozen=True):
+class Share(SecretStruct, frozen=True):
     """A share of one person's secret."""
 
     position: Natural  # whose secret this is a share of
@@ -88,7 +88,7 @@ Signatures: TypeAlias = Annotated[tuple[Signed, ...], Meta(max_length=_NEAR)]
 Shares: TypeAlias = Annotated[tuple[Share, ...], Meta(max_length=_NEAR)]
 
 
-class Message(Quiet, frozen=True):
+class Message(SecretStruct, frozen=True):
     """The head of every message."""
 
     version: Literal[1]
@@ -120,7 +120,7 @@ class Keys(Message, frozen=True, tag="keys"):
     signature: Signature
 
 
-class Listed(Part, frozen=True):
+class RosterEntry(WireStruct, frozen=True):
     """One line of a roster."""
 
     position: Natural
@@ -138,7 +138,7 @@ class Roster(Message, frozen=True, tag="roster"):
     degree: Natural
     threshold: Natural
     root: Digest
-    listed: Annotated[tuple[Listed, ...], Meta(max_length=_NEAR)]
+    listed: Annotated[tuple[RosterEntry, ...], Meta(max_length=_NEAR)]
     proof: Annotated[tuple[Digest, ...], Meta(max_length=_NEAR * _HEIGHT)]
 
 
@@ -207,7 +207,7 @@ class Partial(Message, frozen=True, tag="partial"):
     sealed: bytes
 
 
-class Secrets(Quiet, frozen=True, tag="secrets"):
+class Secrets(SecretStruct, frozen=True, tag="secrets"):
     """Inside a box of `Boxes`: shares of the sender's seed and mask key, and its part of the members' key."""
 
     seed: ShareBytes
@@ -215,7 +215,7 @@ class Secrets(Quiet, frozen=True, tag="secrets"):
     members: bytes  # 32 bytes where the members open, else none
 
 
-class Vector(Quiet, frozen=True, tag="vector"):
+class Vector(SecretStruct, frozen=True, tag="vector"):
     """Inside `Masked`, `Opened`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
 
     values: bytes
@@ -223,7 +223,7 @@ class Vector(Quiet, frozen=True, tag="vector"):
     members: bytes = b""  # where the members open, by which they are known to hold the same key
 
 
-class Revealed(Quiet, frozen=True, tag="revealed"):
+class Revealed(SecretStruct, frozen=True, tag="revealed"):
     """Inside `Reveal`: a share of the seed of each survivor, and of the mask key of each that was lost."""
 
     seeds: Shares

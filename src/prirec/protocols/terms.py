@@ -1,19 +1,25 @@
-"""From settings to what a round is agreed on: how each kind of sum is encoded in the ring, and its terms. Settings
-under which a sum could wrap are refused here."""
+"""What the parties of a round agree on, from settings: how each kind of sum is encoded in the ring, its terms, and the
+noise that the terms call for. Settings under which a sum could wrap are refused here."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from math import ceil, inf
 from math import floor as floor_of
-from math import inf
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from prirec.config import Settings, Sums
+from prirec.errors import PolicyError
 from prirec.features.samples import Samples
 from prirec.model.block_steps import Encoder
-from prirec.privacy.plan import Kind, Release, crowd, plan_for
+from prirec.privacy.accountant import GRAINS, Spent
+from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import NoiseShare, Participants
+from prirec.privacy.norm import Norm
+from prirec.privacy.plan import Kind, Release, participants, plan_for
+from prirec.protocols.codec import ring_dtype
 from prirec.protocols.messages import Terms
 from prirec.sharing.fixed_point import FixedPoint, outside, shorten
 from prirec.types import RealArray, RingArray
@@ -22,7 +28,7 @@ _ROUNDING = 1.001  # a vector scaled to its norm may have an entry a few bits la
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class RingCode:
     """The encoding of one kind of sum: how long a contribution may be, and how much noise hides it."""
 
     ring: FixedPoint
@@ -44,53 +50,42 @@ class Code:
         return self.ring.encode(values)
 
 
-class Codes(NamedTuple):
+class RingCodes(NamedTuple):
     """The encodings of both kinds of sums: of linear models, and of gradients of V."""
 
-    linear: Code
-    interaction: Code
+    linear: RingCode
+    interaction: RingCode
 
 
-def codes(samples: Samples, settings: Settings) -> Codes:
+def ring_codes(samples: Samples, settings: Settings) -> RingCodes:
     """The encodings for these samples."""
-    return codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
+    return ring_codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
 
 
-def codes_for(settings: Settings, *, people: int, places: int, features: int) -> Codes:
+def ring_codes_for(settings: Settings, *, people: int, places: int, features: int) -> RingCodes:
     """Schedule `rounds`: clipped vectors of up to everyone, with noise if there is a budget. Schedule `samples`: models
     of N neighbours, and a batch of gradients."""
-    ring = settings.ring
-    bits = {"fraction_bits": ring.fraction_bits, "ring_bits": ring.bits}
+    bits = settings.ring.fraction_bits, settings.ring.bits
     if settings.privacy.epsilon_per_user is not None:
         plan = plan_for(settings, people=people, pois=places, features=features)
         linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
-        return Codes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
+        return RingCodes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
     if settings.schedule == "rounds":
-        W, V = settings.linear.clip, settings.interaction.clip
-        return Codes(
-            Code(FixedPoint(summands=people, bound=_ROUNDING * W, **bits), W),
-            Code(FixedPoint(summands=people, bound=_ROUNDING * V, **bits), V),
-        )
-    return Codes(
-        Code(FixedPoint(summands=settings.neighbours.count, bound=ring.bound, **bits)),
-        Code(FixedPoint(summands=settings.interaction.batch, bound=ring.bound, **bits)),
-    )
+        clips = settings.linear.clip, settings.interaction.clip
+        return RingCodes(*(RingCode(FixedPoint(people, _ROUNDING * clip, *bits), clip) for clip in clips))
+    sizes = settings.neighbours.count, settings.interaction.batch
+    return RingCodes(*(RingCode(FixedPoint(size, settings.ring.bound, *bits)) for size in sizes))
 
 
-def _noisy(release: Release, people: int, settings: Settings) -> Code:
+def _noisy(release: Release, people: int, settings: Settings) -> RingCode:
     """An encoding as fine as the plan says, with room for rounding in the norm and for noise in the ring."""
     norm, length = release.norm, release.of.length
     clip = float(norm.before_rounding(length))
-    ring = FixedPoint(
-        summands=people,
-        bound=_ROUNDING * norm.sensitivity,
-        fraction_bits=norm.fraction_bits,
-        ring_bits=settings.ring.bits,
-    )
-    release.noise(crowd(settings, people)).check_ring(
+    ring = FixedPoint(people, _ROUNDING * norm.sensitivity, norm.fraction_bits, settings.ring.bits)
+    release.noise(participants(settings, people)).check_ring(
         summands=people, largest=Fraction(ring.bound) * 2**norm.fraction_bits, count=length, ring_bits=ring.ring_bits
     )
-    return Code(ring, clip, int(norm.units**2), release.wanted_whole)
+    return RingCode(ring, clip, int(norm.units**2), release.wanted_whole)
 
 
 # Terms of a round
@@ -123,7 +118,37 @@ def _terms(
     length: int, floor: int, corrupt: int, lost: int, noise: int = 0,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
-    bound = max(
-        1, floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2))
-    )  # largest entry after rounding
-    return Terms(method, opening, length, bits, code.fraction_bits, bound, floor, corrupt, lost, noise)
+    largest = floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2))  # entry, after rounding
+    return Terms(method, opening, length, bits, code.fraction_bits, max(1, largest), floor, corrupt, lost, noise)
+
+
+# Noise. Each device adds its share to its vector before the pads. How much follows from the signed terms and the roster
+# alone: the honest among the fewest survivors bring all of it, and a sum of fewer is not opened (privacy/noise.py).
+
+
+def noise_share(terms: Terms, size: int) -> NoiseShare:
+    """The share of noise that each device of a roster of this size adds."""
+    among = Participants(size, floor=terms.floor, lost=terms.lost / 1000, corrupt=terms.corrupt / 1000)
+    return NoiseShare(Fraction(terms.noise), among.survivors, among.colluders)
+
+
+def draw_noise(terms: Terms, size: int, *, seed: bytes) -> RingArray:
+    """One device's share of the noise, in the ring, from 32 secret bytes that are used for nothing else."""
+    whole = noise_share(terms, size).draw(Stream(seed), terms.length)
+    return whole.astype(np.uint64).astype(ring_dtype(terms))
+
+
+def privacy_cost(terms: Terms, *, norm: Norm) -> Spent:
+    """Privacy loss of one round on these terms, for a person whose vector is no longer than the norm. From the signed
+    terms, so that the loss is never counted lower than the noise that is really there allows."""
+    if not terms.noise:
+        raise PolicyError("a sum without noise has no price that a budget could cover")
+    return Spent(ceil(norm.units**2 * Fraction(GRAINS, terms.noise)))
+
+
+def noise_bound(terms: Terms, size: int) -> int:
+    """A bound on what noise adds to an entry of the sum; it fails with probability 2^-60."""
+    if not terms.noise:
+        return 0
+    shares = noise_share(terms, size)
+    return shares.tail(survivors=max(size, shares.survivors), count=terms.length)

@@ -16,10 +16,10 @@ from msgspec import Meta
 
 from prirec.errors import StateError
 from prirec.model.adam import Moments, no_moments
-from prirec.protocols.actions import Finished
 from prirec.protocols.codec import bitmap
-from prirec.protocols.meeting import Task
-from prirec.protocols.messages import Digest, Natural, Part
+from prirec.protocols.messages import Digest, Natural, WireStruct
+from prirec.protocols.party import Finished
+from prirec.protocols.roster import Task
 from prirec.recommender.release import Catalogue, popularity_release, publication
 from prirec.rounds.definition import first_interaction, first_linear
 from prirec.types import RealArray
@@ -33,13 +33,13 @@ from prirec.wire.documents import (
     Model,
     People,
     RosterLine,
+    Subject,
     array,
     octets,
     read,
     written,
 )
 from prirec.wire.http import MOST_ATTEMPTS
-from prirec.wire.log import Subject
 
 MOST_PAST = 1000  # reports of sums that are over: the last so many are kept
 
@@ -47,7 +47,7 @@ Documents: TypeAlias = list[tuple[bytes, bytes]]  # name and content
 Fetch: TypeAlias = Callable[[bytes], bytes]  # a document from the recommender's store, by its name
 
 
-class PhaseOutcome(Part, frozen=True):
+class PhaseOutcome(WireStruct, frozen=True):
     """The outcome of the sums of one phase, for the operator."""
 
     kind: str
@@ -58,7 +58,7 @@ class PhaseOutcome(Part, frozen=True):
     rostered: Natural
 
 
-class CampaignState(Part, frozen=True, tag="prirec progress"):
+class CampaignState(WireStruct, frozen=True, tag="prirec progress"):
     """The state of a campaign. All of it is public: opened sums, and what is computed from them."""
 
     charter: Digest

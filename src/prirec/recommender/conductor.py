@@ -20,13 +20,13 @@ from time import monotonic
 from typing import Final, Self, TypeAlias
 
 from prirec.errors import PeerError, PrirecError, StateError
-from prirec.protocols import meeting, noise
-from prirec.protocols.actions import Aborted, Action, Finished, Persist, Send, Stage
+from prirec.protocols import roster
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.collector import Collector
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
-from prirec.protocols.moves import State
+from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage, State
+from prirec.protocols.secure_sum import Collector
+from prirec.protocols.terms import noise_bound
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
@@ -161,7 +161,7 @@ class Conductor:
         here, sums, invited = {line.name for line in self.store.people()}, self._on(progress).sums(progress), 0
         self._begun = self._written
         for task, names in sums:
-            collector = Collector(task, identity=self.identity, entropy=self.entropy(meeting.COLLECTOR_ENTROPY))
+            collector = Collector(task, identity=self.identity, entropy=self.entropy(roster.COLLECTOR_ENTROPY))
             self.sums[task.round] = begun = OpenSum(collector, pace=self.pace)
             members = [name for name in names if name in here]
             begun.begin(members)
@@ -303,7 +303,7 @@ class OpenSum:
         (docs/limitations.md). A mean is not clipped to the norm of one contribution: with honest noise in it, it may be
         longer."""
         terms, size = self.collector.task.terms, self.collector.size
-        most = found.summands * terms.bound + noise.room(terms, size)
+        most = found.summands * terms.bound + noise_bound(terms, size)
         signed = found.total.view(f"i{found.total.itemsize}")
         if -most <= int(signed.min()) and int(signed.max()) <= most:
             self.opened = found

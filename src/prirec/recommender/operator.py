@@ -10,16 +10,15 @@ from os import urandom
 from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import from_json
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import encode
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
 from prirec.recommender.store import Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import VERSION, Charter, Offer, read
-from prirec.wire.log import Head, SignedEntry, Subject
+from prirec.wire.documents import VERSION, Charter, Head, Offer, SignedEntry, Subject, read
 
 LONGEST_TITLE = 200  # characters
 

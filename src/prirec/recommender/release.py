@@ -27,10 +27,9 @@ from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.privacy.plan import with_cohort_size
 from prirec.privacy.popularity_estimate import Gamma, PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols.noise import share_for
 from prirec.protocols.prediction import PlacePart
-from prirec.protocols.terms import codes_for
-from prirec.rounds.newcomers import Starts, starts_of
+from prirec.protocols.terms import noise_share, ring_codes_for
+from prirec.rounds.newcomers import Starts, inhabitants, starts_from
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
@@ -230,7 +229,7 @@ def make_charter(
     features = len(encoding.names()) + popularity_columns(catalogue)
     settled = with_cohort_size(deployable(check(settings)), people=many, features=features)
     # Called for its refusals: UsageError if a sum could wrap in the ring.
-    codes_for(settled, people=many, places=len(catalogue.known), features=features)
+    ring_codes_for(settled, people=many, places=len(catalogue.known), features=features)
     document = Charter(
         version=VERSION,
         deployment=deployment,
@@ -286,7 +285,7 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
     task, bits = campaign.popularity(), campaign.visits.norm.fraction_bits
     if opened.shape != (task.terms.length,) or opened.dtype != np.uint64:
         raise UsageError("the opened sum has not one entry of the ring for each place")
-    variance = share_for(task.terms, rostered).total_variance(survivors)
+    variance = noise_share(task.terms, rostered).total_variance(survivors)
     sums = opened.view(np.int64).astype(np.float64) * 2.0**-bits
     none = OwnCounts(len(opened), np.empty(0, dtype=np.int64), np.empty(0))
     return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
@@ -376,4 +375,4 @@ def publication(
 def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArray) -> Starts:
     """Start models by cell, from the public roster and the means of its cohorts."""
     cells = np.array([line.cell for line in people], dtype=np.uint64)
-    return starts_of(cells, cohorts_by(people, campaign.settings), means=means, floor=campaign.settings.floor)
+    return starts_from(inhabitants(cells, cohorts_by(people, campaign.settings), means), floor=campaign.settings.floor)

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from prirec.errors import Fault, PeerError, PrirecError
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Part
+from prirec.protocols.messages import WireStruct
 from prirec.wire.http import BEARER, MEDIA, Refusal
 
 PRIVATE: Final = {"cache-control": "no-store"}  # for answers to one device
@@ -93,5 +93,5 @@ class MessagePackResponse(Response):
             self._sent()
 
 
-def respond(part: Part, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def respond(part: WireStruct, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return MessagePackResponse(encode(part), status=status, headers=headers)

@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import prirec
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Part, Reveal
+from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Reveal, WireStruct
 from prirec.recommender import observability
 from prirec.recommender.authentication import Authenticator, EnrolmentGate
 from prirec.recommender.limits import (
@@ -62,7 +62,7 @@ from prirec.recommender.responses import (
 )
 from prirec.recommender.store import PostedMessage, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.documents import VERSION
+from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
 from prirec.wire.http import (
     FINEST_CELL,
     MEDIA,
@@ -78,7 +78,6 @@ from prirec.wire.http import (
     SignedEnrolment,
     read_request,
 )
-from prirec.wire.log import MOST, Page
 
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
@@ -87,7 +86,7 @@ IMMUTABLE: Final = {"cache-control": "public, max-age=31536000, immutable"}
 DAY: Final = 86_400
 ON_DISCONNECT: Final = "gone"  # key in a request's state: called if the client leaves before it is answered
 
-Asked = TypeVar("Asked", bound=Part)
+Asked = TypeVar("Asked", bound=WireStruct)
 Value = TypeVar("Value")
 
 
@@ -143,7 +142,7 @@ class Endpoints:
         after = request.query_params.get("after", "0")
         if not (after.isascii() and after.isdecimal() and len(after) < 11 and int(after) < 2**31):
             raise PeerError(Fault.DECODE, "after is the number of entries that are known already")
-        entries = await self._read(self.store.entries, int(after), MOST)
+        entries = await self._read(self.store.entries, int(after), MOST_ENTRIES)
         return respond(Page(tuple(entries)), headers=REVALIDATE)
 
     async def document(self, request: Request) -> Response:
@@ -596,8 +595,8 @@ _ALWAYS: Final = (429, 500, 503)
 def route_description(
     name: str,
     *faults: int,
-    answer: type[Part] | None = None,
-    request: type[Part] | None = None,
+    answer: type[WireStruct] | None = None,
+    request: type[WireStruct] | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
     session: bool = False,
 ) -> dict[str, Any]:
@@ -619,7 +618,7 @@ def parameter(name: str, where: str, *, schema: dict[str, Any], words: str) -> d
     return {"name": name, "in": where, "required": where == "path", "schema": schema, "description": words}
 
 
-def wire_fields(kind: type[Part]) -> str:
+def wire_fields(kind: type[WireStruct]) -> str:
     """A message as it is on the wire, in words: an array that begins with its name."""
     hints = get_type_hints(kind)
     fields = [f"{field.name} ({_plain(hints[field.name])})" for field in msgspec.structs.fields(kind)]
@@ -633,7 +632,7 @@ def _plain(kind: Any) -> str:
     return "array" if "tuple" in str(kind) else str(kind).split(".")[-1]
 
 
-def _answered(status: int, kind: type[Part] | None) -> dict[str, Any]:
+def _answered(status: int, kind: type[WireStruct] | None) -> dict[str, Any]:
     if kind is None:
         return {"description": _WORDS[status], "content": {MEDIA: _BINARY}}
     return {"description": f"{_WORDS[status]} {wire_fields(kind)}", "content": {MEDIA: _BINARY}}

@@ -36,15 +36,14 @@ import msgspec
 
 from prirec.errors import StateError, UsageError
 from prirec.protocols import journal
-from prirec.protocols.actions import Persist, Stage
 from prirec.protocols.codec import digest, encode
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
+from prirec.protocols.party import Persist, Stage
 from prirec.recommender.database import Connection, Database, Migrations, Row
-from prirec.wire import log
-from prirec.wire.documents import RosterLine, address
+from prirec.wire import documents
+from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
 from prirec.wire.http import Letter
-from prirec.wire.log import Head, LogEntry, SignedEntry, Subject
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
@@ -198,7 +197,7 @@ class Store:
         with self._database.reading() as db:
             return _head(db)
 
-    def entries(self, after: int, most: int = log.MOST) -> list[SignedEntry]:
+    def entries(self, after: int, most: int = documents.MOST_ENTRIES) -> list[SignedEntry]:
         """Log entries from index `after` on, for a device that has that many."""
         found = self._all("SELECT body FROM log WHERE place >= ? ORDER BY place LIMIT ?", after, most)
         return [_entry_decoder.decode(body) for (body,) in found]

@@ -51,12 +51,7 @@ def starts(samples: Samples, settings: Settings, *, linear: RealArray, means: Re
     if not len(means):
         return Starts(np.array([NO_CELL]), linear.mean(axis=0, keepdims=True))
     cells = cells_of(samples.home, len(samples.ids), settings)
-    return starts_of(cells, cohort_numbers(samples, settings), means=means, floor=settings.floor)
-
-
-def starts_of(cells: KeyArray, cohort: IndexArray, *, means: RealArray, floor: int) -> Starts:
-    """From the cell that each person named and the cohort that each is in, both (I,), and the means (C, D + 1)."""
-    return starts_from(inhabitants(cells, cohort, means), floor=floor)
+    return starts_from(inhabitants(cells, cohort_numbers(samples, settings), means), floor=settings.floor)
 
 
 def starts_from(found: "Inhabitants", *, floor: int) -> Starts:

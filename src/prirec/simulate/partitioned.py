@@ -40,8 +40,8 @@ from prirec.data.prepare import (
     train_and_test,
     with_places,
 )
-from prirec.engines.checkpoint import Checkpoint
 from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
+from prirec.engines.state import Checkpoint
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts

@@ -38,7 +38,7 @@ from prirec.privacy.plan import Kind, plan_for, popularity_entries
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, average, average_of_answers, nearby_means, popularity
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters, estimate, reports_about, simulate_ones
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, split, stacked, weighted
-from prirec.rounds.participation import left_in_collection, opens, simulated_noise, uniforms
+from prirec.rounds.definition import left_in_collection, opens, simulated_noise, uniforms
 from prirec.types import OffsetArray, RealArray
 from prirec.util.geography import located
 from prirec.util.keyed_random import generator, mix_each, person_keys, run_key

@@ -19,7 +19,7 @@ from prirec.model.scoring import scores as score_records
 from prirec.privacy.exact_random import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import DROWNED, USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
-from prirec.rounds.participation import left_in_collection
+from prirec.rounds.definition import left_in_collection
 from prirec.simulate.privacy_plan import FIGURES
 from prirec.types import BoolArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator

@@ -21,9 +21,9 @@ from prirec.graph.neighbourhoods import cohorts_of
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries
 from prirec.protocols.codec import encode
-from prirec.protocols.meeting import Task
 from prirec.protocols.messages import Round
-from prirec.protocols.terms import Code, double_masks, model_hash
+from prirec.protocols.roster import Task
+from prirec.protocols.terms import RingCode, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import IndexArray, RealArray
 from prirec.util.keyed_random import person_keys
@@ -103,7 +103,7 @@ class Campaign:
         """The sum of everyone's vectors of visits."""
         norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
         ring = FixedPoint(summands=self.charter.many, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
-        code = Code(ring, noise=self.visits.wanted_whole)
+        code = RingCode(ring, noise=self.visits.wanted_whole)
         return self._task(Round(self.charter.deployment, "popularity", self._number(0), 0, attempt), code, length)
 
     def mixing(
@@ -144,7 +144,7 @@ class Campaign:
     def _number(self, iteration: int) -> int:
         return self.charter.campaign * SPAN + iteration
 
-    def _task(self, of: Round, code: Code, length: int, *held: RealArray) -> Task:
+    def _task(self, of: Round, code: RingCode, length: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
         terms = double_masks(
             code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,

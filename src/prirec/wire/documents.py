@@ -1,12 +1,14 @@
-"""Public documents of a deployment: roster, catalogue, charter, edition, model, publication.
+"""Public documents of a deployment (roster, catalogue, charter, edition, model, publication), and the log of them.
 
-A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log (log.py)
-says which documents are in force. They are the same for everyone, and none holds anything about one person, except the
-names and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
+A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
+which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
+and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,8 +16,9 @@ from msgspec import Meta
 from numpy.typing import DTypeLike, NDArray
 
 from prirec.errors import Fault, PeerError
-from prirec.protocols.codec import decode_with, encode
-from prirec.protocols.messages import Digest, Name, Natural, Part
+from prirec.protocols.codec import decode_with, digest, encode
+from prirec.protocols.messages import Digest, Name, Natural, Signature, WireStruct
+from prirec.sharing.keys import SigningKey, verify
 
 VERSION: Final = 1
 LIMIT: Final = 64 * 2**20  # bytes of one document
@@ -25,14 +28,14 @@ Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highe
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 
 
-class RosterLine(Part, frozen=True):
+class RosterLine(WireStruct, frozen=True):
     """One device in a roster: its public key, and the coarse cell that it shares."""
 
     name: Name
     cell: Cell
 
 
-class People(Part, frozen=True, tag="prirec people"):
+class People(WireStruct, frozen=True, tag="prirec people"):
     """The roster: everyone who may take part in a campaign, ascending by name.
 
     It is fixed before the first sum. Once cohorts are drawn, a recommender cannot add made-up members to one."""
@@ -40,7 +43,7 @@ class People(Part, frozen=True, tag="prirec people"):
     lines: tuple[RosterLine, ...]
 
 
-class Offer(Part, frozen=True, tag="prirec offer"):
+class Offer(WireStruct, frozen=True, tag="prirec offer"):
     """A catalogue and an encoding for future campaigns."""
 
     version: Literal[1]
@@ -50,7 +53,7 @@ class Offer(Part, frozen=True, tag="prirec offer"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Charter(Part, frozen=True, tag="prirec charter"):
+class Charter(WireStruct, frozen=True, tag="prirec charter"):
     """What a campaign is: one sum of visits, then rounds, with fixed settings, roster and catalogue."""
 
     version: Literal[1]
@@ -65,7 +68,7 @@ class Charter(Part, frozen=True, tag="prirec charter"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Edition(Part, frozen=True, tag="prirec edition"):
+class Edition(WireStruct, frozen=True, tag="prirec edition"):
     """What follows from the sum of visits: the catalogue with popularity, and the seed of all public draws.
 
     The seed is a hash of the opened sum, which contains everyone's noise: nobody knew it when the roster was fixed, so
@@ -80,14 +83,14 @@ class Edition(Part, frozen=True, tag="prirec edition"):
     cohorts: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Mean(Part, frozen=True, tag="prirec mean"):
+class Mean(WireStruct, frozen=True, tag="prirec mean"):
     """The mean that a cohort opened last. Its members send the difference of their models from it in the next round."""
 
     cohort: Natural
     values: bytes  # float64 (D + 1,)
 
 
-class Model(Part, frozen=True, tag="prirec model"):
+class Model(WireStruct, frozen=True, tag="prirec model"):
     """V_t and the cohorts' means. Published twice a round: when V has moved, and when the cohorts have been opened."""
 
     edition: Digest
@@ -98,7 +101,7 @@ class Model(Part, frozen=True, tag="prirec model"):
     opened: bytes  # bitmap of the cohorts that opened a mean in round t
 
 
-class RegionLine(Part, frozen=True):
+class RegionLine(WireStruct, frozen=True):
     """The documents of one region. A part that an edition does not change keeps its address, and is not fetched
     again."""
 
@@ -108,14 +111,14 @@ class RegionLine(Part, frozen=True):
     parts: MaybeDigest = b""
 
 
-class Manifest(Part, frozen=True, tag="prirec manifest"):
+class Manifest(WireStruct, frozen=True, tag="prirec manifest"):
     """The catalogue by region. Regions are downloaded whole, so that a request reveals nothing finer."""
 
     resolution: Annotated[int, Meta(ge=0, le=6)]  # at most wire.http.FINEST_CELL: no finer than what devices share
     regions: tuple[RegionLine, ...]  # ascending by cell
 
 
-class Places(Part, frozen=True, tag="prirec places"):
+class Places(WireStruct, frozen=True, tag="prirec places"):
     """The places of a region with their static features: public facts that depend on nobody's visits."""
 
     cell: Cell
@@ -126,7 +129,7 @@ class Places(Part, frozen=True, tag="prirec places"):
     features: bytes  # float32 (n, p): X^j, static
 
 
-class Counts(Part, frozen=True, tag="prirec counts"):
+class Counts(WireStruct, frozen=True, tag="prirec counts"):
     """Popularity in a region, and what a device needs to leave its own part out of it."""
 
     cell: Cell
@@ -136,7 +139,7 @@ class Counts(Part, frozen=True, tag="prirec counts"):
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
 
-class Parts(Part, frozen=True, tag="prirec parts"):
+class Parts(WireStruct, frozen=True, tag="prirec parts"):
     """The places' half of Eq. (1) under a published V, computed once for everyone."""
 
     cell: Cell
@@ -144,14 +147,14 @@ class Parts(Part, frozen=True, tag="prirec parts"):
     square: bytes  # float64 (n,)
 
 
-class Start(Part, frozen=True):
+class Start(WireStruct, frozen=True):
     """The start of W for newcomers in a cell."""
 
     cell: Cell
     model: bytes  # float64 (D + 1,)
 
 
-class Publication(Part, frozen=True, tag="prirec publication"):
+class Publication(WireStruct, frozen=True, tag="prirec publication"):
     """A model to recommend with: V, the catalogue with its half of Eq. (1), and starts for newcomers."""
 
     edition: Digest
@@ -164,7 +167,7 @@ class Publication(Part, frozen=True, tag="prirec publication"):
 Document: TypeAlias = (
     People | Offer | Charter | Edition | Mean | Model | Manifest | Places | Counts | Parts | Publication
 )  # fmt: skip
-_Kind = TypeVar("_Kind", bound=Part)
+_Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
 
 
@@ -201,3 +204,62 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
     except ValueError:
         raise PeerError(Fault.DECODE, "an array in a document has not the size that it should have") from None
     return found.astype(kind)  # in native byte order, aligned and writable, as kernels need it
+
+
+# The recommender's public log: a hash chain of signed entries that name the documents in force.
+#
+# Each entry holds the hash of the one before. A device stores the last entry that it verified and refuses a log that
+# does not continue from there, so that a recommender cannot rewrite what it has published. A recommender that shows two
+# devices different logs is caught when the members of a round sign what they hold (protocols/codec.py).
+
+
+MOST_ENTRIES = 1000  # entries in one answer
+
+Subject = Literal["catalogue", "charter", "edition", "model", "publication"]
+
+
+class LogEntry(WireStruct, frozen=True, tag="prirec log entry"):
+    """One published document: its kind and its address."""
+
+    version: Literal[1]
+    deployment: Deployment
+    index: Natural
+    previous: Digest  # of the entry before; zeros in the first
+    subject: Subject
+    document: Digest
+
+
+class SignedEntry(WireStruct, frozen=True):
+    entry: LogEntry
+    signature: Signature
+
+
+class Page(WireStruct, frozen=True, tag="prirec log"):
+    """GET /v1/log: entries from an index on, as many as fit."""
+
+    entries: Annotated[tuple[SignedEntry, ...], Meta(max_length=MOST_ENTRIES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The length of a verified log, and the hash of its last entry."""
+
+    length: int = 0
+    last: bytes = bytes(32)
+
+    def signed(self, subject: Subject, document: bytes, *, deployment: bytes, identity: SigningKey) -> SignedEntry:
+        """The next entry. The recommender runs it."""
+        entry = LogEntry(VERSION, deployment, self.length, self.last, subject, document)
+        return SignedEntry(entry, identity.sign(encode(entry)))
+
+    def after(self, entries: Sequence[SignedEntry], *, deployment: bytes, recommender: Name) -> Self:
+        """The head after these entries. PeerError if they do not continue from here, or are not the recommender's."""
+        length, last = self.length, self.last
+        for one in entries:
+            entry = one.entry
+            if (entry.deployment, entry.index, entry.previous) != (deployment, length, last):
+                raise PeerError(Fault.EQUIVOCATION, "the recommender's log does not go on from where it was")
+            # the chain before the signature: comparing is cheap, and a signature of another log proves nothing
+            verify(recommender, signature=one.signature, message=encode(entry))
+            length, last = length + 1, digest(entry)
+        return type(self)(length, last)

@@ -15,7 +15,7 @@ from prirec.errors import Fault, PeerError, PolicyError
 from prirec.features.blocks import LARGEST
 from prirec.features.encoding import Encoding
 from prirec.protocols.codec import decode_with
-from prirec.protocols.messages import Name, Natural, Part, Quiet, Signature
+from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
 from prirec.wire.documents import Cell, Charter, Deployment, Edition
 
 MEDIA: Final = "application/msgpack"
@@ -30,7 +30,7 @@ SMALL: Final = 4096  # bytes of a request that carries no protocol message
 Opaque: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=256)]
 
 
-class Hello(Part, frozen=True, tag="prirec deployment"):
+class Hello(WireStruct, frozen=True, tag="prirec deployment"):
     """GET /v1/deployment: who the recommender is. A device that joins pins its key."""
 
     version: Literal[1]
@@ -39,7 +39,7 @@ class Hello(Part, frozen=True, tag="prirec deployment"):
     title: Annotated[str, Meta(max_length=200)]
 
 
-class Enrolment(Part, frozen=True, tag="prirec enrolment"):
+class Enrolment(WireStruct, frozen=True, tag="prirec enrolment"):
     """A device's name (its public key) and the coarse cell that it chooses to share; signed with that key."""
 
     deployment: Deployment
@@ -48,20 +48,20 @@ class Enrolment(Part, frozen=True, tag="prirec enrolment"):
     code: Annotated[str, Meta(max_length=100)]  # enrolment code, if the operator requires one
 
 
-class SignedEnrolment(Part, frozen=True, tag="prirec signed enrolment"):
+class SignedEnrolment(WireStruct, frozen=True, tag="prirec signed enrolment"):
     """POST /v1/devices."""
 
     enrolment: Enrolment
     signature: Signature
 
 
-class Challenge(Part, frozen=True, tag="prirec challenge"):
+class Challenge(WireStruct, frozen=True, tag="prirec challenge"):
     """POST /v1/challenges: fresh bytes to sign. A replayed claim fails without either side trusting a clock."""
 
     challenge: Opaque
 
 
-class Claim(Part, frozen=True, tag="prirec claim"):
+class Claim(WireStruct, frozen=True, tag="prirec claim"):
     """What an enrolled device signs to open a session."""
 
     deployment: Deployment
@@ -69,21 +69,21 @@ class Claim(Part, frozen=True, tag="prirec claim"):
     challenge: Opaque
 
 
-class SignedClaim(Part, frozen=True, tag="prirec signed claim"):
+class SignedClaim(WireStruct, frozen=True, tag="prirec signed claim"):
     """POST /v1/sessions."""
 
     claim: Claim
     signature: Signature
 
 
-class Session(Quiet, frozen=True, tag="prirec session"):
+class Session(SecretStruct, frozen=True, tag="prirec session"):
     """The response to a claim: a bearer token. Quiet: it does not print."""
 
     token: Annotated[str, Meta(min_length=1, max_length=512)]
     seconds: Natural  # that it is valid for
 
 
-class Mail(Quiet, frozen=True, tag="prirec mail"):
+class Mail(SecretStruct, frozen=True, tag="prirec mail"):
     """POST /v1/mail: protocol messages to post, and a long poll for letters. `after` acknowledges letters up to that
     number, which are then deleted."""
 
@@ -92,14 +92,14 @@ class Mail(Quiet, frozen=True, tag="prirec mail"):
     wait: Annotated[int, Meta(ge=0, le=MOST_SECONDS)] = 0
 
 
-class Letter(Quiet, frozen=True):
+class Letter(SecretStruct, frozen=True):
     """One protocol message for a device."""
 
     number: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     body: bytes
 
 
-class Post(Quiet, frozen=True, tag="prirec post"):
+class Post(SecretStruct, frozen=True, tag="prirec post"):
     """The response to Mail: letters for this device, and the length of the log."""
 
     letters: Annotated[tuple[Letter, ...], Meta(max_length=MOST_LETTERS)]
@@ -107,11 +107,11 @@ class Post(Quiet, frozen=True, tag="prirec post"):
     refused: tuple[str, ...] = ()  # for each posted message that was not accepted, why
 
 
-class Done(Part, frozen=True, tag="prirec done"):
+class Done(WireStruct, frozen=True, tag="prirec done"):
     """The device is enrolled, or has left."""
 
 
-class Refusal(Part, frozen=True, tag="prirec refusal"):
+class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
     """The body of an error response: a Fault's name, and a text that repeats nothing of the request."""
 
     fault: Annotated[str, Meta(max_length=40)]
