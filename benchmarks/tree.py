@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -146,10 +146,10 @@ class Trace:
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if self._on and event == "call" and code.co_flags & inspect.CO_NEWLOCALS:
-            if code.co_filename.startswith(self._base) and code.co_flags & inspect.CO_OPTIMIZED:
-                seen = self._here if threading.current_thread() is self._main else self._service
-                seen.setdefault(code.co_filename.removeprefix(self._base))
+        called = self._on and event == "call" and code.co_flags & inspect.CO_OPTIMIZED  # a function, not a body
+        if called and code.co_filename.startswith(self._base):
+            seen = self._here if threading.current_thread() is self._main else self._service
+            seen.setdefault(code.co_filename.removeprefix(self._base))
 
     @property
     def here(self) -> list[str]:
@@ -167,7 +167,7 @@ class Trace:
 
 
 def visit_trace() -> Trace:
-    """A visit from a CSV file to a recommendation: a small city is read and trained, one person gets recommendations."""
+    """A visit from a CSV file to a recommendation: a small city is read and trained, and one person asks."""
     import prirec
 
     def run() -> None:
@@ -210,22 +210,29 @@ def _campaign(folder: Path, trace: Trace) -> None:
 
     city = prirec.make_city(people=DEVICES, places=12, records=20 * DEVICES, seed=4)
     city.save(folder / "town")
-    fewest = {"floor": DEVICES, "sums": {"lost": 0.0}, "neighbours": {"size": DEVICES}}
-    settings = prirec.settings("private", iterations=2, **fewest)
+    fewest = {"floor": DEVICES, "sums.lost": 0.0, "neighbours.size": DEVICES}
+    settings = prirec.settings("private", fewest, iterations=2)
     with ExitStack() as stack:
         recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="A town"))
         recommender.publish(folder / "town", settings)
         devices = [stack.enter_context(prirec.Device.open(folder / f"{at}.db")) for at in range(DEVICES)]
-        visits, homes = city.dataset.visits, city.dataset.people.location
+        visits, homes = city.dataset.visits, _homes(city)
         for at, device in enumerate(devices):
             for row in (visits.person == at).nonzero()[0]:
                 device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
         with recommender.serving() as url:
             for at, device in enumerate(devices):
-                device.join(url, home=tuple(homes[at].tolist()), authority=recommender.authority, code="")
+                device.join(url, home=homes[at], authority=recommender.authority, code="")
             recommender.begin(settings)
             with trace.on():
                 asyncio.run(_rounds(recommender, devices))
+
+
+def _homes(city: "prirec.City") -> list[tuple[float, float]]:
+    located = city.dataset.people.location
+    if located is None:
+        raise ValueError("a made-up city has homes")
+    return [(float(latitude), float(longitude)) for latitude, longitude in located]
 
 
 async def _rounds(recommender: "prirec.Recommender", devices: list["prirec.Device"]) -> None:

@@ -21,6 +21,7 @@ from support import messages
 from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
+FOR_READERS = [page for page in sorted((ROOT / "docs" / "for").glob("*.md")) if "```python" in page.read_text("utf-8")]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -44,6 +45,11 @@ def test_the_readme_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "Places for u0007, best first" in shown
     assert "Usable: ε = 1 for each person" in shown
     assert (tmp_path / "first-fit" / "run.json").is_file()
+
+
+@pytest.mark.parametrize("page", FOR_READERS, ids=lambda page: page.stem)
+def test_the_page_for_a_reader_runs(page: Path, tmp_path: Path) -> None:
+    run(blocks(page, "python"), name=page.name, inside=tmp_path)
 
 
 def test_the_page_about_own_models_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,7 @@ class Rounds:
         self.codes = codes(samples, settings)
 
     def advance(self, state: State) -> IterationReport:
-        """One round t; the letters are those of docs/rounds.md."""
+        """One round t; the letters are those of docs/how-it-works.md."""
         there, models = present_in(self.samples, self.settings, state.iteration), state.models
         shared = self.shared(models)  # (a)
         opened = self.mix(state, there)  # (b)
