@@ -1,4 +1,4 @@
-"""How well scores tell visited places from ignored ones. Only a simulation can run this: it sees all labels at once.
+"""Metrics: how well scores separate visited places from ignored ones. In simulation only: they need all labels.
 
 Labels are +1 and -1, scores any real number or an infinity; a figure that has no meaning (one class is missing) is nan.
 """
