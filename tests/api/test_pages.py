@@ -72,7 +72,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     sys.modules.pop(module, None)
-    MODELS._known.pop("nearby", None)  # type: ignore[attr-defined]
+    MODELS.pop("nearby", None)  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("installed")
