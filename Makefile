@@ -12,12 +12,12 @@ unexport PYTHONDONTWRITEBYTECODE  # else every process reads all of the package 
 .PHONY: help setup demo test long lint first rest unit coverage soak bench docs lock clean
 
 help:
-	@echo "make demo   make a city, train, compare, recommend, write a report"
-	@echo "make test   lint, and every kind of test at small size, one fault-injection test of each kind included"
-	@echo "make long   what make test leaves out: more fault-injection tests, more of the cluster, quick experiments, more real data"
-	@echo "make soak   every check at full size and under python -O, and the figures on real data"
+	@echo "make demo   make up a city, train, compare, recommend, write a report"
+	@echo "make test   lint, types and tests, at small size"
+	@echo "make long   slow tests that make test leaves out: fault injection, experiments in quick mode, more real data"
+	@echo "make soak   all tests at full size and under python -O, and the figures on real data"
 	@echo "make bench  speed, memory and accuracy, as ratios in one run"
-	@echo "make docs   write the generated pages anew"
+	@echo "make docs   regenerate the generated pages"
 	@echo "make lint   format, lint, types and import contracts"
 
 $(READY): requirements.lock pyproject.toml experiments/pyproject.toml

@@ -172,7 +172,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [
         f"The server's memory over {found['rounds']:,} rounds of {found['devices']} devices, in MB: "
         + ", ".join(f"{size} after {int(at):,}" for at, size in megabytes.items())
-        + f". Once a quarter of the rounds is behind, the slope is {found['slope']:.1f} ± {found['interval']:.1f} kB a "
+        + f". After the first quarter of the rounds, the slope is {found['slope']:.1f} ± {found['interval']:.1f} kB a "
         f"round (95 %): {100 * 1000 * found['slope'] / last:.1f} % in a thousand.",
     ]
 

@@ -108,7 +108,7 @@ def speed_lines(found: dict[str, Any]) -> list[str]:
     lines = [
         f"One device's CPU for {PLACES:,} places: {1000 * device['randomised response']:.1f} ms for randomised",
         f"response, {device['noise share']:.2f} s for its exact share of noise. Totals of {PEOPLE:,} people, simulated",
-        "(the posterior with what every device works out for itself):",
+        "(the posterior includes what every device computes for itself):",
         "",
         f"| {PLACES:,} places | s of CPU |",
         "|---|---|",

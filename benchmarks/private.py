@@ -51,8 +51,8 @@ def one_city(dataset: Dataset, *, many: bool) -> dict[str, Any]:
             f"{epsilon:g}": [auc(dataset, seed, preset="private", privacy__epsilon_per_user=epsilon) for seed in THREE]
             for epsilon in EPSILONS
         },
-        "private less FM": paired(private, fm),
-        "private, 10 % lost, less FM": paired(lossy, fm),
+        "private: difference from FM": paired(private, fm),
+        "private, 10 % lost: difference from FM": paired(lossy, fm),
     }
 
 
@@ -81,7 +81,7 @@ def lines(found: dict[str, Any]) -> list[str]:
             for name, row in {**others, **measured}.items()
         ]
         made.append("")
-        for name in ("private less FM", "private, 10 % lost, less FM"):
+        for name in ("private: difference from FM", "private, 10 % lost: difference from FM"):
             row = rows[name]
             made.append(f"{name}, paired: {row['mean']:+.4f}, 95 % interval {row['low']:+.4f} to {row['high']:+.4f}.  ")
         if "newcomers" in rows:

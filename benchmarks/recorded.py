@@ -42,7 +42,7 @@ class Listening:
         return self.party.receive(message)
 
     def advance(self) -> list[Action]:
-        self.heard.append((f"goes on, no longer {self.state}", ADVANCE))
+        self.heard.append((f"time is over: no longer {self.state}", ADVANCE))
         return self.party.advance()
 
 

@@ -142,7 +142,7 @@ def lines(found: dict[str, Any], *, store: str) -> list[str]:
     checks, rate = found["checks, ms of CPU a 1,000 boxes"], found["boxes a second"] / found["bare, boxes a second"]
     return [
         f"Boxes relayed, sessions on, all of it on disk ({store}): {found['devices']} devices in cohorts of "
-        f"{found['cohort']} hand in {found['boxes']:,} boxes at once, {found['body']:,} bytes in and "
+        f"{found['cohort']} post {found['boxes']:,} boxes at once, {found['body']:,} bytes in and "
         f"{found['letter']:,} out for each.",
         "",
         "| | × a bare relay |",

@@ -147,13 +147,13 @@ def load_lines(found: dict[str, Any]) -> list[str]:
         f"{found['neighbours']} neighbours each, threshold {found['threshold']}: the server's CPU is {took:.2f} s,",
         f"a device's {milliseconds:.0f} ms; a masked vector is {found['expansion']:.3f} × as long as a plain one.",
         "",
-        "| a device hears, answers | ms of its CPU | bytes down | bytes up |",
+        "| a device receives, sends | CPU of the device, ms | bytes down | bytes up |",
         "|---|---|---|---|",
     ]
     for heard, answer in EXCHANGES.items():
         spent = 1000 * (device[heard] + (device["key pairs"] if heard == "invitation" else 0))
         lines.append(f"| {heard}, {answer} | {spent:.1f} | {sizes[heard]:,.0f} | {sizes[answer]:,.0f} |")
-    lines += ["", "| the server hears or does | ms of its CPU |", "|---|---|"]
+    lines += ["", "| the server receives, or does | CPU of the server, ms |", "|---|---|"]
     return lines + [f"| {name} | {1000 * spent:.0f} |" for name, spent in server.items()]
 
 

@@ -116,16 +116,16 @@ def city() -> dict[str, float]:
 def lines(found: dict[str, Any]) -> list[str]:
     helped, made = found["help"], found["city"]
     return [
-        "## Until something is there, in CPU seconds of one machine",
+        "## Start-up and data, CPU seconds on one machine",
         "",
-        f"| a fresh process, median of {TIMES} | CPU seconds | `prirec --help` takes so many times as long |",
+        f"| a fresh process, median of {TIMES} | CPU seconds | `prirec --help`, × this row |",
         "|---|---|---|",
         *(f"| `{name}` | {cpu:.3f} | {helped['prirec --help'] / cpu:.1f} |" for name, cpu in helped.items()),
         "",
         f"A made-up city of Koubei's size ({made['people']:,} people, {made['places']:,} places, {made['records']:,} "
         f"records; {made['features']} features): {made['CPU seconds']:.1f} CPU seconds, "
         f"{made['records a second']:,.0f} records a second, {made['gigabytes']:.2f} GB at the peak; "
-        f"to make it ready for training, {made['CPU seconds, made ready']:.1f} CPU seconds more, and "
+        f"preparing it for training: {made['CPU seconds, made ready']:.1f} CPU seconds more, and "
         f"{made['gigabytes, made ready']:.2f} GB.",
     ]
 

@@ -1,19 +1,32 @@
 """Figures about the source tree: how many files and lines, and how many files one visit and one gradient pass through.
 
-    python benchmarks/tree.py [--trace]
+    python benchmarks/tree.py [--trace] [--files]
 
 Without --trace it only reads the tree. With it, two runs are traced: a small city is trained and one person gets
 recommendations; and one campaign of two rounds runs over HTTPS on this machine. A file counts for a run if a function
-of its own is executed; compiled kernels do not show, but the Python functions that call them do.
+of its own is executed; compiled kernels do not show, but the Python functions that call them do. --files also lists the
+files, in the order in which they were first executed.
 """
 
+import argparse
 import ast
+import asyncio
 import collections
+import inspect
 import io
+import os
 import sys
+import threading
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import prirec
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {
@@ -21,6 +34,7 @@ PACKAGES = {
     "prirec_experiments": ROOT / "experiments" / "src" / "prirec_experiments",
 }
 SMALL = 60
+PEOPLE, DEVICES = 300, 6
 SKIPPED = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -100,35 +114,165 @@ def tree_figures() -> dict[str, object]:
     }
 
 
-def executed(run: Callable[[], object]) -> set[str]:
-    """Files of the package with a function that is executed while `run` runs, in any thread."""
-    import threading
+# Two traced runs
 
-    seen = set[str]()
-    base = str(PACKAGES["prirec"])
 
-    def note(frame: object, event: str, _: object) -> None:
-        code = frame.f_code  # type: ignore[attr-defined]
-        if event == "call" and code.co_filename.startswith(base) and code.co_name != "<module>" and code.co_flags & 2:
-            seen.add(code.co_filename)
+class Trace:
+    """Files of the package with a function that is executed inside `with trace.on():`, in order of first execution.
 
-    sys.setprofile(note)
-    threading.setprofile(note)
-    try:
-        run()
-    finally:
+    Bodies of modules and classes do not count: they run once, when a module is imported. Threads are followed if they
+    were started inside `with trace:`."""
+
+    def __init__(self) -> None:
+        self._base, self._main, self._on = str(PACKAGES["prirec"]) + os.sep, threading.current_thread(), False
+        self._here, self._service = dict[str, None](), dict[str, None]()
+
+    def __enter__(self) -> Self:
+        sys.setprofile(self._note)
+        threading.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
-    return {str(Path(file).relative_to(base)) for file in seen}
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        self._on = True
+        try:
+            yield
+        finally:
+            self._on = False
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        called = self._on and event == "call" and code.co_flags & inspect.CO_OPTIMIZED  # a function, not a body
+        if called and code.co_filename.startswith(self._base):
+            seen = self._here if threading.current_thread() is self._main else self._service
+            seen.setdefault(code.co_filename.removeprefix(self._base))
+
+    @property
+    def here(self) -> list[str]:
+        """In the thread that made the trace: the training, or the devices."""
+        return list(self._here)
+
+    @property
+    def service(self) -> list[str]:
+        """In threads that were started: the recommender."""
+        return list(self._service)
+
+    @property
+    def files(self) -> list[str]:
+        return list(self._here | self._service)
 
 
-def report() -> Iterator[str]:
+def visit_trace() -> Trace:
+    """A visit from a CSV file to a recommendation: a small city is read and trained, and one person asks."""
+    import prirec
+
+    def run() -> None:
+        fit = prirec.fit(prirec.read_folder(folder), prirec.settings("private", iterations=2), threads=1)
+        fit.recommend(fit.people[7], k=3)
+
+    with TemporaryDirectory() as folder:
+        prirec.make_city(people=PEOPLE, seed=1).save(folder)
+        run()  # imports, and compiles kernels: neither is on the way of a visit
+        with Trace() as trace, trace.on():
+            run()
+    return trace
+
+
+def gradient_trace() -> Trace:
+    """A gradient from a device into V over HTTPS: a campaign of two rounds, from its beginning to its publication.
+
+    The service runs in threads of its own, the devices in the event loop of this thread. All have joined before."""
+    from prirec import config
+    from prirec.privacy import noise
+    from prirec.protocols import roster
+
+    floors = [(module, module.HARD_FLOOR) for module in (config, noise, roster)]
+    for module, _ in floors:
+        module.HARD_FLOOR = DEVICES  # type: ignore[attr-defined]  # sums over few devices take seconds, not minutes
+    try:
+        with TemporaryDirectory() as folder:
+            _campaign(Path(folder) / "untraced", Trace())  # imports, and compiles kernels
+            with Trace() as trace:
+                _campaign(Path(folder) / "traced", trace)
+    finally:
+        for module, before in floors:
+            module.HARD_FLOOR = before  # type: ignore[attr-defined]
+    return trace
+
+
+def _campaign(folder: Path, trace: Trace) -> None:
+    """A deployment by the public API alone."""
+    import prirec
+
+    city = prirec.make_city(people=DEVICES, places=12, records=20 * DEVICES, seed=4)
+    city.save(folder / "town")
+    fewest = {"floor": DEVICES, "sums.lost": 0.0, "neighbours.size": DEVICES}
+    settings = prirec.settings("private", fewest, iterations=2)
+    with ExitStack() as stack:
+        recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="A town"))
+        recommender.publish(folder / "town", settings)
+        devices = [stack.enter_context(prirec.Device.open(folder / f"{at}.db")) for at in range(DEVICES)]
+        visits, homes = city.dataset.visits, _homes(city)
+        for at, device in enumerate(devices):
+            for row in (visits.person == at).nonzero()[0]:
+                device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
+        with recommender.serving() as url:
+            for at, device in enumerate(devices):
+                device.join(url, home=homes[at], authority=recommender.authority, code="")
+            recommender.begin(settings)
+            with trace.on():
+                asyncio.run(_rounds(recommender, devices))
+
+
+def _homes(city: "prirec.City") -> list[tuple[float, float]]:
+    located = city.dataset.people.location
+    if located is None:
+        raise ValueError("a made-up city has homes")
+    return [(float(latitude), float(longitude)) for latitude, longitude in located]
+
+
+async def _rounds(recommender: "prirec.Recommender", devices: list["prirec.Device"]) -> None:
+    def phase() -> str:
+        sys.setprofile(None)  # in a thread of its own: that we ask is not on the way
+        held = recommender.campaign()
+        return "" if held is None else held.phase
+
+    stop = asyncio.Event()
+    working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
+    try:
+        while await asyncio.to_thread(phase) != "over":
+            await asyncio.sleep(0.1)
+    finally:
+        stop.set()
+        await working
+
+
+TRACES = {
+    "files that a visit passes through, from CSV to a recommendation": (visit_trace, 45),
+    "files that a gradient passes through, over HTTPS into V": (gradient_trace, 65),
+}
+
+
+def report(*, trace: bool, files: bool) -> Iterator[str]:
     for what, figure in tree_figures().items():
         if isinstance(figure, list):
             yield f"{what}: {len(figure)}" + (f" ({', '.join(figure)})" if figure else "")
         else:
             yield f"{what}: {figure:,}"
+    for what, (run, wanted) in TRACES.items() if trace or files else ():
+        found = run()
+        yield f"{what}: {len(found.files)} (wanted: at most {wanted})"
+        for side, listed in (("", found.here), (" (service)", found.service)) if files else ():
+            yield from (f"  {file}{side}" for file in listed)
 
 
 if __name__ == "__main__":
-    print("\n".join(report()))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trace", action="store_true", help="trace the two runs and count their files")
+    parser.add_argument("--files", action="store_true", help="trace, and list the files")
+    asked = parser.parse_args()
+    print("\n".join(report(trace=asked.trace, files=asked.files)))

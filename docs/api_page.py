@@ -1,6 +1,7 @@
 """docs/api.md, written from the docstrings and signatures of what `import prirec` gives."""
 
 import ast
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
@@ -70,14 +71,30 @@ def _entry(name: str, found: Any) -> Iterator[str]:
     if name == "City":  # the other classes are made by functions
         yield f"```python\n{_wrapped('prirec.City', _signature(found))}\n```"
     yield _words(found)
+    fields = list(_fields(found))
     members = [(key, value) for key, value in vars(found).items() if not key.startswith("_") and key not in HIDDEN]
-    lines = [_member(key, value) for key, value in members if _documented(value)]
+    lines = fields + [_member(key, value) for key, value in members if _documented(value)]
     if lines:
         yield "\n".join(lines)
 
 
+def _fields(found: Any) -> Iterator[str]:
+    """Public fields of a dataclass or struct, each with its comment in the source."""
+    if not (dataclasses.is_dataclass(found) or hasattr(found, "__struct_fields__")):
+        return
+    source = inspect.getsource(found)
+    (node,) = ast.parse(dedent(source)).body
+    lines = dedent(source).splitlines()
+    for field in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.target.id[0] != "_":
+            _, _, comment = lines[(field.end_lineno or field.lineno) - 1].partition("  # ")
+            words = comment.partition("  # noqa")[0].strip()
+            kind = ast.unparse(_unquoted(field.annotation))
+            yield f"- `{field.target.id}: {kind}`" + (f": {words}" if words else "")
+
+
 def _documented(value: Any) -> bool:
-    """Methods and properties; fields of a dataclass have their comments in the source."""
+    """Methods and properties."""
     return inspect.isfunction(value) or isinstance(value, classmethod | property) or hasattr(value, "attrname")
 
 

@@ -16,6 +16,7 @@ import msgspec
 import typer
 from typer.main import get_command
 
+import architecture_page as architecture
 from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
@@ -214,10 +215,13 @@ PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "reference" / "settings.md": settings_page,
     ROOT / "docs" / "reference" / "cli.md": cli_page,
     ROOT / "docs" / "api.md": api_page,
+    architecture.PAGE: architecture.architecture_page,
+    architecture.PICTURE: architecture.picture,
     BUDGET: budget_page,
     **{page: partial(filled, page) for page in PARTLY},
 }
 
 if __name__ == "__main__":
-    for page, write in PAGES.items():
+    traced = partial(architecture.architecture_page, architecture.traced_ways())
+    for page, write in (PAGES | {architecture.PAGE: traced}).items():
         page.write_text(write(), encoding="utf-8")

@@ -198,7 +198,7 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "size": "how many take part",
             "degree": "with how many each one masks",
             "threshold": "how many shares bring a secret back",
-            "root": "the hash that stands for the whole roster",
+            "root": "the hash of the whole roster (root of a hash tree)",
             "listed": "the lines of this device and of those it masks with",
             "proof": "hashes that stand for the other lines",
         },

@@ -1,4 +1,4 @@
-"""Whose fault it is, and the exit code that says so. No text here ever echoes a private value."""
+"""Errors by who is to blame, each with the exit code of the command line. No text here ever echoes a private value."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How well scores tell visited places from ignored ones. Only a simulation can run this: it sees all labels at once.
+"""Metrics: how well scores separate visited places from ignored ones. In simulation only: they need all labels.
 
 Labels are +1 and -1, scores any real number or an infinity; a figure that has no meaning (one class is missing) is nan.
 """
@@ -22,13 +22,14 @@ from prirec.util.shown import Shown, Table
 class Quality(Shown):
     """The figures of one model on one test set."""
 
-    auc: float
+    auc: float  # probability that a visited place scores above an ignored one
     log_loss: float
-    gauc: float
-    auc_few: float
-    records: int
+    gauc: float  # AUC within each person's records, averaged over people by their number of records
+    auc_few: float  # AUC of the quarter of people with fewest training records
+    records: int  # test records
 
     def as_dict(self) -> dict[str, float | int]:
+        """Ready for JSON."""
         return asdict(self)
 
     def panels(self) -> Iterator[str | Table]:

@@ -21,6 +21,7 @@ from support import messages
 from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
+FOR_READERS = [page for page in sorted((ROOT / "docs" / "for").glob("*.md")) if "```python" in page.read_text("utf-8")]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -46,6 +47,11 @@ def test_the_readme_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert (tmp_path / "first-fit" / "run.json").is_file()
 
 
+@pytest.mark.parametrize("page", FOR_READERS, ids=lambda page: page.stem)
+def test_the_page_for_a_reader_runs(page: Path, tmp_path: Path) -> None:
+    run(blocks(page, "python"), name=page.name, inside=tmp_path)
+
+
 def test_the_page_about_own_models_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(blocks(OWN_MODEL, "python"), name=OWN_MODEL.name, inside=tmp_path)
     assert "nearby" in capsys.readouterr().out
@@ -66,7 +72,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     sys.modules.pop(module, None)
-    MODELS._known.pop("nearby", None)  # type: ignore[attr-defined]
+    MODELS.pop("nearby", None)  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("installed")

@@ -7,6 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+import architecture_page
 import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
@@ -18,7 +19,7 @@ from prirec.protocols.messages import Round, Terms
 from prirec.protocols.roster import Task
 from prirec.simulate.privacy_plan import terms
 from protocol_parts import TABLES
-from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, run
+from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, page_writer, run
 from who_learns_what import MESSAGES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
@@ -31,6 +32,17 @@ LONG = ("cluster.md",)  # starts two clusters
 def test_generated_pages_are_what_the_code_says() -> None:
     for page, write in make.PAGES.items():
         assert page.read_text(encoding="utf-8") == write(), f"{page.name} is old: run make docs"
+
+
+@pytest.mark.long  # a campaign over HTTPS, twice
+def test_the_page_about_the_architecture_lists_the_files_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = page_writer("benchmarks/tree.py", monkeypatch)
+    listed, gradient = architecture_page.ways_on_page(), tree.gradient_trace()
+    assert listed[architecture_page.VISIT] == tree.visit_trace().here
+    # which side computes what both have cached differs from run to run
+    assert {*listed[architecture_page.DEVICE], *listed[architecture_page.SERVICE]} == set(gradient.files)
+    assert {"device/rounds.py", "model/local_step.py"} <= set(gradient.here)
+    assert {"recommender/conductor.py", "model/adam.py"} <= set(gradient.service)
 
 
 def test_every_setting_is_on_its_page() -> None:

@@ -1,1 +1,1 @@
-"""What each side holds before anything happens: readers, the synthetic city, filters, negatives, splits."""
+"""Data sets: readers of folders and published formats, the synthetic city, filters, negatives, splits."""

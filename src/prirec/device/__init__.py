@@ -1,1 +1,1 @@
-"""The person's side for real: what a device keeps, and what it does with it."""
+"""A person's device in a deployment: its file, privacy ledger, HTTPS client, part in rounds, recommendations."""

@@ -1,8 +1,9 @@
 """A device in the sums of a campaign: what it adds to the sum of visits and in each round, what that costs, and what
 must be on disk before a message is sent.
 
-What a round computes is defined in prirec/rounds; the letters are those of docs/rounds.md. Every contribution leaves
-this file in whole numbers and no longer than its norm; protocols/secure_sum.py masks it and adds the share of noise.
+What a round computes is defined in prirec/rounds; the letters are those of docs/how-it-works.md. Every contribution
+leaves this file in whole numbers and no longer than its norm; protocols/secure_sum.py masks it and adds the share of
+noise.
 """
 
 import sqlite3

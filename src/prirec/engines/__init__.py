@@ -1,1 +1,1 @@
-"""Whole training runs: the readable oracle, and the fast one that must equal it."""
+"""Training in simulation: the readable oracle, the fast engine that must equal it, protocols, shards."""

@@ -83,7 +83,7 @@ class Rounds:
         self.blocks = list(_blocks(samples, threads))
 
     def advance(self, state: State) -> IterationReport:
-        """One round t; the letters are those of docs/rounds.md."""
+        """One round t; the letters are those of docs/how-it-works.md."""
         there = self.participation(state.iteration)
         mixing = self.mix(state, there)  # (b)
         total, losses = self.step_everyone(state, there, mixing)  # (a), (c) to (e)

@@ -71,7 +71,7 @@ class Rounds:
         self.codes = ring_codes(samples, settings)
 
     def advance(self, state: State) -> IterationReport:
-        """One round t; the letters are those of docs/rounds.md."""
+        """One round t; the letters are those of docs/how-it-works.md."""
         t, models = state.iteration, state.models
         there = present_in(self.samples, self.settings, t)
         shared = self.shared(models)  # (a)

@@ -1,1 +1,1 @@
-"""How good it is: metrics, comparisons, the report."""
+"""Evaluation: leak checks, bootstrap intervals, plots, the HTML report."""

@@ -1,1 +1,1 @@
-"""X^i (private), X^j (public) and context become X^ij, by public constants only."""
+"""Feature encoding: person X^i (private), place X^j (public) and context become a sample X^ij, by public constants."""

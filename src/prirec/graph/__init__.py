@@ -1,1 +1,1 @@
-"""Who is near whom: distance, neighbours, cohorts, weights S_if, places near a person."""
+"""Neighbours, cohorts and their weights S_if, and the places near a person."""

@@ -1,1 +1,1 @@
-"""What leaves a device, and at what price: mechanisms, exact randomness, and the rules that count the loss."""
+"""Differential privacy: plans, noise, clipping, the accountant, mechanisms, the rules of the ledger."""

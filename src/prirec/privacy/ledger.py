@@ -235,11 +235,13 @@ class Account(Shown):
 
     @property
     def nothing_left(self) -> bool:
+        """Whether the budget covers no further release of any kind that was paid for before."""
         more = [item.more for item in self.items if item.more is not None]
         return bool(more) and not any(more)
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """That more was spent than this budget allows, where that is so."""
         if not self.overspent:
             return ()
         return ("more was spent than these settings allow; the device had another budget: name its settings",)

@@ -1,1 +1,1 @@
-"""What the parties do, without a socket, a clock or a file."""
+"""Secure sums and prediction as pure state machines: messages in, actions out; no socket, clock or file."""

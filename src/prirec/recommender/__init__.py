@@ -1,1 +1,1 @@
-"""The public side for real: a service that many devices use, its store, and whoever conducts its rounds."""
+"""The recommender of a deployment: HTTPS service, mailbox, store, and the conductor of campaigns."""

@@ -1,4 +1,4 @@
-"""One round, as everyone who has a part in it computes it: steps (a) to (f) of docs/rounds.md.
+"""One round, as everyone who has a part in it computes it: steps (a) to (f) of docs/how-it-works.md.
 
 The fast engine (engines/local.py), the shards of a cluster (engines/shards.py), a device (device/rounds.py) and the
 recommender (recommender/campaign.py) call the same rules. They differ in where models and records are, and in who opens

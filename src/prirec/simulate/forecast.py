@@ -311,6 +311,7 @@ class Forecast(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures must know, in sentences."""
         made_up = "this city is made up, and yours is another; " if self.made_up else ""
         none = (
             () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
