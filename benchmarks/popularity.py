@@ -21,7 +21,7 @@ from prirec.data.dataset import Dataset
 from prirec.data.prepare import prepare
 from prirec.data.published import import_published
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Stream
 from prirec.privacy.randomized_response import RandomizedResponse, perturb
 from prirec.simulate.forecast import Collection, Price, gather, plain, planned_release, popularity_auc
 from prirec.simulate.setup import recipe

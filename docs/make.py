@@ -20,8 +20,8 @@ import architecture_page as architecture
 from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
+from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import Kind, plan_for
-from prirec.privacy.units import Adjacency
 from protocol_parts import filled
 
 ROOT = Path(__file__).parent.parent

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from prirec.data.dataset import Dataset
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Checkpointing, Trained
-    from prirec.evaluate.leaks import Findings
+    from prirec.evaluate.leak_evidence import Findings
     from prirec.metrics import Quality, RankQuality
     from prirec.model.scoring import Models
     from prirec.privacy.ledger import Account

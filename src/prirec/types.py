@@ -16,3 +16,5 @@ RingArray: TypeAlias = NDArray[np.uint64]  # elements of Z_2^64
 KeyArray: TypeAlias = NDArray[np.uint64]  # one pseudorandom key a person
 SignedArray: TypeAlias = NDArray[np.signedinteger]  # the ring, read as integers around 0
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+DAY = 86_400  # seconds

@@ -15,9 +15,8 @@ import pytest
 from prirec.device.ledger import LedgerStore, Price
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
-from prirec.privacy.accountant import Spent, affordable
+from prirec.privacy.accountant import Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget
-from prirec.privacy.units import Unit, local_loss
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from support import shell

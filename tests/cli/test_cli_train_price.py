@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import plan_for
-from prirec.privacy.units import Adjacency
 from support import messages, shell
 from support.shell import flat
 

@@ -17,7 +17,7 @@ from prirec.engines import train as training
 from prirec.engines.shards import ShardSplit
 from prirec.engines.train import Checkpointing
 from prirec.errors import StateError, UsageError
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from recorded.runs import HASHES, SIMULATED, of_state, processor
 from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of

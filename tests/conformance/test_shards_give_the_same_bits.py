@@ -5,7 +5,7 @@ import pytest
 
 from prirec.engines import shards
 from prirec.errors import UsageError
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.rounds.definition import RoundRules
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city

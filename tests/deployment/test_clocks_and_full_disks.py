@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.agent import DAY
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.protocols.party import Stage
+from prirec.types import DAY
 from support.cities import change
 from support.deployment import NOW
 from support.fault_injection import Body, FaultyDeployment, Plan, few_people

@@ -16,7 +16,7 @@ from prirec.device.client import UnavailableError
 from prirec.device.rounds import Contribution, contribution
 from prirec.device.sync import catch_up, save_extra_region
 from prirec.errors import PeerError, PolicyError, PrirecError
-from prirec.features.blocks import ColumnBlock, Hashed, Log, Range, Words
+from prirec.features.encoding import ColumnBlock, Hashed, Log, Range, Words
 from prirec.privacy.ledger import Budget
 from prirec.protocols.messages import Keys
 from prirec.protocols.roster import Task

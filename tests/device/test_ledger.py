@@ -9,9 +9,8 @@ import pytest
 from prirec.device.ledger import LedgerStore, Price, pay, save_budget
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError, StateError
-from prirec.privacy.accountant import Spent, affordable
+from prirec.privacy.accountant import PrivacyLoss, Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry
-from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage

@@ -14,7 +14,7 @@ from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
 from prirec.device.store import Store, VisitContribution, drop_visit_contribution, save_visit_contribution
 from prirec.errors import DataError, StateError, UsageError
-from prirec.features.blocks import Log
+from prirec.features.encoding import Log
 from prirec.privacy.norm import within
 from prirec.wire.campaign import Campaign
 from support import messages

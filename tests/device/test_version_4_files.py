@@ -10,9 +10,8 @@ from prirec.device.ledger import LedgerStore, Price, ledger_in, load_budget
 from prirec.device.person import Person
 from prirec.device.store import MIGRATIONS, Store
 from prirec.errors import PolicyError
-from prirec.privacy.accountant import Spent, affordable
+from prirec.privacy.accountant import Adjacency, Spent, affordable
 from prirec.privacy.ledger import Budget
-from prirec.privacy.units import Adjacency
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from support import messages

@@ -12,8 +12,8 @@ import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
+from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import Kind, needed_cohort_size, plan_for
-from prirec.privacy.units import Adjacency
 from prirec.protocols import party
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.roster import Task
@@ -42,7 +42,7 @@ def test_the_page_about_the_architecture_lists_the_files_that_run(monkeypatch: p
     # which side computes what both have cached differs from run to run
     assert {*listed[architecture_page.DEVICE], *listed[architecture_page.SERVICE]} == set(gradient.files)
     assert {"device/rounds.py", "model/local_step.py"} <= set(gradient.here)
-    assert {"recommender/conductor.py", "model/adam.py"} <= set(gradient.service)
+    assert {"recommender/conductor.py", "model/public_half.py"} <= set(gradient.service)
 
 
 def test_every_setting_is_on_its_page() -> None:

@@ -21,8 +21,8 @@ from prirec.engines.state import (
     save_checkpoint,
 )
 from prirec.errors import StateError
-from prirec.model.adam import Moments
-from prirec.model.latent import Latent
+from prirec.model.local_step import Latent
+from prirec.model.public_half import Moments
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
 

@@ -8,7 +8,7 @@ from scipy.stats import chisquare, ks_2samp
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.units import Adjacency, Unit
+from prirec.privacy.accountant import Adjacency, Unit
 from prirec_experiments.unary import NOTHING, UnaryEncoding, chances, draw_places
 from support import messages
 from support.exact_figures import fresh

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from prirec.data.dataset import Category, Numbers, Tags
 from prirec.errors import DataError
-from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
+from prirec.features.encoding import Clock, Distance, Hashed, Log, Range, Words
 from support import messages
 from support.hypothesis_settings import PATIENT
 

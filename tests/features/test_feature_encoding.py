@@ -6,8 +6,19 @@ import pytest
 
 from prirec.data.dataset import Category, Numbers
 from prirec.errors import DataError, StateError
-from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, from_json
+from prirec.features.encoding import (
+    Clock,
+    Distance,
+    Encoding,
+    Hashed,
+    Log,
+    Range,
+    Words,
+    encode_columns,
+    encode_context,
+    encode_popularity,
+    from_json,
+)
 from support import messages
 
 FULL = Encoding(

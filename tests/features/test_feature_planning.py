@@ -9,8 +9,20 @@ from prirec.config import Features
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.data.schema import Schema
 from prirec.errors import DataError
-from prirec.features.blocks import MOST_WORDS, Clock, Distance, Hashed, Log, Nearest, Range, Words
-from prirec.features.encoding import PRIVATE_SCALE, from_json, plan_declared_encoding, plan_encoding
+from prirec.features.encoding import (
+    MOST_WORDS,
+    PRIVATE_SCALE,
+    Clock,
+    Distance,
+    Hashed,
+    Log,
+    Nearest,
+    Range,
+    Words,
+    from_json,
+    plan_declared_encoding,
+    plan_encoding,
+)
 from prirec.features.popularity import Popularity
 from support import messages
 from support.cities import small_city, some_visits

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from prirec.model import as_printed
-from prirec.model.latent import LatentRates
-from prirec.model.local_step import Rates, local_step
+from prirec.model.local_step import LatentRates, Rates, local_step
 from support import messages
 from support.reference_step import CATALOGUE, Device, Shape, Stepped, device, literal, room_for, stepped
 

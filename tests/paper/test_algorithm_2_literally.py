@@ -11,7 +11,7 @@ from prirec.config import Settings
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.model import as_printed
 from prirec.rounds.definition import participation
 from prirec.util.keyed_random import iteration_key, mix, shuffle

@@ -5,7 +5,7 @@ import pytest
 
 from prirec.config import FM
 from prirec.engines.local import centralised_pass
-from prirec.model import adam, as_printed
+from prirec.model import as_printed, public_half
 from prirec.model.block_steps import Everyone, mix_model
 from prirec.model.public_half import place_rows
 from prirec.model.sample_pass import decentralised_step, move_interaction
@@ -104,7 +104,7 @@ def test_mixing_in_a_round_takes_gamma_of_the_mean():
 
 def kingma_and_ba(theta: np.ndarray, gradients: list[np.ndarray], alpha: float) -> np.ndarray:
     """Their Algorithm 1 with the three last lines of the loop in the order of their section 2, epsilon hat = 1e-8."""
-    beta_1, beta_2 = adam.BETA_FIRST, adam.BETA_SECOND
+    beta_1, beta_2 = public_half.BETA_FIRST, public_half.BETA_SECOND
     m, v = np.zeros_like(theta), np.zeros_like(theta)
     for t, g in enumerate(gradients, start=1):
         m = beta_1 * m + (1 - beta_1) * g
@@ -118,21 +118,21 @@ def kingma_and_ba(theta: np.ndarray, gradients: list[np.ndarray], alpha: float) 
 def test_the_recommenders_step_is_adam(scale):
     rng = np.random.default_rng(6)
     V, gradients = rng.normal(size=(4, 3)), [scale * rng.normal(size=(4, 3)) for _ in range(7)]
-    moved, moments = V, adam.no_moments(V.shape)
+    moved, moments = V, public_half.no_moments(V.shape)
     for gradient in gradients:
-        moved, moments = adam.step(moved, gradient, moments, alpha=0.05)
+        moved, moments = public_half.adam_step(moved, gradient, moments, alpha=0.05)
     np.testing.assert_allclose(moved, kingma_and_ba(V, gradients, 0.05), rtol=1e-12)
     assert moments.steps == 7
 
 
 def test_adams_first_step_is_alpha_against_the_sign_of_the_gradient():
-    moved, _ = adam.step(np.zeros(3), np.array([5.0, -0.1, 0.0]), adam.no_moments((3,)), alpha=0.05)
+    moved, _ = public_half.adam_step(np.zeros(3), np.array([5.0, -0.1, 0.0]), public_half.no_moments((3,)), alpha=0.05)
     np.testing.assert_allclose(moved, [-0.05, 0.05, 0.0], rtol=1e-5)
 
 
 def test_the_opened_mean_is_read_dimension_by_dimension_and_v_regularised_once():
     rng = np.random.default_rng(7)
     V, gradient = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
-    expected, _ = adam.step(V, gradient + 2 * 0.01 * V, adam.no_moments(V.shape), alpha=0.05)
-    moved, _ = adam.move(V, gradient.T.ravel(), adam.no_moments(V.shape), alpha=0.05, lambda_v=0.01)
+    expected, _ = public_half.adam_step(V, gradient + 2 * 0.01 * V, public_half.no_moments(V.shape), alpha=0.05)
+    moved, _ = public_half.adam_move(V, gradient.T.ravel(), public_half.no_moments(V.shape), alpha=0.05, lambda_v=0.01)
     np.testing.assert_array_equal(moved, expected)

@@ -15,8 +15,19 @@ from scipy.stats import norm
 
 from prirec.errors import UsageError
 from prirec.privacy import accountant
-from prirec.privacy.accountant import GRAINS, Spent, affordable, epsilon_by_pld, gaussian, noise_multiplier, total
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
+from prirec.privacy.accountant import (
+    GRAINS,
+    Adjacency,
+    PrivacyLoss,
+    Spent,
+    Unit,
+    affordable,
+    epsilon_by_pld,
+    gaussian,
+    local_loss,
+    noise_multiplier,
+    total,
+)
 from support import messages
 
 

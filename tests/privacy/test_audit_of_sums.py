@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from prirec.privacy.accountant import Spent, total
+from prirec.privacy.accountant import Adjacency, Spent, total
 from prirec.privacy.noise import Participants, Skellam
 from prirec.privacy.norm import scaled
 from prirec.privacy.plan import Kind, Release, Shape, Split, plan, usual_sums
 from prirec.privacy.quality_figures import USUAL, contribution
-from prirec.privacy.units import Adjacency
 from support.audit import claimed, epsilon_at_least, excess, share_shown, shown
 from support.exact_figures import fresh
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import GRAINS, MOST_GRAINS, Spent, affordable, gaussian
+from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, gaussian, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, fits, how_many_more, statement
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Shape, plan, usual_sums
-from prirec.privacy.units import PrivacyLoss, Unit, local_loss
 from support import messages
 
 ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)

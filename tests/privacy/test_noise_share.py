@@ -11,8 +11,7 @@ from scipy.special import ive, ndtri
 
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS, Spent, gaussian
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import NoiseShare, Participants
+from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.protocols.mask_graph import least_survivors
 from support import messages
 from support.exact_figures import chi_square_p, fresh, skellam_law

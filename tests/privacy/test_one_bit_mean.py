@@ -6,8 +6,8 @@ from scipy.stats import ks_2samp
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
+from prirec.privacy.accountant import Unit
 from prirec.privacy.one_bit_mean import GRID, OneBitMean
-from prirec.privacy.units import Unit
 from support import messages
 from support.exact_figures import fresh
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import epsilon_by_pld, noise_multiplier
+from prirec.privacy.accountant import Adjacency, epsilon_by_pld, noise_multiplier
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
-from prirec.privacy.units import Adjacency
 from support import messages
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, ks_2samp
 
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.accountant import Adjacency, Unit
+from prirec.privacy.noise import Stream
 from prirec.privacy.randomized_response import (
     RandomizedResponse,
     Reporters,
@@ -18,7 +19,6 @@ from prirec.privacy.randomized_response import (
     reports_about,
     simulate_ones,
 )
-from prirec.privacy.units import Adjacency, Unit
 from support import messages
 from support.exact_figures import exp_at_most, fresh
 from support.hypothesis_settings import FEW

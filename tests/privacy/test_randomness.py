@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Stream
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW, PATIENT
 

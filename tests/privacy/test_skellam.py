@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
 from prirec.errors import UsageError
-from prirec.privacy import exact_random
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import Poisson, Skellam
+from prirec.privacy import noise
+from prirec.privacy.noise import Poisson, Skellam, Stream
 from support.exact_figures import Words, chi_square_p, fresh, poisson_law, skellam_law
 from support.hypothesis_settings import FEW
 
@@ -133,8 +132,8 @@ def test_large_skellam_draws_fall_into_bins_as_they_should(sigma):
 
 @pytest.mark.parametrize("variance", [F(1), F(10**6), F(10**12)])
 def test_a_share_takes_a_few_random_words_however_large_the_noise_is(variance, monkeypatch):
-    drawn, real = [], exact_random.stretch
-    monkeypatch.setattr(exact_random, "stretch", lambda seed, size: drawn.append(size) or real(seed, size))
+    drawn, real = [], noise.stretch
+    monkeypatch.setattr(noise, "stretch", lambda seed, size: drawn.append(size) or real(seed, size))
     stream = fresh()
     Skellam(variance).draw(stream, 20_000)
     assert (sum(drawn) - len(stream._words)) / 20_000 < 100  # 56 from 10^6 on; drawing by counting would take 10^12

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
+from prirec.privacy.accountant import (
+    Adjacency,
+    PrivacyLoss,
+    Unit,
+    checked_epsilon,
+    exp_below,
+    local_loss,
+    words_at_least,
+)
 from support import messages
 from support.exact_figures import exp_at_most
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from prirec.config import HARD_FLOOR, Sums
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import NoiseShare
+from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.norm import Norm
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.features.blocks import Log
-from prirec.features.encoding import Encoding
+from prirec.features.encoding import Encoding, Log
 from prirec.protocols.prediction import LATENT, Asker, Guide
 from support import messages
 

@@ -9,11 +9,11 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols.codec import decode_content, digest, encode, unseal
+from prirec.protocols.codec import decode_content, digest, encode, read_vector, unseal
 from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Roster, Vector
 from prirec.protocols.party import Action, Send, Stage
 from prirec.protocols.roster import Task
-from prirec.protocols.secure_sum import Collector, read_vector
+from prirec.protocols.secure_sum import Collector
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey
 from support.cheating import signed_again

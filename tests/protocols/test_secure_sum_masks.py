@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols import secure_sum
-from prirec.protocols.codec import Statement, decode_content, digest
+from prirec.protocols.codec import Statement, check_vector, decode_content, digest, read_vector, ring_dtype, ring_zeros
 from prirec.protocols.messages import Masked, Vector
 from prirec.protocols.roster import Meeting
-from prirec.protocols.secure_sum import add_pads, check_vector, read_vector, ring_dtype, ring_zeros
+from prirec.protocols.secure_sum import add_pads
 from support import messages
 from support.hypothesis_settings import PATIENT
 from support.ring_views import INPUTS, UNIT, all_choices, distribution, in_ring, tell_apart

@@ -11,8 +11,17 @@ from prirec.data.folder import read_folder, read_public
 from prirec.data.schema import Schema, read_schema
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
-from prirec.features.blocks import Clock, Distance, Hashed, Log, Range, Words
-from prirec.features.encoding import PRIVATE_SCALE, plan_declared_encoding, plan_encoding
+from prirec.features.encoding import (
+    PRIVATE_SCALE,
+    Clock,
+    Distance,
+    Hashed,
+    Log,
+    Range,
+    Words,
+    plan_declared_encoding,
+    plan_encoding,
+)
 from prirec.features.popularity import Popularity
 from prirec.recommender.release import from_folder, pack_regions
 from support import messages

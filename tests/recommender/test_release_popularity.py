@@ -9,7 +9,7 @@ import pytest
 from prirec.data.dataset import Dataset
 from prirec.features.encoding import encode_popularity, from_json
 from prirec.features.popularity import OwnCounts
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.recommender.release import popularity_release
 from prirec.wire.campaign import Campaign

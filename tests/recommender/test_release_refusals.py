@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError, StateError
-from prirec.features.blocks import Log, Words
-from prirec.features.encoding import from_json
+from prirec.features.encoding import Log, Words, from_json
 from prirec.protocols.messages import WireStruct
 from prirec.recommender.release import publication
 from prirec.wire.campaign import Campaign

@@ -28,7 +28,7 @@ from prirec.data.write_folder import write_folder
 from prirec.engines.shards import ShardDriver, ShardSplit
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.operator import found_deployment

@@ -8,7 +8,7 @@ import pytest
 from prirec.config import Settings
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.rounds.definition import mixing_weights, participation
 from support import messages
 from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people

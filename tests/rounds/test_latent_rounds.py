@@ -10,8 +10,8 @@ from prirec.engines.state import State, fits
 from prirec.engines.train import make_engine, start, train
 from prirec.features.samples import Samples
 from prirec.metrics import auc
-from prirec.model import adam, as_printed
-from prirec.model.latent import Latent
+from prirec.model import as_printed, public_half
+from prirec.model.local_step import Latent
 from prirec.model.scoring import Models, scores
 from prirec.rounds.definition import participation
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
@@ -100,7 +100,7 @@ def test_factors_take_one_step_of_adam_on_the_mean_of_clipped_contributions(engi
     made = [plain.learn(*copy.models.of(i), shared, i, 0)[0][wide:] for i in range(len(samples.ids))]
     P = latent_of(state).factors
     gradient = np.mean(made, axis=0).reshape(P.shape) / 0.7
-    wanted, moments = adam.step(P, gradient, state.factor_moments, alpha=settings.latent.pace)
+    wanted, moments = public_half.adam_step(P, gradient, state.factor_moments, alpha=settings.latent.pace)
     moved = advanced(engine, samples, state, settings)
     known = np.abs(gradient) > 1e-3  # elsewhere a first step of Adam makes much of how a contribution is rounded
     assert known.any()

@@ -7,8 +7,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.engines.train import start
-from prirec.graph.cohorts import NO_CELL
-from prirec.graph.neighbourhoods import cells_of, cohort_numbers
+from prirec.graph.cohorts import NO_CELL, cells_of, cohort_numbers
 from prirec.rounds.newcomers import MOST, Starts, inhabitants, starts, starts_from
 from support.cities import (
     SMALL_FM,

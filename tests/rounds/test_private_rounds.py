@@ -13,7 +13,7 @@ from prirec.engines import plain
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.errors import StateError
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.protocols.terms import ring_codes
 from prirec.rounds import definition
 from prirec.rounds.definition import RoundRules, last_means, opens, participation, simulated_noise

@@ -5,8 +5,7 @@ import pytest
 
 from prirec import config
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import affordable
-from prirec.privacy.units import Adjacency
+from prirec.privacy.accountant import Adjacency, affordable
 from prirec.simulate.forecast import (
     CLEAR,
     FIXED,

@@ -10,7 +10,7 @@ from prirec.engines.shards import ShardDriver
 from prirec.engines.state import Checkpoint
 from prirec.engines.train import make_engine, start
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.rounds.definition import RoundRules
 from prirec.simulate.partitioned import (
     PartitionedSetup,

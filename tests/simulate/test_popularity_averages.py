@@ -1,6 +1,7 @@
 """What visits to a place cost on average: plain, as more entries of the one noisy vector, and by one bit a person."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from prirec.data.dataset import Declared, Numbers
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.features.popularity import OwnCounts, Scale, own_means, plain_average
+from prirec.features.popularity import OwnCounts, Popularity, Scale, own_means, plain_average
 from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.popularity_estimate import average, average_of_answers
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
@@ -191,15 +192,30 @@ def test_averages_of_bits_are_for_simulation_alone():
 def test_without_noise_the_average_is_that_of_the_visitors_weights():
     own = OwnCounts(2, np.array([0, 1, 2]), np.array([1.0, -1.0, 0.0]))
     parts = weighted({"visitors": own.once(), "spend": own})
-    found = average(parts["visitors"].total(), NoisySums(parts["spend"].total(), 0.0, parts["spend"]), CENTS, name="a")
+    found = averaged_sums(parts)
     expected = CENTS.outward(parts["spend"].total() / parts["visitors"].total())
     assert_allclose(found.released["a"], expected)
+
+
+def averaged_sums(parts: Mapping[str, OwnCounts]) -> Popularity:
+    """From secure sums without noise."""
+    sums = NoisySums(parts["spend"].total(), 0.0, parts["spend"])
+    return average(parts["visitors"].total(), parts["visitors"], sums, CENTS, name="a")
+
+
+def test_a_device_leaves_its_visit_and_its_value_out_of_an_average_of_sums():
+    """Three people spend 80 each at place 0, a fourth spends 20 at place 1, and nobody else was there: the three see
+    80, the fourth the city's mean of 65. With the own visit left in, they would see 70 and 50."""
+    own = OwnCounts(2, np.array([0, 2, 4, 7]), CENTS.inward(np.array([80.0, 80.0, 80.0, 20.0])))
+    found = averaged_sums({"visitors": own.once(), "spend": own})
+    seen = found.released["a"][own.pairs % 2] - found.own["a"].counts
+    assert_allclose(seen, [80.0, 80.0, 80.0, 65.0])
 
 
 def test_where_noise_is_all_there_is_every_place_has_the_citys_average():
     own = OwnCounts(50, np.empty(0, np.int64), np.empty(0))
     noise = np.random.default_rng(3).normal(0, 5.0, 50)
-    found = average(np.full(50, 0.1), NoisySums(noise, 5.5, own), CENTS, name="a").released["a"]
+    found = average(np.full(50, 0.1), own, NoisySums(noise, 5.5, own), CENTS, name="a").released["a"]
     assert np.ptp(found) < 1e-9
 
 

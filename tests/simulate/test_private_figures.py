@@ -10,8 +10,7 @@ from sklearn.metrics import roc_auc_score
 from prirec.config import PRIVATE, Settings
 from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import Participants
+from prirec.privacy.noise import Participants, Stream
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.quality_figures import USUAL, QualityTerms
 from prirec.simulate import private_figures as simulated

@@ -8,7 +8,7 @@ import pytest
 
 from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError, UsageError
-from prirec.model.latent import Latent
+from prirec.model.local_step import Latent
 from prirec.model.scoring import Models, scores
 from prirec.protocols import prediction
 from prirec.simulate.recommend import Advisor

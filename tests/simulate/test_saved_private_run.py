@@ -8,7 +8,7 @@ from h3.api import basic_int as h3
 
 from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError
-from prirec.graph.neighbourhoods import cells_of, cohort_numbers
+from prirec.graph.cohorts import cells_of, cohort_numbers
 from prirec.simulate.saved_runs import Released, Run, load_run, save_run, set_up_again, set_up_later, to_run
 from prirec.simulate.setup import Outcome, quality, run, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, small_city

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from prirec.privacy.accountant import Spent
-from prirec.privacy.units import Adjacency
+from prirec.privacy.accountant import Adjacency, Spent
 
 ODDS = 1e-9  # of a bound above the truth, for each of the two intervals
 # At δ = 1e-6 all that could break a claim happens a few times in a million runs. A claim about noise is a whole curve

@@ -10,7 +10,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
-from prirec.graph.neighbourhoods import cells_of
+from prirec.graph.cohorts import cells_of
 from prirec.privacy.plan import Kind, plan_for
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.release import Catalogue, NewDocuments, make_charter, pack_regions, popularity_release

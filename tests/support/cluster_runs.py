@@ -13,7 +13,7 @@ from prirec.config import Settings
 from prirec.engines.shards import ShardData, ShardSplit
 from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from support.shards import gathered
 
 

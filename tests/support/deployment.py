@@ -20,8 +20,7 @@ from prirec.device.sync import save_extra_region
 from prirec.features.encoding import plan_encoding
 from prirec.features.location import homes
 from prirec.features.popularity import Popularity
-from prirec.graph.cohorts import coarse_cells
-from prirec.graph.neighbourhoods import cells_of
+from prirec.graph.cohorts import cells_of, coarse_cells
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace

@@ -21,12 +21,12 @@ import numpy as np
 from prirec.device.store import Store
 from prirec.errors import PeerError, StateError
 from prirec.protocols import sdgd, secure_sum
-from prirec.protocols.codec import decode, encode
+from prirec.protocols.codec import decode, encode, ring_dtype
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.party import Aborted, Action, Finished, Persist, Send
 from prirec.protocols.roster import MemberBase, Task
 from prirec.protocols.sdgd import Neighbour
-from prirec.protocols.secure_sum import Member, ring_dtype
+from prirec.protocols.secure_sum import Member
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray

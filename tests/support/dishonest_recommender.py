@@ -14,8 +14,7 @@ from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.store import Membership, Store
-from prirec.features.blocks import Log
-from prirec.features.encoding import Encoding
+from prirec.features.encoding import Encoding, Log
 from prirec.privacy.ledger import Budget
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, encode

@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 from scipy.stats import chi2
 
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Stream
 
 DIGITS = Context(prec=50)
 

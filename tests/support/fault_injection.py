@@ -14,7 +14,7 @@ import pytest
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.device.agent import DAY, Agent
+from prirec.device.agent import Agent
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.errors import StateError
@@ -24,6 +24,7 @@ from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.operator import begin_campaign, found_deployment
+from prirec.types import DAY
 from support import deployment
 from support.cities import SMALL_PRIVATE, change
 from support.deployment import AT_ONCE, NOW, Entropy, deployed

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from prirec.features.popularity import OwnCounts
+from prirec.privacy.accountant import WORDS
 from prirec.privacy.one_bit_mean import OneBitMean
 from prirec.privacy.randomized_response import RandomizedResponse, estimate, perturb
-from prirec.privacy.units import WORDS
 from prirec_experiments.unary import UnaryEncoding, chances, draw_places
 
 COLLECTIONS = 8000  # so many that 5 % of a standard deviation is 6 of its own, for a single estimate too

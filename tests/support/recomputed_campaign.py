@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.model import adam
-from prirec.model.adam import Moments, no_moments
+from prirec.model import public_half
+from prirec.model.public_half import Moments, no_moments
 from prirec.protocols.codec import positions
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Stage
@@ -125,7 +125,7 @@ class Recomputed:
         course, found = self.course, self._sum("interaction", self.course.iteration, 0, opened)
         if found is not None:
             ring, s = course.campaign.rounds.interaction.ring, course.campaign.settings
-            course.V, course.moments = adam.move(
+            course.V, course.moments = public_half.adam_move(
                 course.V, ring.decode(found[0]) / found[1], course.moments,
                 alpha=s.interaction.alpha, lambda_v=s.model.lambda_v,
             )  # fmt: skip

@@ -13,10 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.protocols.codec import decode, encode
+from prirec.protocols.codec import decode, encode, ring_dtype
 from prirec.protocols.messages import AnyMessage, Round, Terms
 from prirec.protocols.party import Action, Finished, Party, Send, Stage
-from prirec.protocols.secure_sum import ring_dtype
 from prirec.sharing.keys import SigningKey
 from support import device_process
 from support.device_process import REPORTS, Die, Done, Ended, Hear, Order, Report, Resume, Said, Start, Wrote, get, put

@@ -12,12 +12,12 @@ import numpy as np
 from prirec.engines.protocol import MemoryJournal, Wire, faithful
 from prirec.errors import Fault, PeerError
 from prirec.protocols import secure_sum
-from prirec.protocols.codec import encode
+from prirec.protocols.codec import encode, ring_dtype
 from prirec.protocols.messages import AnyMessage, Round, Terms
 from prirec.protocols.party import Aborted, Action, Party, Persist, Send, State
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
-from prirec.protocols.secure_sum import Collector, Member, ring_dtype
+from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import AgreementKey, SigningKey
 
 MODEL, OTHER_MODEL = sha256(b"V").digest(), sha256(b"V'").digest()

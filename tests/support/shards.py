@@ -11,7 +11,7 @@ from prirec.engines.shards import Shard, ShardData, ShardDriver, ShardPool, Shar
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.rounds.definition import RoundRules
 from support.cities import same_state
 

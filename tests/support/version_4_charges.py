@@ -5,7 +5,7 @@ No program writes such rows any more; a person's ledger still counts them.
 
 import sqlite3
 
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit, local_loss
+from prirec.privacy.accountant import Adjacency, PrivacyLoss, Unit, local_loss
 
 
 def charge_answer(

@@ -7,8 +7,7 @@ import pytest
 
 from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.blocks import AnyBlock, Clock, Distance, Hashed, Log, Words
-from prirec.features.encoding import Encoding, from_json
+from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Log, Words, from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Masked, Round
 from prirec.recommender.limits import Limits

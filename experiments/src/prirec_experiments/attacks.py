@@ -14,8 +14,7 @@ from scipy.optimize import least_squares
 from prirec.engines.plain import Rounds, Samplewise, added
 from prirec.engines.state import State
 from prirec.errors import PolicyError
-from prirec.features.blocks import Hashed, Words
-from prirec.features.encoding import Encoding
+from prirec.features.encoding import Encoding, Hashed, Words
 from prirec.features.samples import Records, Samples
 from prirec.metrics import PlaceLists, positives
 from prirec.model.equations import residual

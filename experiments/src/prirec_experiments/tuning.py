@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from prirec import config
 from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
-from prirec.graph.neighbourhoods import adapt_to_coordinates
+from prirec.graph.cohorts import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
 from prirec.simulate.setup import Setup, set_up_validation
 from prirec_experiments.experiment import Workspace

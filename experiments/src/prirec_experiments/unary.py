@@ -20,9 +20,9 @@ import numpy as np
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts, Popularity
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.accountant import WORDS, PrivacyLoss, Unit, checked_epsilon, local_loss
+from prirec.privacy.noise import Stream
 from prirec.privacy.randomized_response import RandomizedResponse
-from prirec.privacy.units import WORDS, PrivacyLoss, Unit, checked_epsilon, local_loss
 from prirec.simulate.forecast import VARIANTS, Collection, Estimate, Price, Variant
 from prirec.types import BoolArray, OffsetArray, RealArray
 

@@ -26,9 +26,9 @@ from prirec.engines.state import Checkpoint, IterationReport, State, identity
 from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.metrics import Quality
-from prirec.model.adam import no_moments
+from prirec.model.public_half import no_moments
 from prirec.privacy.plan import with_cohort_size
 from prirec.rounds.definition import RoundRules, first_interaction, first_linear
 from prirec.simulate.partitioned import (

@@ -6,7 +6,7 @@ import numpy as np
 
 from prirec.data.dataset import Category, Dataset, Places, Tags
 from prirec.data.prepare import distinct_pairs, distinct_visitors
-from prirec.types import RealArray
+from prirec.types import DAY, RealArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _span(dataset: Dataset) -> tuple[str | None, str | None, float | None]:
     if time is None or not len(time):
         return None, None, None
     first, last = int(time.min()), int(time.max())
-    return str(np.datetime64(first, "s")), str(np.datetime64(last, "s")), (last - first) / 86_400
+    return str(np.datetime64(first, "s")), str(np.datetime64(last, "s")), (last - first) / DAY
 
 
 def _located(location: RealArray | None, count: int) -> float | None:

@@ -11,11 +11,10 @@ import numpy as np
 
 from prirec.data.dataset import Category, Column, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.errors import UsageError
-from prirec.types import BoolArray, FeatureArray, IndexArray, OffsetArray, RealArray, TimeArray
+from prirec.types import DAY, BoolArray, FeatureArray, IndexArray, OffsetArray, RealArray, TimeArray
 
 TOKYO = (35.6812, 139.7671)  # latitude, longitude
 FIRST_DAY = 1_704_067_200  # Monday, 1 January 2024, 00:00
-DAY = 86_400
 _ROOM = np.int64(2**32)  # a person's times fit below this
 MOST_DAYS = int(_ROOM) // DAY  # 136 years
 

@@ -18,9 +18,9 @@ from prirec.device.rounds import WHAT, Rounds, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.party import Stage
+from prirec.types import DAY
 from prirec.wire.http import MOST_MESSAGES, Letter, Post
 
-DAY = 86_400
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
 MOST_REFUSALS = 8
 

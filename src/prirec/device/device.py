@@ -21,12 +21,14 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-# Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
 from prirec.privacy.ledger import Account, Budget, Statement, account
+
+# Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
+from prirec.types import DAY
 from prirec.util.extras import needing
 from prirec.util.twins import blocking
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from prirec.features.encoding import Encoding, Value
     from prirec.protocols.prediction import Suggestion
 
-DAY = 86_400
 LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
 
 

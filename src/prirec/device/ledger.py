@@ -17,9 +17,8 @@ from typing import TypeAlias
 from prirec.device.store import APPLICATION, DAMAGED, MIGRATIONS, Store, write_journal
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
-from prirec.privacy.accountant import Spent
+from prirec.privacy.accountant import Adjacency, PrivacyLoss, Spent, Unit
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
 from prirec.protocols.journal import JournalEntry
 from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN

@@ -17,8 +17,14 @@ from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
 from prirec.device.store import Membership, VisitContribution
 from prirec.errors import DataError, StateError
-from prirec.features.blocks import LARGEST
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity, rows_to_columns
+from prirec.features.encoding import (
+    LARGEST,
+    Encoding,
+    encode_columns,
+    encode_context,
+    encode_popularity,
+    rows_to_columns,
+)
 from prirec.features.location import OwnVisits, homes
 from prirec.features.popularity import OwnCounts
 from prirec.model.local_step import DeviceRecords

@@ -15,13 +15,12 @@ from prirec.config import Settings
 from prirec.engines.plain import sample_order
 from prirec.engines.state import IterationReport, State
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of
+from prirec.graph.cohorts import cohort_numbers, neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.block_steps import Everyone, Mixing, contribute_models, step_people
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
 from prirec.model.lanes import in_lines, out_of_lanes
-from prirec.model.latent import no_latent
-from prirec.model.local_step import contribution_of, work
+from prirec.model.local_step import contribution_of, no_latent, work
 from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows, public
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
 from prirec.protocols.terms import ring_codes

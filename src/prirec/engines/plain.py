@@ -18,18 +18,15 @@ from prirec.config import Settings
 from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cohort_numbers, neighbourhoods_of
+from prirec.graph.cohorts import cohort_numbers, neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets, draw
-from prirec.model import adam
-from prirec.model.adam import no_moments
+from prirec.model import public_half
 from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.latent import Latent
-from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
-from prirec.model.public_half import Public, place_rows, public
+from prirec.model.local_step import DeviceRecords, Latent, contribution_of, local_step, rates_of, work
+from prirec.model.public_half import Public, no_moments, place_rows, public
 from prirec.model.sample_pass import decentralised_step
 from prirec.model.scoring import Models
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import NoiseShare
+from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import ring_codes
@@ -155,11 +152,11 @@ class Rounds:
         D, K = V.shape
         # the penalty of V is added here, once; that of P came with each record
         gradient = mean[: K * D].reshape(K, D).T + 2 * s.model.lambda_v * V
-        state.interaction, state.moments = adam.step(V, gradient, state.moments, alpha=s.interaction.alpha)
+        state.interaction, state.moments = public_half.adam_step(V, gradient, state.moments, alpha=s.interaction.alpha)
         if state.latent is not None:
             P = state.latent.factors
             gradient = mean[K * D :].reshape(P.shape) / s.latent.weight
-            moved, state.factor_moments = adam.step(P, gradient, state.factor_moments, alpha=s.latent.pace)
+            moved, state.factor_moments = public_half.adam_step(P, gradient, state.factor_moments, alpha=s.latent.pace)
             state.latent = state.latent._replace(factors=moved)
 
 

@@ -17,7 +17,7 @@ from prirec.engines.local import Rounds, ShardView, move_public
 from prirec.engines.state import IterationReport, State
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
-from prirec.model.adam import Moments, no_moments
+from prirec.model.public_half import Moments, no_moments
 from prirec.rounds.definition import CohortSums, RoundRules, first_linear, mean_loss, sum_losses
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
 

@@ -16,8 +16,8 @@ from prirec import config
 from prirec.config import Settings
 from prirec.errors import StateError
 from prirec.features.samples import Samples
-from prirec.model.adam import Moments, no_moments
-from prirec.model.latent import Latent
+from prirec.model.local_step import Latent
+from prirec.model.public_half import Moments, no_moments
 from prirec.model.scoring import Models
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_ARRAYS

@@ -15,8 +15,8 @@ from prirec.engines import local, plain, protocol
 from prirec.engines.state import Checkpoint, IterationReport, State, fits, identity, load_checkpoint, save_checkpoint
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
-from prirec.model.adam import no_moments
-from prirec.model.latent import Latent
+from prirec.model.local_step import Latent
+from prirec.model.public_half import no_moments
 from prirec.model.scoring import mean_loss, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.rounds.definition import first_interaction, first_linear

@@ -12,7 +12,7 @@ import numpy as np
 from prirec.config import Settings
 from prirec.data.dataset import Numbers, Visits
 from prirec.data.prepare import Prepared
-from prirec.features.blocks import signed_log
+from prirec.features.encoding import signed_log
 from prirec.features.popularity import Counts, OwnCounts, plain_average, plain_counts
 from prirec.privacy.popularity_estimate import nearby_means
 from prirec.privacy.weighted_popularity import weighted

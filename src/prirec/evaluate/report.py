@@ -29,7 +29,7 @@ from prirec.evaluate.spread import (
     clearly_different,
     group_by_records,
 )
-from prirec.graph.neighbourhoods import cohort_numbers
+from prirec.graph.cohorts import cohort_numbers
 from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, advise

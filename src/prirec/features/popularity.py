@@ -12,8 +12,7 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Numbers, Visits
 from prirec.errors import DataError, UsageError
-from prirec.features.blocks import DAY
-from prirec.types import OffsetArray, RealArray
+from prirec.types import DAY, OffsetArray, RealArray
 
 Counts: TypeAlias = Mapping[str, RealArray]
 
@@ -36,9 +35,12 @@ class OwnCounts:
 
     def at(self, visits: Visits) -> RealArray:
         """(R,): what each visit's person added to the count of its place; 0 for whoever was never there."""
+        return self.at_pairs(visits.person.astype(np.int64) * self.places + visits.place)
+
+    def at_pairs(self, wanted: OffsetArray) -> RealArray:
+        """What was added at each of these pairs, person * places + place; 0 where nothing was."""
         if not len(self.pairs):
-            return np.zeros(len(visits))
-        wanted = visits.person.astype(np.int64) * self.places + visits.place
+            return np.zeros(len(wanted))
         found = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
         return np.where(self.pairs[found] == wanted, self.counts[found], 0.0)
 

@@ -250,7 +250,7 @@ Kind: TypeAlias = Literal["exponential", "gaussian", "inverse"]
 
 def uniform_weights(neighbours: Neighbours) -> Weights:
     """S_if = 1 / |N(i)|. The paper sets S_if = 1, which diverges: see decisions/0001."""
-    # Engines divide the sum once instead, see neighbourhoods.py; these weights are what they are tested against.
+    # Engines divide the sum once instead, see cohorts.py; these weights are what they are tested against.
     counts = neighbours.counts()
     return np.repeat(1.0 / np.maximum(counts, 1), counts), _alone(neighbours)
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from prirec.model.equations import shrink
 from prirec.model.lanes import LANES, number, plus, prefetch_entry, prefetch_row, read, read_flat, write
-from prirec.model.latent import FactorRows
-from prirec.model.local_step import Contribution, DeviceRecords, Rates, Touched, Work, local_step
+from prirec.model.local_step import Contribution, DeviceRecords, FactorRows, Rates, Touched, Work, local_step
 from prirec.model.public_half import Public
 from prirec.sharing.fixed_point import add_encoded, encode_into, shorten
 from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray

@@ -6,7 +6,7 @@ import numpy as np
 
 from prirec.features.samples import Records, Samples
 from prirec.model.equations import load, loss, score
-from prirec.model.latent import Latent, affinity, no_latent
+from prirec.model.local_step import Latent, affinity, no_latent
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
 from prirec.util.jit import kernel
 

@@ -22,8 +22,7 @@ from typing import Any
 
 from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import MOST_GRAINS, Spent, affordable, check_budget, total
-from prirec.privacy.units import Adjacency, PrivacyLoss, Unit
+from prirec.privacy.accountant import MOST_GRAINS, Adjacency, PrivacyLoss, Spent, Unit, affordable, check_budget, total
 from prirec.util.shown import Shown, Table
 
 _SIZES = tuple(Unit)  # from the smallest to the largest

@@ -16,9 +16,9 @@ import numpy as np
 
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.accountant import PrivacyLoss, Unit, checked_epsilon, local_loss
+from prirec.privacy.noise import Stream
 from prirec.privacy.randomized_response import RandomizedResponse, estimate
-from prirec.privacy.units import PrivacyLoss, Unit, checked_epsilon, local_loss
 from prirec.types import BoolArray, OffsetArray, RealArray
 
 GRID_BITS = 32

@@ -17,11 +17,10 @@ import msgspec
 
 from prirec.config import Settings, budget_parts
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import GRAINS, Spent, affordable, total
+from prirec.privacy.accountant import GRAINS, Adjacency, PrivacyLoss, Spent, affordable, total
 from prirec.privacy.noise import NoiseShare, Participants
 from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
-from prirec.privacy.units import Adjacency, PrivacyLoss
 
 _FEWEST_GRAINS = 2**10  # per release: rounding down to grains then costs less than a thousandth
 

@@ -179,19 +179,21 @@ def _check(release: NoisySums, features: RealArray | None) -> None:
 # is r + Â_j τ² d_j / (Â_j² τ² + σ²): r itself where nobody was.
 
 
-def average(visitors: RealArray, values: NoisySums, scale: Scale, *, name: str) -> Popularity:
-    """From a secure sum: `visitors` is the posterior mean of A (J,), `values` the noisy B.
-
-    A device leaves its own part of B out."""
-    variance = np.asarray(values.sigma**2)
+def average(
+    visitors: RealArray, own_visitors: OwnCounts, values: NoisySums, scale: Scale, *, name: str
+) -> Popularity:  # fmt: skip
+    """From a secure sum: `visitors` is the posterior mean of A (J,), `own_visitors` what each device's own visit adds
+    to that mean, `values` the noisy B. A device leaves its own part of both out: without it in B alone, its own visit
+    would pull the average that it sees to the middle of the scale."""
+    variance, weight = np.asarray(values.sigma**2), own_visitors.at_pairs(values.own.pairs)
     return average_of_answers(
-        visitors, values.sums, noise=lambda r: variance, own=values.own, own_weight=0.0, scale=scale, name=name
+        visitors, values.sums, noise=lambda r: variance, own=values.own, own_weight=weight, scale=scale, name=name
     )
 
 
 def average_of_answers(
     visitors: RealArray, sums: RealArray, *, noise: Callable[[float], RealArray], own: OwnCounts,
-    own_weight: float = 1.0, scale: Scale, name: str,
+    own_weight: RealArray | float = 1.0, scale: Scale, name: str,
 ) -> Popularity:  # fmt: skip
     """From local answers: unbiased estimates of A and B (J,), to which everyone in `own` adds 1 and a value per place.
 

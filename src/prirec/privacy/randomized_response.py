@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.units import WORDS, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
+from prirec.privacy.accountant import WORDS, PrivacyLoss, Unit, checked_epsilon, exp_below, local_loss, words_at_least
+from prirec.privacy.noise import Stream
 from prirec.types import BoolArray, OffsetArray, RealArray
 
 

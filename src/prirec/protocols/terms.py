@@ -15,8 +15,7 @@ from prirec.errors import PolicyError
 from prirec.features.samples import Samples
 from prirec.model.block_steps import Encoder
 from prirec.privacy.accountant import GRAINS, Spent
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import NoiseShare, Participants
+from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Release, participants, plan_for
 from prirec.protocols.codec import ring_dtype

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from prirec.errors import StateError
-from prirec.model.adam import Moments, no_moments
+from prirec.model.public_half import Moments, no_moments
 from prirec.protocols.codec import bitmap
 from prirec.protocols.messages import Digest, Natural, WireStruct
 from prirec.protocols.party import Finished

@@ -62,6 +62,7 @@ from prirec.recommender.responses import (
 )
 from prirec.recommender.store import PostedMessage, Store
 from prirec.sharing.keys import SigningKey
+from prirec.types import DAY
 from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
 from prirec.wire.http import (
     FINEST_CELL,
@@ -83,7 +84,6 @@ READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
 REVALIDATE: Final = {"cache-control": "no-cache"}
 IMMUTABLE: Final = {"cache-control": "public, max-age=31536000, immutable"}
-DAY: Final = 86_400
 ON_DISCONNECT: Final = "gone"  # key in a request's state: called if the client leaves before it is answered
 
 Asked = TypeVar("Asked", bound=WireStruct)

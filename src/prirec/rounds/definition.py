@@ -17,14 +17,12 @@ import numpy as np
 from prirec.config import Settings
 from prirec.errors import StateError
 from prirec.features.samples import Samples
-from prirec.model import adam
-from prirec.model.adam import Moments
+from prirec.model import public_half
 from prirec.model.block_steps import away_from
 from prirec.model.equations import shrink
 from prirec.model.local_step import DeviceRecords, Rates, contribution_of, local_step, rates_of, work
-from prirec.model.public_half import Public
-from prirec.privacy.exact_random import Stream
-from prirec.privacy.noise import NoiseShare
+from prirec.model.public_half import Moments, Public
+from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, ring_codes, ring_codes_for
@@ -170,7 +168,7 @@ class RoundRules:
         is added here, once, and not by each device."""
         gradient = self.interaction.ring.decode(total) / survivors
         s = self.settings
-        return adam.move(V, gradient, moments, alpha=s.interaction.alpha, lambda_v=s.model.lambda_v)
+        return public_half.adam_move(V, gradient, moments, alpha=s.interaction.alpha, lambda_v=s.model.lambda_v)
 
     def move_factors(
         self, P: RealArray, moments: Moments, total: RingArray, survivors: int
@@ -178,7 +176,7 @@ class RoundRules:
         """The factors of places (J, K'), where there is a latent part. Their penalty came with each record."""
         gradient = self.interaction.ring.decode(total) / survivors
         weighted = gradient.reshape(P.shape) / self.settings.latent.weight
-        return adam.step(P, weighted, moments, alpha=self.settings.latent.pace)
+        return public_half.adam_step(P, weighted, moments, alpha=self.settings.latent.pace)
 
     # Opening, in simulation. In a deployment devices add their own noise, and protocols/secure_sum.py opens.
 

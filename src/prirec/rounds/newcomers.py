@@ -13,8 +13,7 @@ from h3.api import basic_int as h3
 
 from prirec.config import Settings
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import NO_CELL
-from prirec.graph.neighbourhoods import cells_of, cohort_numbers
+from prirec.graph.cohorts import NO_CELL, cells_of, cohort_numbers
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
 
 # Means are added as whole numbers of 2**-FRACTION, so that sums are exact in any order and over any shards. No weight

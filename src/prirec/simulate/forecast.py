@@ -18,12 +18,11 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.metrics import auc
-from prirec.privacy.accountant import affordable, noise_multiplier
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.accountant import Adjacency, affordable, noise_multiplier
+from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import Reporters, reports_about
-from prirec.privacy.units import Adjacency
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, weighted
 from prirec.simulate.compare import Contender
 from prirec.simulate.popularity import (

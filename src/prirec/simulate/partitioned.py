@@ -54,10 +54,10 @@ from prirec.graph.cohorts import (
     PartialRoster,
     SummableCounts,
     SummableKeys,
+    cells_of,
     cohort_groups,
     ordered_by_hash,
 )
-from prirec.graph.neighbourhoods import cells_of
 from prirec.metrics import Quality, auc_within_people
 from prirec.model.scoring import Models, mean_loss, scores
 from prirec.privacy.norm import Norm

@@ -238,7 +238,13 @@ class SecureSum(Mechanism):
         location = prepared.dataset.places.location
         counts = popularity(counted, location=location, features=public_features(prepared.dataset.places, settings))
         averages = [
-            average(counts.released[POPULARITY], sums, scale_of(prepared.dataset, name), name=average_column(name))
+            average(
+                counts.released[POPULARITY],
+                counts.own[POPULARITY],
+                sums,
+                scale_of(prepared.dataset, name),
+                name=average_column(name),
+            )
             for name, sums in zip(settings.features.averages, values, strict=True)
         ]
         return _together(counts, *averages)

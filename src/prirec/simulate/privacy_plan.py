@@ -11,7 +11,7 @@ from typing import Any
 
 from prirec.config import Settings
 from prirec.errors import UsageError
-from prirec.privacy.accountant import Spent
+from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import (
     LONGEST_NOISE,
     Kind,
@@ -24,7 +24,6 @@ from prirec.privacy.plan import (
     with_cohort_size,
 )
 from prirec.privacy.quality_figures import foreseen
-from prirec.privacy.units import Adjacency, Unit
 from prirec.simulate.popularity import REVEALS, LocalAnswers, mechanism_of
 from prirec.util.shown import Shown, Table
 

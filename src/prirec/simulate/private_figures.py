@@ -16,7 +16,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
-from prirec.privacy.exact_random import Stream
+from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import DROWNED, USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
 from prirec.rounds.definition import left_in_collection

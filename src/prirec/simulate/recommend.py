@@ -9,7 +9,7 @@ import numpy as np
 from prirec.data.dataset import Places
 from prirec.data.describe import describe_place
 from prirec.errors import UsageError
-from prirec.features.blocks import Clock
+from prirec.features.encoding import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation, Suggestion

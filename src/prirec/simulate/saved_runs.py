@@ -43,8 +43,8 @@ from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import cells_of
-from prirec.model.latent import Latent
+from prirec.graph.cohorts import cells_of
+from prirec.model.local_step import Latent
 from prirec.model.scoring import Models
 from prirec.rounds.newcomers import Starts, starts
 from prirec.simulate.popularity import mechanism_of

@@ -19,7 +19,7 @@ from prirec.engines.train import Checkpointing, Trained, train
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.neighbourhoods import adapt_to_coordinates
+from prirec.graph.cohorts import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_cohort_size

@@ -17,7 +17,7 @@ import numpy as np
 from prirec.config import Settings, loads, mechanism_not_collected
 from prirec.errors import PolicyError
 from prirec.features.encoding import Encoding, from_json
-from prirec.graph.neighbourhoods import cohorts_of
+from prirec.graph.cohorts import cohorts_of
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries
 from prirec.protocols.codec import encode

@@ -12,8 +12,7 @@ from msgspec import Meta
 
 from prirec.config import Settings
 from prirec.errors import Fault, PeerError, PolicyError
-from prirec.features.blocks import LARGEST
-from prirec.features.encoding import Encoding
+from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
 from prirec.wire.documents import Cell, Charter, Deployment, Edition

@@ -13,8 +13,7 @@ import numpy as np
 from h3.api import basic_int as h3
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.features.blocks import LARGEST
-from prirec.features.encoding import Encoding, encode_popularity
+from prirec.features.encoding import LARGEST, Encoding, encode_popularity
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.graph.cohorts import NO_CELL
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, own_part, prior_of
