@@ -184,7 +184,7 @@ def test_rounds_on_devices_give_the_bits_of_the_engine(devices: Devices) -> None
             if sums.mixing:
                 told = mixing_vector(campaign, devices.model(i), centre=centres[cohort])
                 assert same_bits(told, sums.mixing[i])
-                mean = None if (cohort, iteration) == sums.CLOSED else state.means[cohort]
+                mean = None if ("linear", iteration, cohort) == sums.CLOSED else state.means[cohort]
             learnt = devices.learn(i, V=V, iteration=iteration, mean=mean)
             assert same_bits(learnt.contribution, sums.gradients[i])
             assert same_bits(devices.model(i), state.linear[i])

@@ -96,7 +96,9 @@ def test_the_paper_map_lacks_only_what_is_not_built() -> None:
 def test_every_table_of_legal_moves_is_drawn() -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     drawn = set(re.findall(r"<!-- generated: diagram (\w+) -->\n```mermaid\nstateDiagram-v2\n", page))
-    tables = {name for name, value in vars(party).items() if name.isupper() and not name.endswith("_STEPS")}
+    held = {name: value for name, value in vars(party).items() if name.isupper() and isinstance(value, dict)}
+    tables = {name for name in held if not name.endswith("_STEPS")}
+    assert len(tables) >= 5
     assert tables <= drawn == set(TABLES)
 
 

@@ -36,7 +36,7 @@ def test_of_what_a_library_says_only_the_place_is_told(lines: Any) -> None:
     except ValueError as error:
         logging.getLogger("uvicorn.error").exception("%s broke on %s", CANARY, error, extra={"fields": {"x": CANARY}})
     (line,) = lines()
-    assert line["source"].startswith("uvicorn.error test_logs:")
+    assert line["source"].startswith("uvicorn.error test_observability:")
     assert line["error"] == "ValueError"
     assert CANARY not in json.dumps(line)
 

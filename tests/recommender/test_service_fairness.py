@@ -195,11 +195,13 @@ def test_a_second_download_of_an_address_waits_for_the_first_and_other_requests_
 def test_a_client_that_does_not_read_is_cut_off_and_the_next_of_the_address_has_its_turn(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "BODY_SECONDS", 0.5)
-    monkeypatch.setattr(server, "SLOWEST", 2**30)
-    body = os.urandom(8 * 2**20)
+    body, deadlines = os.urandom(8 * 2**20), [0.5]  # seconds for the first download, which nobody reads
+
+    def seconds(size: int) -> float:
+        return deadlines.pop() if size and deadlines else NEVER  # a request has no body, its answer has one
+
+    monkeypatch.setattr(server, "_seconds", seconds)
     with one_download_at_a_time(site, body) as (service, slow, path):
-        monkeypatch.setattr(server, "BODY_SECONDS", NEVER)  # for the second one, which reads
         assert service.line.get(path).content == body
         came = 0
         with suppress(ConnectionError, SSLError):

@@ -15,7 +15,7 @@ import numpy as np
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols.codec import decode, encode, ring_dtype
 from prirec.protocols.messages import AnyMessage, Round, Terms
-from prirec.protocols.party import Action, Finished, Party, Send, Stage
+from prirec.protocols.party import Action, Finished, Handlers, Party, Send, Stage
 from prirec.sharing.keys import SigningKey
 from support import device_process
 from support.device_process import REPORTS, Die, Done, Ended, Hear, Order, Report, Resume, Said, Start, Wrote, get, put
@@ -79,6 +79,8 @@ class Device(Party):
 
     Where it `returns`, a new life begins as soon as one ends, sends what may be sent again, and hears once more what
     the one before died of."""
+
+    handlers: Handlers = {}  # noqa: RUF012  (`handle` passes every message on to the process)
 
     def __init__(self, nursery: Nursery, journal: Path, terms: Terms, *, at: int, returns: bool = False) -> None:
         self.at, self.terms, self.journal, self.returns = at, terms, journal, returns

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any
 
-PATIENCE = 1200.0  # seconds for what takes moments on an idle machine; a load of thirty makes it minutes
+PATIENCE = 400.0  # seconds for what takes moments on an idle machine; a load of thirty makes it minutes
 NEVER = 1e6  # seconds: a deadline that no test lives to see
 
 
