@@ -87,8 +87,8 @@ def learn(
     """Steps (c) to (e) of round t: mix with the cohort's mean, if it was opened in this round, then the local step.
 
     `linear` stays as it is: the new model counts once it is stored in one transaction with what was masked. Whoever
-    adds nothing, since the budget is spent or for a newcomer, uses `LocalUpdate.linear` alone: nothing leaves the device, so
-    it costs nothing, and what others have opened is public, and may be mixed in all the same."""
+    adds nothing, since the budget is spent or for a newcomer, uses `LocalUpdate.linear` alone: nothing leaves the
+    device, so it costs nothing, and what others have opened is public, and may be mixed in all the same."""
     _check(campaign, linear=linear, other=mean, interaction=interaction)
     if records.features != _features(campaign):
         raise UsageError("these records are encoded otherwise than the campaign calls for; make them anew")
