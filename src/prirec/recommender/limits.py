@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from prirec.errors import UsageError
-from prirec.recommender.responses import too_many
 from prirec.wire.http import MOST_OCTETS
+
+if TYPE_CHECKING:
+    from prirec.recommender.responses import RefusedError
 
 LARGE_BODY: Final = 65_536  # bytes: bodies up to here are never refused for lack of memory
 
@@ -82,7 +84,7 @@ class RateLimiter(Generic[Key]):
             where, found = None, self._full_at.get(None)
         full_at = (now if found is None or found < now else found) + many * self._interval
         if (over := full_at - now - self._slack) > 1e-9:
-            raise too_many(over)
+            raise _too_many(over)
         return where, full_at
 
     def _sweep(self, now: float) -> bool:
@@ -114,7 +116,7 @@ class BodyReservation:
         """Reserve so many bytes more. RefusedError if there is no memory for them."""
         memory = self._memory
         if memory.taken + size > memory.most or (not self._mine and self._name in memory.holders):
-            raise too_many(1.0)
+            raise _too_many(1.0)
         memory.holders.add(self._name)
         memory.taken += size
         self._mine += size
@@ -175,3 +177,9 @@ def client_network(host: str) -> str:
             return str(address.ipv4_mapped)
         return str(IPv6Address(int(address) >> 64 << 64))
     return str(address)
+
+
+def _too_many(seconds: float) -> "RefusedError":
+    from prirec.recommender.responses import too_many  # here: an operator without the extra still has `Limits`
+
+    return too_many(seconds)
