@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.protocols.prediction import Contrast, PlacePart, Reason, combine, contributions, score_places
+from prirec.protocols.prediction import Contrast, PlacePart, Reason, Suggestion, combine, contributions, score_places
 
 NAMES = ("age", "category", "popularity")
 
@@ -103,3 +103,11 @@ def test_reasons_do_not_print():
 def test_bad_input_is_a_usage_error(bad):
     with pytest.raises(UsageError):
         bad()
+
+
+def test_a_suggestion_goes_to_json_whole_and_prints_nothing():
+    one = Suggestion("p07", "ramen, Harbour", 1.5, 0.75, (Reason("popularity", 0.5),))
+    reasons = [{"name": "popularity", "pull": 0.5}]
+    whole = {"place": "p07", "about": "ramen, Harbour", "distance_km": 1.5, "probability": 0.75, "reasons": reasons}
+    assert one.as_dict() == whole
+    assert "p07" not in repr(one)
