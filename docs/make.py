@@ -27,6 +27,7 @@ from protocol_parts import filled
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
 EXPERIMENTS = ROOT / "experiments" / "src"
+AS_PRINTED = ROOT / "tests" / "support" / "as_printed.py"  # the equations, loop for sum
 BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
 PEOPLE, PLACES, FEATURES = 20_000, 15_000, 50
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -47,8 +48,8 @@ THINGS = {
 
 
 def first_lines() -> Iterator[tuple[str, str, str]]:
-    """(file, name, first line of the docstring) of every module, class and function of the package."""
-    for file in [*sorted(SOURCE.rglob("*.py")), *sorted(EXPERIMENTS.rglob("*.py"))]:
+    """(file, name, first line of the docstring) of every module, class and function where the paper may be at home."""
+    for file in [*sorted(SOURCE.rglob("*.py")), *sorted(EXPERIMENTS.rglob("*.py")), AS_PRINTED]:
         tree, shown = ast.parse(file.read_text(encoding="utf-8")), str(file.relative_to(ROOT))
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
@@ -75,7 +76,7 @@ def paper_map() -> str:
     used: dict[str, list[str]] = {thing: [] for thing in THINGS}
     for file, name, line in first_lines():
         if name:
-            homes = printed if file.endswith("as_printed.py") else used
+            homes = printed if file.endswith(AS_PRINTED.name) else used
             for thing in named(line) & THINGS.keys():
                 homes[thing].append(f"[`{Path(file).stem}.{name}`](../{file})")
     lines = [

@@ -9,9 +9,8 @@ import pytest
 from prirec.engines.state import Checkpoint, IterationReport, identity, save_checkpoint
 from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, start, train
 from prirec.errors import StateError, UsageError
-from prirec.model import as_printed
 from prirec.model.scoring import Models, mean_loss, scores
-from support import messages
+from support import as_printed, messages
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,

@@ -9,12 +9,12 @@ from prirec.engines.state import State
 from prirec.engines.train import train
 from prirec.errors import PolicyError
 from prirec.metrics import positives
-from prirec.model.as_printed import interaction_gradient
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks
 from prirec_experiments.attacks import Questions, Scene, likeness, recover_sample, switches
 from prirec_experiments.rivals.dmf import DmfSettings
 from support import messages
+from support.as_printed import interaction_gradient
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
 CITY = small_city(people=200, places=300, records=4000)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prirec.model import as_printed
 from prirec.model.local_step import LatentRates, Rates, local_step
-from support import messages
+from support import as_printed, messages
 from support.reference_step import CATALOGUE, Device, Shape, Stepped, device, literal, room_for, stepped
 
 LATENT = LatentRates(alpha=0.2, lambda_u=0.05, lambda_p=0.03, weight=0.5)

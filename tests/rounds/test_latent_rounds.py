@@ -10,10 +10,11 @@ from prirec.engines.state import State, fits
 from prirec.engines.train import make_engine, start, train
 from prirec.features.samples import Samples
 from prirec.metrics import auc
-from prirec.model import as_printed, public_half
+from prirec.model import public_half
 from prirec.model.local_step import Latent
 from prirec.model.scoring import Models, scores
 from prirec.rounds.definition import participation
+from support import as_printed
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
