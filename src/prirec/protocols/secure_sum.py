@@ -133,9 +133,10 @@ def members_check(key: bytes, view: RosterView) -> bytes:
 def share_commitment(share: bytes, view: RosterView, secret: "Secret", *, owner: int, holder: int) -> bytes:
     """By it holder and collector know a share for the one that its owner sealed.
 
-    A hash hides a share without a salt: with t - 1 others known, a share is worth as many guesses as the secret, which
-    is 256 random bits. 16 bytes bind it: a holder would have to find a second preimage. An owner could find two shares
-    with one hash in 2^64 steps and then spoil a sum, as any member can by a false vector.
+    A hash hides a share without a salt: with t - 1 others known, a share takes as many guesses as the secret, which is
+    256 random bits (all limbs are in one hash; 30 bits alone could be guessed). 16 bytes bind it: a holder would have
+    to find a second preimage. An owner could find two shares with one hash in 2^64 steps, and then spoil a sum, as any
+    member can by a false vector.
     """
     places = owner.to_bytes(4, "big") + holder.to_bytes(4, "big")
     return sha256(b"prirec share" + view.digest + secret + places + share).digest()[:COMMITMENT]
