@@ -156,7 +156,7 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         },
         to_receiver=(
             "With those of enough others: the own pads of survivors and the pairwise pads of the lost, which it takes "
-            "off the total. Whether each share is the one that its owner committed to, and if not, that the sender lies."
+            "off the total. Whether each share is the one that its owner committed to: if not, the sender lies."
         ),
         to_relay="Nothing but the length.",
         hidden="The mask keys of survivors and the seeds of the lost: of each person one secret stays closed.",
@@ -221,8 +221,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         to_receiver="That the device holds the same V, terms and roster. The roster says for whom the boxes are.",
         to_relay=_SAME,
         hidden=(
-            "What is in the boxes: the collector delivers them and cannot open them. To test a guess of a share against "
-            "its hash takes as many guesses as for the secret, which is 256 random bits."
+            "What is in the boxes: the collector delivers them and cannot open them. A share takes as many guesses, "
+            "tested against its hash, as the secret, which is 256 random bits."
         ),
     ),
     Delivery: Sent(

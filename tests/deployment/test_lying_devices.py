@@ -45,7 +45,8 @@ LIES = {
     "garbage for all of several": (dict.fromkeys((3, 7, 11), SealsGarbage), set(), {3, 7, 11}),
     "garbage for one": ({3: SealsGarbageForOne}, set(), set()),
     "complaints of all": ({3: ComplainsOfAll}, set(), set()),
-    "all of it": ({0: GivesWrongShares, 3: SealsGarbage, 5: SealsGarbageForOne, 8: ComplainsOfAll}, {0}, {3}),
+    # of twenty, one complaint about each may stand: who complains of all is left out for the second one about the sixth
+    "all of it": ({0: GivesWrongShares, 3: SealsGarbage, 5: SealsGarbageForOne, 8: ComplainsOfAll}, {0}, {3, 8}),
 }
 
 
