@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.sharing.secret_sharing import additive_split
+from prirec.sharing.secret_sharing import additive_combine, additive_split
 from support import messages
 from support.hypothesis_settings import PATIENT
 
@@ -51,7 +51,7 @@ def test_all_three_together_know_the_secret(own):
     assert distances(own=own, parties=(0, 1, 2)) == {Fraction(1)}
     for secret in Z4:
         shares = additive_split(np.full(EVERY_PAD.shape[1], secret), pads=EVERY_PAD, own=own)
-        assert (shares.sum(axis=0, dtype=np.uint64) == secret).all()
+        assert (additive_combine(shares) == secret).all()
 
 
 def test_pads_used_for_two_parties_at_once_are_noticed():
@@ -75,7 +75,7 @@ def test_partial_sums_say_nothing_beyond_the_sum():
     for secrets in product(Z4, repeat=3):
         shares = [additive_split(np.full(4096, w), pads=every[2 * f : 2 * f + 2], own=f) for f, w in enumerate(secrets)]
         partial_sums = np.sum(shares, axis=0, dtype=np.uint64)
-        views.setdefault(int(partial_sums.sum(axis=0, dtype=np.uint64)[0]), []).append(distribution(partial_sums))
+        views.setdefault(int(additive_combine(partial_sums)[0]), []).append(distribution(partial_sums))
     assert set(views) == {int(w) for w in Z4}
     assert all(seen == of_one_sum[0] for of_one_sum in views.values() for seen in of_one_sum)
 
@@ -97,8 +97,8 @@ def test_shares_add_up_to_the_secret_in_any_order(drawn):
     (secret, pads), own = (drawn[0][0], drawn[0][1:]), drawn[1]
     shares = additive_split(secret, pads=pads, own=own)
     assert shares.dtype == secret.dtype
-    for rows in (shares, shares[::-1]):
-        assert rows.sum(axis=0, dtype=secret.dtype).tobytes() == secret.tobytes()
+    assert additive_combine(shares).tobytes() == additive_combine(shares[::-1]).tobytes() == secret.tobytes()
+    assert additive_combine(shares).dtype == secret.dtype
 
 
 @PATIENT
@@ -145,3 +145,9 @@ def test_what_is_not_a_vector_and_its_pads_in_one_ring_is_refused(secret, pads):
 def test_an_owner_who_is_not_a_party_is_refused(own):
     with pytest.raises(UsageError, match=messages.one_of_the_parties(3)):
         additive_split(WORDS, pads=PADS, own=own)
+
+
+@pytest.mark.parametrize("shares", [WORDS, PADS[:0], PADS.astype(np.int64), PADS.astype(np.uint8)])
+def test_what_is_not_rows_of_shares_is_refused(shares):
+    with pytest.raises(UsageError):
+        additive_combine(shares)

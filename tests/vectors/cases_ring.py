@@ -36,10 +36,13 @@ def additive() -> Iterator[Vector]:
         yield vector(f"owner {own} keeps the rest", "additive_split", secret=secret, pads=pads, own=own, ring_bits=64)
     yield vector("a ring of 32 bits", "additive_split", secret=[5], pads=[[2**32 - 1]], own=1, ring_bits=32)
     yield vector("stretched pads", "additive_split", secret=secret, pads=stretched_pads(), own=2, ring_bits=64)
+    yield vector("a sum that wraps", "additive_combine", shares=[[top, 1], [1, top], [5, 6]], ring_bits=64)
+    yield vector("partial sums in 32 bits", "additive_combine", shares=[[2**31], [2**31], [3]], ring_bits=32)
     yield vector("a single party", "additive_split", secret=secret, pads=[], own=0, ring_bits=64)
     yield vector("an owner beyond the parties", "additive_split", secret=secret, pads=pads, own=3, ring_bits=64)
     yield vector("an owner before the first", "additive_split", secret=secret, pads=pads, own=-1, ring_bits=64)
     yield vector("pads of another length", "additive_split", secret=[1, 2], pads=pads, own=0, ring_bits=64)
+    yield vector("no shares", "additive_combine", shares=[], ring_bits=64)
 
 
 def stretched_pads() -> list[list[int]]:

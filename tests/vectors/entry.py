@@ -16,6 +16,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "encode": ref.encode,
     "decode": ref.decode,
     "additive_split": ref.additive_split,
+    "additive_combine": ref.additive_combine,
     "shamir_split": ref.shamir_split,
     "shamir_combine": ref.shamir_combine,
     "stretch": ref.stretch,

@@ -47,6 +47,11 @@ def additive_split(secret: list[int], *, pads: list[list[int]], own: int, ring_b
     return [*pads[:own], rest, *pads[own:]]
 
 
+def additive_combine(shares: list[list[int]], *, ring_bits: int) -> list[int]:
+    demand(len(shares) >= 1)
+    return [sum(column) % 2**ring_bits for column in zip(*shares, strict=True)]
+
+
 # AES-256 in counter mode, block by block
 
 

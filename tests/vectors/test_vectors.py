@@ -60,6 +60,10 @@ def additive_split(i: dict[str, Any]) -> np.ndarray:
     )
 
 
+def additive_combine(i: dict[str, Any]) -> np.ndarray:
+    return secret_sharing.additive_combine(rows(i["shares"], RING[i["ring_bits"]], width=1))
+
+
 def shamir_split(i: dict[str, Any]) -> np.ndarray:
     secret, seed = bytes.fromhex(i["secret"]), bytes.fromhex(i["seed"])
     return secret_sharing.shamir_split(
@@ -92,6 +96,7 @@ OPERATIONS = {
     "encode": encode,
     "decode": decode,
     "additive_split": additive_split,
+    "additive_combine": additive_combine,
     "shamir_split": shamir_split,
     "shamir_combine": shamir_combine,
     "stretch": stretch,

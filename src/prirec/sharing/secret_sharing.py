@@ -42,6 +42,14 @@ def additive_split(secret: RingArray, *, pads: RingArray, own: int) -> RingArray
     return shares
 
 
+def additive_combine(shares: RingArray) -> RingArray:
+    """Σ_i a_i mod 2^l: the secret (d,) from all its shares (n, d), or the sum of secrets from partial sums."""
+    if shares.dtype not in _RINGS or shares.ndim != 2 or len(shares) == 0:
+        raise UsageError("shares are the rows of one array of ring words, (n, d), and there is at least one row")
+    total: RingArray = shares.sum(axis=0, dtype=shares.dtype)
+    return total
+
+
 def _check(secret: RingArray, *, pads: RingArray, own: int) -> None:
     if secret.dtype not in _RINGS or pads.dtype != secret.dtype:
         raise UsageError("the secret and its pads are words of one ring: both uint64 or both uint32")
