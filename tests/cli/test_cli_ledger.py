@@ -23,10 +23,13 @@ from support import messages, shell
 from support.shell import flat
 from support.version_4_charges import charge_answer
 
-TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))
 SECRET = b"deployment-42-xy"
 call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
+
+
+def today() -> int:
+    return int(time.time() // 86_400)
 
 
 def read(path):
@@ -39,7 +42,8 @@ def store(tmp_path):
     return tmp_path / "device.db"
 
 
-def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
+def take_part(path, rounds, *, price=TENTH, days_ago=0, period=None, first=1):
+    day = today() - days_ago
     with Store.open(path) as opened:
         paid = LedgerStore(opened, Budget(1.0, 1e-6, period))
         for number in range(first, first + rounds):
@@ -51,7 +55,7 @@ def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
 def answer(path, number=1, *, unit=Unit.USER, epsilon=0.1, what="visited in June"):
     """As an earlier version charged for it."""
     with Store.open(path) as opened, opened.transaction() as rows:
-        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=TODAY, deployment=SECRET)
+        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=today(), deployment=SECRET)
 
 
 def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
@@ -123,8 +127,8 @@ def test_with_nothing_left_the_device_still_recommends(store):
 
 
 def test_with_a_period_both_figures_and_the_end_of_the_wait_are_shown(store):
-    take_part(store, 10, day=TODAY - 100, period=30)
-    take_part(store, 10, day=TODAY - 10, period=30, first=11)
+    take_part(store, 10, days_ago=100, period=30)
+    take_part(store, 10, days_ago=10, period=30, first=11)
     found = told("ledger", store, "--set", "privacy.period_days=30")
     assert (found["period"]["days"], found["period"]["releases"], found["lifetime"]["releases"]) == (30, 10, 20)
     assert found["period"]["epsilon"] == pytest.approx(1)
