@@ -60,7 +60,7 @@ def test_where_there_are_too_few_people_for_one_cohort_the_plan_says_that_noise_
     assert found["verdict"] in flat(shown.stdout)
 
 
-def test_settings_that_promise_nothing_have_no_cohorts_to_tell_of():
+def test_a_plan_without_a_budget_mentions_no_cohort():
     assert told("privacy", "plan", *SIZE, "--preset", "rounds")["cohorts"] is None
     assert "cohort" not in call("privacy", "plan", *SIZE, "--preset", "fm").stdout
 

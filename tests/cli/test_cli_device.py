@@ -136,7 +136,7 @@ def test_status_tells_where_the_device_belongs_and_how_far_it_is(phone):
     assert CANARY not in text
 
 
-def test_the_ledger_is_told_in_plain_words_against_the_persons_own_budget(phone):
+def test_the_ledger_is_printed_against_the_persons_own_budget(phone):
     found = told("device", "privacy", phone)
     assert [(item["what"], item["releases"]) for item in found["items"]] == [
         ("how popular places are", 1), ("the feature interaction model V", 1),
@@ -218,7 +218,7 @@ def test_a_point_that_makes_no_sense_is_refused_and_not_repeated(phone, near, me
     assert "12345" not in done.stderr
 
 
-def test_what_does_not_fit_the_deployment_is_refused_while_the_person_is_there(phone):
+def test_profile_values_that_do_not_fit_the_catalogue_are_refused_at_once(phone):
     unfit = call("device", "profile", phone, f"age={CANARY}")
     assert (unfit.exit_code, CANARY in unfit.stderr) == (3, False)
     assert shell.says(unfit.stderr, messages.in_column("age", messages.NUMBER_EXPECTED))
@@ -301,7 +301,7 @@ def test_a_recommender_that_is_away_keeps_nobody_from_erasing(town, tmp_path):
     assert told("device", "status", file)["membership"] is None
 
 
-def test_a_device_joins_only_whom_it_means(town, tmp_path):
+def test_a_device_joins_only_the_recommender_whose_key_and_certificate_it_expects(town, tmp_path):
     file, key = tmp_path / "tablet.db", told("recommender", "status", town.store)["fingerprint"]
     refusals = {
         ("--fingerprint", "ab" * 16): (6, messages.ANOTHER_KEY_THAN_THE_FINGERPRINT),

@@ -20,13 +20,13 @@ def test_a_preset_loads_passes_every_check_and_knows_its_name(name):
     assert PRESETS[name].preset == name
 
 
-def test_private_is_where_one_starts(tmp_path):
+def test_private_is_the_default_preset(tmp_path):
     (tmp_path / "s.toml").write_text("seed = 3\n")
     assert config.load() == PRIVATE
     assert config.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
 
 
-def test_rounds_are_what_sections_say_of_themselves():
+def test_rounds_has_the_default_of_every_section():
     assert Settings() == ROUNDS
     assert ROUNDS.privacy.epsilon_per_user is None
 
@@ -65,7 +65,7 @@ def test_the_paper_preset_is_the_papers_own_schedule():
     assert (PAPER.linear.mixing, PAPER.linear.gamma, PAPER.interaction.batch) == ("fixed", 1.0, 1)
 
 
-def test_settings_do_not_change_under_anyones_hands():
+def test_settings_are_immutable():
     with pytest.raises(AttributeError):
         ROUNDS.seed = 4
     with pytest.raises(AttributeError):

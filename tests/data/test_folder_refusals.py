@@ -79,7 +79,7 @@ def test_names_in_capitals_are_still_names(tmp_path):
 
 @pytest.mark.parametrize("name", ["user", '"user"'])
 @pytest.mark.parametrize(("separator", "told"), [(";", "';'"), ("\t", "tabs")])
-def test_other_separators_than_commas_are_told(tmp_path, name, separator, told):
+def test_separators_other_than_commas_are_named_in_the_error(tmp_path, name, separator, told):
     error = refusal(tmp_path, visits=f"{name}{separator}poi\nann{separator}bar\n")
     assert place(error) == ("visits.csv", 1, None)
     assert f"separated by {told}: use commas" in str(error)

@@ -95,7 +95,7 @@ class TestBlindness:
         for part in (done.train, done.test):
             assert np.array_equal(np.lexsort((part.time, part.person)), np.arange(len(part)))
 
-    def test_the_same_seed_prepares_the_same(self, recipe: Recipe) -> None:
+    def test_a_seed_determines_the_prepared_records(self, recipe: Recipe) -> None:
         one, same, other = prepared(recipe, 1), prepared(recipe, 1), prepared(recipe, 2)
         assert np.array_equal(one.train.place, same.train.place)
         assert np.array_equal(one.test.place, same.test.place)

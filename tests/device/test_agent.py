@@ -129,7 +129,7 @@ def run_until(agent: Agent, enough: Callable[[list[float]], bool] = lambda pause
     return pauses
 
 
-def test_a_refusal_that_passes_is_waited_out(tmp_path: Path) -> None:
+def test_a_temporary_refusal_is_retried(tmp_path: Path) -> None:
     """Keys of sessions are changed worker by worker: in between, one does not know what the other gave."""
     target = Target.of(Dishonest(), tmp_path / "device")
     line = target.agent.client = Refusing(target.line.recommender)
@@ -139,7 +139,7 @@ def test_a_refusal_that_passes_is_waited_out(tmp_path: Path) -> None:
     assert target.agent.problem is None
 
 
-def test_one_that_does_not_pass_ends_the_agent(tmp_path: Path) -> None:
+def test_a_permanent_refusal_ends_the_agent(tmp_path: Path) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     line = target.agent.client = Refusing(target.line.recommender)
     line.first = 10**9
@@ -148,7 +148,7 @@ def test_one_that_does_not_pass_ends_the_agent(tmp_path: Path) -> None:
     assert line.asked == MOST_REFUSALS
 
 
-def test_whoever_is_not_taken_in_is_told_of_the_code(tmp_path: Path) -> None:
+def test_a_refused_enrolment_mentions_the_code(tmp_path: Path) -> None:
     class Closed(Wire):
         async def enrol(self, *, cell: int, code: str = "") -> None:
             raise PeerError(Fault.AUTH, "no")

@@ -125,7 +125,7 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: LedgerStore) -> N
     assert len(paid.ledger().entries) == 1
 
 
-def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
+def test_a_lowered_budget_holds_at_once(store: Store) -> None:
     paid = LedgerStore(store)
     with store.transaction() as rows:
         save_budget(rows, Budget(50.0))

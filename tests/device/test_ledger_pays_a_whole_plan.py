@@ -106,7 +106,7 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 4.0])
-def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
+def test_a_plan_for_another_budget_is_covered_too(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
     paid = LedgerStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)

@@ -181,7 +181,9 @@ def test_a_point_far_from_every_known_place_is_refused_and_not_repeated(here: To
 
 
 @pytest.mark.parametrize("asked", [{"k": 0}, {"radius_km": -1.0}, {"radius_km": np.nan}])
-def test_what_cannot_be_asked_is_refused(with_coordinates: Town, tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_invalid_requests_for_recommendations_are_refused(
+    with_coordinates: Town, tmp_path: Path, asked: dict[str, Any]
+) -> None:
     _, V = models(with_coordinates)
     with with_coordinates.person(3, tmp_path).store as store, pytest.raises(UsageError):
         recommend(Person(store), ready(with_coordinates, V), **asked)

@@ -90,7 +90,7 @@ def test_without_any_coordinates_nearby_is_anywhere() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1, 3])
-def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_path: Path, ratio: int) -> None:
+def test_a_person_with_visits_alone_learns_from_drawn_negatives_too(tmp_path: Path, ratio: int) -> None:
     here = town(settings=change(SMALL_PRIVATE, data={"ratio": ratio}))
     person = here.person(0, tmp_path)
     for visit in person.visits():

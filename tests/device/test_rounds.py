@@ -60,7 +60,7 @@ def test_visits_outside_the_downloaded_regions_are_in_no_sum(here: Town, person:
     }
 
 
-def test_somebody_who_was_nowhere_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_visits_adds_nothing(here: Town, store: Store) -> None:
     vector = visits_vector(visited_places(Person(store), here.campaign, here.known), here.campaign)
     assert vector.shape == (here.campaign.charter.places,)
     assert not vector.any()
@@ -211,9 +211,7 @@ def steepened(here: Town, scale: float) -> Campaign:
     return Campaign.of(here.campaign.charter, msgspec.structs.replace(here.edition, encoding=steep.to_json()))
 
 
-def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_was_told(
-    here: Town, person: Person
-) -> None:
+def test_the_steepest_encoding_makes_usable_features_of_any_value(here: Town, person: Person) -> None:
     """To stop for some values and not for others would tell which they are."""
     (linear, V), at = some_models(here), here.campaign.encoding.names().index("age")
     for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
@@ -229,7 +227,7 @@ def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_l
         steepened(here, 5e-324)
 
 
-def test_whatever_is_not_told_is_unknown(here: Town, store: Store) -> None:
+def test_values_missing_from_a_profile_are_unknown(here: Town, store: Store) -> None:
     nobody = Person(store)
     nobody.join(membership())
     assert not encode_records(nobody, here.campaign, here.known).own.person.any()
@@ -246,7 +244,7 @@ def test_a_visit_without_a_time_has_no_hour_and_no_day(here: Town, person: Perso
     assert context[1:, clock].any(axis=1).all()
 
 
-def test_home_is_what_was_told_or_the_middle_of_what_was_visited(here: Town, person: Person) -> None:
+def test_home_is_the_stated_one_or_the_median_of_visited_places(here: Town, person: Person) -> None:
     told = person.home()
     assert home_of(person, here.known) == told
     person.set_home(None)

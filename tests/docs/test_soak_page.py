@@ -14,7 +14,7 @@ def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return page_writer("benchmarks/soak.py", monkeypatch)
 
 
-def test_a_step_is_told_by_its_exit_code_and_its_last_line(
+def test_a_step_is_reported_by_its_exit_code_and_its_last_line(
     soak: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_two = "import os; print('first'); print('=== 3 of', os.environ['HOW'], '==='); print(); raise SystemExit(1)"

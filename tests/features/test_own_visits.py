@@ -33,7 +33,7 @@ def slowly(location: np.ndarray, train: Visits, person: int, place: int) -> floa
 
 
 @pytest.mark.parametrize("side", ["train", "test"])
-def test_it_is_the_shortest_way_to_another_place_of_the_same_person(side: str):
+def test_the_distance_is_to_the_nearest_other_place_of_the_same_person(side: str):
     rows, train = getattr(SETUP.prepared, side), SETUP.prepared.train
     location = SETUP.prepared.dataset.places.location.copy()
     location[::7] = np.nan

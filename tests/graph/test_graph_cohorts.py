@@ -129,7 +129,7 @@ def test_nobody_at_all_makes_no_cohort():
         ({"cells": np.full(40, 987654321, dtype=np.uint64)}, messages.CELL_INVALID),
     ],
 )
-def test_what_cannot_be_is_refused(change, says):
+def test_invalid_arguments_of_cohorts_are_refused(change, says):
     cells = city((PHOENIX, 40))
     asked = {"cells": cells, "keys": keys_for(cells), "size": 10, "beacon": 0} | change
     with pytest.raises(UsageError, match=says) as refused:

@@ -140,7 +140,7 @@ def test_a_delta_of_its_own_is_added_to_what_the_rest_has():
         leaky.loss(1e-7)
 
 
-def test_nothing_costs_nothing():
+def test_no_release_costs_no_epsilon():
     assert Spent().loss(1e-6).epsilon == 0
     assert total([]) == Spent()
     assert local().delta(0) == 0

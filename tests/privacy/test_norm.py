@@ -93,7 +93,7 @@ def test_zeros_cost_nothing_so_a_sparse_vector_may_be_passed_without_them():
 
 
 @pytest.mark.parametrize("make", [scaled, clipped])
-def test_nothing_stays_nothing(make):
+def test_a_zero_vector_stays_zero(make):
     assert make(np.zeros(5), Norm(1.0, 10)).tolist() == [0] * 5
     assert make(np.zeros(0), Norm(1.0, 10)).tolist() == []
 

@@ -81,7 +81,7 @@ def test_emphasis_lowers_the_noise_of_a_statistic() -> None:
     assert quiet.own.total() == pytest.approx(found.total() / 4)
 
 
-def test_nobody_gives_nothing() -> None:
+def test_without_people_or_visits_the_sum_is_zero() -> None:
     assert weighted({}) == {}
     empty = weighted({"visitors": own([])})["visitors"]
     assert empty.total().tolist() == [0.0] * 40
@@ -241,7 +241,7 @@ def test_what_is_written_stands_beside_the_same_people_and_places() -> None:
     assert found.total() == pytest.approx(np.array([0.5, 0.5, 0.5, 1.5, 0]) * 4096, abs=3)
 
 
-def test_nobody_writes_nothing() -> None:
+def test_without_people_or_visits_the_written_sum_is_zero() -> None:
     empty = written(own([]), Norm(1.0, 12))
     assert empty.total().tolist() == [0.0] * 40
     assert written(own([[0.0, 0.0]]), Norm(1.0, 12)).total().tolist() == [0.0] * 40

@@ -127,7 +127,7 @@ def test_an_attempt_has_a_higher_number_whatever_the_cohort(again: Round) -> Non
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-def test_the_same_again_is_the_same(stage: Stage) -> None:
+def test_writing_a_stage_again_changes_nothing(stage: Stage) -> None:
     assert admit(Persist(of(), stage, ONE), held=at(stage), last=5) is Verdict.KNOWN
 
 

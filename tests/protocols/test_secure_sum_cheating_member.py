@@ -195,7 +195,7 @@ def test_a_commitment_to_another_seed_closes_the_sum() -> None:
 
 
 @pytest.mark.parametrize("terms", [DOUBLE, PADS])
-def test_a_vector_whose_sender_was_told_of_other_boxes_is_refused(terms: Any) -> None:
+def test_a_vector_whose_sender_received_other_boxes_is_refused(terms: Any) -> None:
     gathering = gather(4, terms)
     first, second, *_ = held_at(gathering, Masked)
     other = encode(Delivered(gathering.collector._meeting.mark, b"\7"))

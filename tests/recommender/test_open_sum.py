@@ -59,7 +59,7 @@ def test_a_sum_larger_than_its_members_could_make_it_is_not_used(
 
 
 @pytest.mark.parametrize("entry", [2**63, 2**63 - 1, 2**62])
-def test_nor_is_one_at_the_end_of_the_ring(entry: int) -> None:
+def test_a_sum_at_the_end_of_the_ring_is_not_used(entry: int) -> None:
     values = np.zeros((5, 3), dtype=np.uint64)
     values[0, 0] = entry
     assert opened_by(terms_of(bound=BOUND), values).opened is None

@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         from_folder(tmp_path / "nowhere", Features())
 
 
-def test_what_looks_odd_is_said(tmp_path):
+def test_doubtful_tables_are_noted(tmp_path):
     rows = "".join(f"p{n},{n % 80},{n % 80},{n if n else 'free'}\n" for n in range(200)) + "lost,,,5\n"
     source = from_folder(folder(tmp_path, pois="poi,lat,lon,price\n" + rows), Features())
     assert [note for note in source.notes if "1 POI without coordinates" in note]

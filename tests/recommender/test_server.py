@@ -93,7 +93,7 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
     assert not (folder / "store-wal").exists()  # and the store was closed
 
 
-def test_what_is_wrong_is_told_before_anything_is_served(site: Site, tmp_path: Path) -> None:
+def test_invalid_addresses_stores_and_certificates_are_refused_before_serving(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN):

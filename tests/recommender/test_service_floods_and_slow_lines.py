@@ -103,7 +103,7 @@ def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("endless_polls")
-def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
+def test_above_the_limit_of_polls_the_next_is_answered_at_once(site: Site) -> None:
     with served(site, limits=replace(OPEN, polls=1)) as service, ThreadPoolExecutor() as pool:
         one, other = service.phone(1), service.phone(2)
         one.log_in()
@@ -116,7 +116,7 @@ def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
         assert len(first.result().letters) == 1
 
 
-def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
+def test_a_truncated_body_is_not_stored(service: Served) -> None:
     phone = service.phone()
     body = encode(Mail((phone.says(),)))
     phone.log_in()
@@ -198,7 +198,7 @@ def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.Monk
         b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
     ],
 )
-def test_what_is_no_request_harms_nobody(lasting: Served, said: bytes) -> None:
+def test_malformed_requests_do_no_harm(lasting: Served, said: bytes) -> None:
     with connected(lasting) as line:
         line.settimeout(0.3)
         line.sendall(said)

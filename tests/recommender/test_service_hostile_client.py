@@ -111,7 +111,7 @@ def test_without_the_operators_code_nobody_enrols(site: Site) -> None:
         h3.origin_to_directed_edges(h3.latlng_to_cell(48.1, 11.5, FINEST_CELL))[0],
     ],
 )
-def test_a_cell_that_is_none_or_too_fine_is_told_in_vain(service: Served, cell: int) -> None:
+def test_an_invalid_or_too_fine_cell_is_refused(service: Served, cell: int) -> None:
     phone = service.phone(enrolled=False)
     assert refusal(service.line.post("/v1/devices", content=encode(phone.enrolment(cell=cell)))) == (400, "DECODE")
     assert service.store.people() == []
@@ -209,7 +209,7 @@ def test_other_addresses_take_their_own_requests_only(lasting: Served, path: str
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/sessions", "/v1/challenges", "/v1/devices/leave"])
-def test_small_requests_stay_small(lasting: Served, path: str) -> None:
+def test_small_requests_have_a_small_limit(lasting: Served, path: str) -> None:
     phone = lasting.newcomer()
     assert refusal(phone.post(path, bytes(SMALL + 1))) == (413, "TOO_LARGE")
 
@@ -235,7 +235,7 @@ def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
 @pytest.mark.parametrize(
     ("error", "expected"), [(ValueError(CANARY.decode()), (500, "FAILED")), (StateError("full"), (503, "AWAY"))]
 )
-def test_what_fails_inside_is_told_in_fixed_words_and_the_service_goes_on(
+def test_internal_errors_are_answered_in_fixed_words_and_the_service_goes_on(
     service: Served, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: tuple[int, str]
 ) -> None:
     def broken(*_: object, **__: object) -> None:

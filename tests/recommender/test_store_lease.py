@@ -28,7 +28,7 @@ def test_a_lease_that_ran_out_is_anybodys(store: Store) -> None:
     assert not store.lease(FIRST, 60)
 
 
-def test_to_renew_is_to_hold_it_from_now_on(store: Store) -> None:
+def test_renewing_a_lease_extends_it_from_now_on(store: Store) -> None:
     assert store.lease(FIRST, 60)
     assert store.lease(FIRST, 0.1)
     until(lambda: store.lease(SECOND, 60))

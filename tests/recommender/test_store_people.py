@@ -25,7 +25,7 @@ def test_a_deployment_is_founded_once(store: Store) -> None:
     assert store.founding() == FOUNDING
 
 
-def test_without_a_deployment_the_way_to_one_is_told(store: Store) -> None:
+def test_without_a_deployment_the_error_says_how_to_found_one(store: Store) -> None:
     with pytest.raises(StateError, match=messages.STORE_WITHOUT_A_DEPLOYMENT):
         store.founding()
 
@@ -58,7 +58,7 @@ def test_people_are_listed_by_name_with_the_cell_they_told(store: Store) -> None
     ]  # fmt: skip
 
 
-def test_enrolling_again_is_the_same_and_may_change_the_cell(store: Store) -> None:
+def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(store: Store) -> None:
     store.enrol(name(1), 17, day=1)
     store.enrol(name(1), 17, day=2)
     assert store.people() == [RosterLine(name(1), 17)]

@@ -183,7 +183,7 @@ def test_training_lowers_the_loss():
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_when_a_block_fails_the_others_have_ended_before_anyone_hears_of_it(failing):
+def test_when_a_block_fails_the_error_is_raised_after_the_others_have_ended(failing):
     engine = make_engine("local", samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS, threads=3)
     ended = []
 

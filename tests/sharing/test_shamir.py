@@ -192,7 +192,7 @@ def altered(shares: np.ndarray, *, row: int, to: int) -> np.ndarray:
         (THREE[:2], SHARES[:2]),
     ],
 )
-def test_shares_that_fit_no_secret_are_the_peers_fault_and_are_not_told(points, shares):
+def test_shares_that_fit_no_secret_are_a_peer_error_and_not_printed(points, shares):
     with pytest.raises(PeerError) as refusal:
         shamir_combine(points, shares)
     assert refusal.value.fault is Fault.ABORTED

@@ -216,7 +216,7 @@ def test_a_missing_file_is_noticed(folder, name):
         load_run(folder)
 
 
-def test_no_run_at_all(tmp_path):
+def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(StateError, match=messages.NO_RUN):
         load_run(tmp_path / "nowhere")
 

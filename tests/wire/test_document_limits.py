@@ -26,7 +26,7 @@ GOOD = 'preset = "private"\n'
      GOOD + "[linear]\nalpha = " + "9" * 400, GOOD + "[linear]\nalpha = nan", "\0", GOOD + "#" * 70_000,
      "preset = 1979-05-27"],
 )  # fmt: skip
-def test_settings_that_are_none_are_refused_by_the_house_and_never_crash(text: str) -> None:
+def test_invalid_settings_are_a_usage_error_and_never_crash(text: str) -> None:
     with pytest.raises(UsageError):
         loads(text)
 
@@ -105,7 +105,7 @@ def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> No
         refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
 
 
-def test_many_columns_are_told_apart_in_one_pass() -> None:
+def test_repeated_column_names_are_found_in_one_pass() -> None:
     class Counted(str):
         """A column name that counts how often it is compared with another: in one pass over a hash table, hardly."""
 
