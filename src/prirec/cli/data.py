@@ -122,7 +122,7 @@ def make(
     people: Annotated[int, typer.Option(min=1, metavar="N", help="People who live there.")] = 2000,
     places: Annotated[int, typer.Option(min=1, metavar="N", help="Places they can go to.")] = 1500,
     records: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Places shown to people, clicked or ignored.")
+        int, typer.Option(min=1, metavar="N", help="Records: a place shown to a person, clicked or ignored.")
     ] = 24_000,
     districts: Annotated[int, typer.Option(min=1, metavar="N", help="Districts, each with tastes of its own.")] = 12,
     categories: Annotated[int, typer.Option(min=1, metavar="N", help="Categories of places.")] = 24,
@@ -179,8 +179,8 @@ def partition(
 ) -> None:
     """Cut a data folder into regions, for a cluster.
 
-    No machine need hold all of it then. All commands read the new folder as they read the old one. What is drawn at
-    random is then each person's own."""
+    No machine has to hold all of it then. All commands read the new folder like the old one. The split and the
+    negatives are drawn for each person separately, so a run differs from one on the old folder."""
     from prirec.cli.output import busy, program, show_json
     from prirec.data.partition import partition_folder
 

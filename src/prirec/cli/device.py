@@ -183,9 +183,7 @@ def visit(
     ignored: Annotated[bool, typer.Option("--ignored", help="The place was shown and not chosen.")] = False,
     id_: Annotated[
         str | None,
-        typer.Option(
-            "--id", metavar="TEXT", show_default="from place and time", help="Id of this visit, stored only once."
-        ),
+        typer.Option("--id", metavar="TEXT", show_default="from place and time", help="Id of this visit; stored once."),
     ] = None,
     source: Annotated[
         Path | None,

@@ -38,7 +38,7 @@ def evaluate(
 ) -> None:
     """Measure a saved run on its test records.
 
-    Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
+    Refused if test records have influenced the training (a leak). Notes say what makes a figure less meaningful."""
     from prirec.cli.output import SIMULATION, busy, figure, notes, show, show_json
 
     with busy("reading the data"):

@@ -95,7 +95,7 @@ def build(first: str = "") -> typer.Typer:
     _add(app, "recommend")
     app.command("settings", epilog=EPILOG)(settings)
     privacy_group = subgroup(
-        "What each person is promised, and what was spent of it.",
+        "Privacy budgets: plans, forecasts, and a device's ledger.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),
     )
     privacy_group.command("plan", epilog=privacy.PRIVACY_PLAN_EPILOG)(privacy.plan)
