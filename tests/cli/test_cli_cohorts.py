@@ -45,6 +45,7 @@ def test_a_size_that_the_settings_name_stays_and_the_plan_tells_what_it_would_as
     found, text = told(*words), flat(call(*words).stdout)
     assert found["sums"][1]["devices"] == found["cohorts"]["size"] == 300
     assert f"at least 300 people, as neighbours.size says; the plan needs {asked(1.0):,}." in text
+    assert f"you need cohorts of about {asked(1.0):,} people for that." in text
     assert found["notes"] == []
 
 

@@ -35,7 +35,7 @@ def test_one_table_compares_five_models_and_says_what_each_collects(held):
     assert "gradients of V" in row(said, "PriRec-, paper")
     assert "counts of visits" in row(said, "PriRec, paper")
     assert "sums over 100 people or more" in row(said, "PriRec, rounds")
-    assert "noisy sums, at ε = 1 a person in all" in row(said, "PriRec, private")
+    assert "noisy sums, at ε = 1 for each person" in row(said, "PriRec, private")
     assert "what noise costs falls with the number of people" in said
     assert SIMULATION in said
 

@@ -262,18 +262,18 @@ class Cohorts:
             )
         if self.usable:
             return f"{noise} {size}"
-        return f"{noise} Usable below about {LONGEST_NOISE:.2f}; you need about {self._takes} for that. {size}"
+        return f"{noise} Usable below about {LONGEST_NOISE:.2f}; you need {self._takes} for that. {size}"
 
     @property
     def _takes(self) -> str:
-        return f"{self.needed:,} people" if self.people <= self.size else f"cohorts of {self.needed:,} people"
+        return f"{'' if self.people <= self.size else 'cohorts of '}about {self.needed:,} people"
 
     def notes(self) -> Iterator[str]:
         """A warning, before training, about means that are too noisy to learn from."""
         if not self.usable:
             yield (
                 f"noise in a cohort mean will be {self.noise_in_mean:.2g} × the clipping norm, and costs accuracy "
-                f"above about {LONGEST_NOISE:.2f}: you need about {self._takes} for that"
+                f"above about {LONGEST_NOISE:.2f}: you need {self._takes} for that"
             )
 
 
