@@ -731,7 +731,7 @@ def no_sum_over_fewer_than(people: int) -> str:
 
 
 def enough_are_left_from(devices: int, *, lost: str) -> str:
-    return f"from {devices} devices on {lost} of them may be"
+    return f"with {devices} devices a sum is opened even if {lost} of them drop out"
 
 
 def code_length(most: int) -> str:

@@ -321,7 +321,7 @@ def backup(
     with Recommender.open(store) as recommender:
         entries = recommender.back_up(file)
     typer.echo(f"copied to {file}; its log has {entries:,} entries")
-    typer.echo("restore it only while the log has no more: devices follow no log that was cut short")
+    typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
 def rotate(
@@ -349,7 +349,7 @@ def rotate(
     if certificate:
         typer.echo(f"new certificate and key: {recommender.certificates.certificate}")
     if sessions:
-        typer.echo("new key of sessions")
+        typer.echo("new session key")
     typer.echo("restart the service: it reads both when it starts")
 
 
