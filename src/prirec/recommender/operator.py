@@ -114,8 +114,8 @@ def _refuse_few(many: int, settings: Settings) -> None:
         return
     raise PolicyError(
         f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: with "
-        f"{ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out (the setting 'floor' is "
-        f"at least {HARD_FLOOR})"
+        f"{ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
+        f"(the setting 'floor' is at least {HARD_FLOOR})"
     )
 
 
