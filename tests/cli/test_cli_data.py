@@ -65,7 +65,7 @@ def test_an_impossible_city_is_a_usage_error_with_the_limit(flag, value, message
     assert not (tmp_path / "x").exists()
 
 
-def test_a_made_city_stands_in_tokyo_unless_told_otherwise(city):
+def test_a_made_city_is_in_tokyo_by_default(city):
     assert np.abs(read_folder(city).dataset.places.location - TOKYO).max() < 0.2
 
 

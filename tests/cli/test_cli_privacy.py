@@ -208,7 +208,7 @@ def test_where_only_people_with_a_record_answer_the_plan_says_that_answering_rev
 
 
 @pytest.mark.parametrize("name", ["rounds", "paper", "fm"])
-def test_settings_without_a_budget_are_said_to_promise_nothing(name):
+def test_a_plan_without_a_budget_says_that_nothing_is_promised(name):
     found = call("plan", *SIZE, "--preset", name)
     assert found.exit_code == 0
     assert "No privacy promise." in flat(found.stdout)

@@ -115,7 +115,7 @@ def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_t
 
 
 @pytest.mark.parametrize("name", config.REMOVED)
-def test_settings_of_earlier_versions_are_none_of_today_and_stand_in_a_section_of_today(name):
+def test_settings_of_earlier_versions_are_not_current_ones_and_have_a_current_section(name):
     section, _, key = name.partition(".")
     assert key not in msgspec.to_builtins(Settings())[section]
 

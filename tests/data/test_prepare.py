@@ -121,7 +121,7 @@ def test_by_record_a_negative_keeps_the_moment_of_its_positive_unless_that_is_ke
     assert len(drawn) > len(own)
 
 
-def test_whoever_has_no_training_positive_gets_the_moments_of_others() -> None:
+def test_a_person_without_training_visits_gets_moments_of_others() -> None:
     done = prepare(dense(people=60, each=1), Recipe(train_share=0.5), np.random.default_rng(0))
     learnt, tested = (part.take(part.label > 0) for part in (done.train, done.test))
     alone = np.isin(done.train.person, tested.person) & (done.train.label < 0)

@@ -61,7 +61,7 @@ def attempts(chaos: FaultyDeployment) -> dict[tuple[str, int], tuple[int, Stage]
     return {(one.round.kind, one.round.number): (one.round.attempt, one.stage) for one in chaos.store.rounds(100)}
 
 
-def test_all_that_came_in_time_is_heard_before_anybody_is_late(town, monkeypatch):
+def test_messages_posted_in_time_are_processed_before_a_deadline_counts(town, monkeypatch):
     monkeypatch.setattr(conductor, "_BATCH", 2)
     chaos = town(1)
 
@@ -192,7 +192,7 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     assert chaos.store.lease(b"another", 15.0)  # it was given back
 
 
-def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
+def test_messages_posted_to_this_process_are_processed_at_once(town, monkeypatch):
     monkeypatch.setattr(conducting, "IDLE", 1000.0)
     monkeypatch.setattr(conducting, "BUSY", 1000.0)
     chaos = town(2)
@@ -223,7 +223,7 @@ class LongLeases(Store):
         return super().lease(holder, 600.0)
 
 
-def test_who_opens_a_sum_for_longer_than_the_lease_lasts_renews_it_meanwhile(folder):
+def test_a_lease_is_renewed_while_a_long_sum_is_opened(folder):
     with LongLeases.open(folder / "store") as store, Lease(store, seconds=0.1) as mine:
         assert mine.held()
         waited.until(lambda: store.asked > 5)  # of which the holder has asked once, and its thread all other times

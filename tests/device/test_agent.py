@@ -216,7 +216,7 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
     assert waits == [7.0, 7.0]  # for the charter and for the edition
 
 
-def test_the_person_is_told_why_nothing_is_learnt_from_their_data(tmp_path: Path) -> None:
+def test_status_says_why_a_persons_data_are_not_used(tmp_path: Path) -> None:
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", profile={"age": "canary"}, visits=("a",))
     assert status(target.person).membership.unusable_because == ""  # there is nothing to learn yet

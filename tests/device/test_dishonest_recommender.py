@@ -238,7 +238,7 @@ def test_a_device_enters_the_rounds_that_the_charter_has_and_no_other(
 
 
 @pytest.mark.parametrize("strangers", [1, 9])
-def test_nothing_is_masked_beside_somebody_who_is_not_in_the_charter(tmp_path: Path, strangers: int) -> None:
+def test_no_vector_is_masked_if_the_roster_has_a_device_outside_the_charter(tmp_path: Path, strangers: int) -> None:
     target = Target.of(Dishonest(), tmp_path / "device", visits=("a",))
     task = Campaign.of(target.line.recommender.charter()).popularity()
     beside = [*OTHERS[strangers:], *(SigningKey(bytes([at]) * 32) for at in range(100, 100 + strangers))]
@@ -327,7 +327,7 @@ def test_a_device_stays_away_as_long_as_it_is_asked_to_but_not_longer_than_it_ev
     assert patience.pause(9, jitter=1.0, retry_after=70.0) == 256.0
 
 
-def test_an_agent_sleeps_for_as_long_as_the_recommender_said(tmp_path: Path) -> None:
+def test_an_agent_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
     target, slept, stop = Target.of(Dishonest(), tmp_path / "device"), list[float](), asyncio.Event()
 
     async def busy(messages: Any, *, after: int, wait: int) -> Any:

@@ -204,7 +204,7 @@ def test_terms_without_noise_have_no_price() -> None:
     sensitivity=st.floats(0.01, 10),
     bits=st.integers(8, 20),
 )
-def test_nobody_is_charged_less_than_what_the_noise_lets_through(noise, size, lost, corrupt, sensitivity, bits) -> None:
+def test_the_charge_is_at_least_what_the_noise_costs(noise, size, lost, corrupt, sensitivity, bits) -> None:
     norm = Norm(sensitivity, bits)
     terms = Terms("double", "collector", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
     shares = noise_share(terms, size)

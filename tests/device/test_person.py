@@ -116,7 +116,7 @@ def test_a_home_is_set_changed_and_deleted(person: Person, again: Person) -> Non
         (lambda one: one.record_visit(CANARY, id=""), UsageError),
     ],
 )
-def test_what_makes_no_sense_is_refused_without_repeating_it(
+def test_invalid_values_are_refused_without_repeating_them(
     person: Person, tell: Callable[[Any], object], error: type[PrirecError]
 ) -> None:
     before = person.export()
@@ -176,7 +176,7 @@ def test_a_visit_can_be_taken_back(person: Person) -> None:
     assert person.visits() == ()
 
 
-def test_nothing_of_a_visit_prints() -> None:
+def test_a_visit_does_not_print_its_values() -> None:
     assert CANARY not in repr(Visit(CANARY, 4711, 1, {CANARY: CANARY}, CANARY))
     assert "4711" not in repr(Visit(CANARY, 4711))
 

@@ -109,7 +109,7 @@ def test_a_person_with_visits_alone_learns_from_drawn_negatives_too(tmp_path: Pa
     assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(own, again, strict=True))
 
 
-def test_what_was_ignored_draws_nothing_and_may_be_drawn(tmp_path: Path) -> None:
+def test_an_ignored_place_draws_no_negative_and_may_be_drawn_as_one(tmp_path: Path) -> None:
     """Somebody said that visits do not tell what was ignored, and yet some do."""
     here = town()
     person = here.person(0, tmp_path)

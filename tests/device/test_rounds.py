@@ -152,7 +152,7 @@ def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> 
     assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
 
 
-def test_somebody_without_records_learns_nothing_and_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_records_learns_nothing_and_adds_zeros(here: Town, store: Store) -> None:
     nobody, (linear, V) = Person(store), some_models(here)
     nobody.join(membership())
     records = encode_records(nobody, here.campaign, here.known)

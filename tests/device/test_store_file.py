@@ -79,7 +79,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
             use()
 
 
-def test_another_thread_is_told_to_open_its_own(store: Store) -> None:
+def test_use_from_another_thread_is_refused(store: Store) -> None:
     told: list[Exception] = []
 
     def use() -> None:

@@ -31,7 +31,7 @@ def test_a_write_answers_with_what_is_then_held(store: Store) -> None:
             assert store.write(one) == after(life(number)[: at + 1])[number] == store.entry(one.round)
 
 
-def test_nothing_is_held_of_what_was_never_entered(store: Store) -> None:
+def test_a_round_that_was_never_entered_has_no_entry(store: Store) -> None:
     assert (store.entry(of(1)), store.last(bytes(16), "linear"), store.resend(of(1))) == (None, None, None)
 
 

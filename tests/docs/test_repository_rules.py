@@ -19,7 +19,7 @@ def test_the_lock_file_names_no_registry_and_hashes_everything() -> None:
     assert all("--hash=sha256:" in package for package in packages)
 
 
-def test_the_version_is_told_once() -> None:
+def test_the_version_is_stated_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == prirec.__version__
 

@@ -227,7 +227,7 @@ def test_ranks_are_averaged_over_the_people_of_each_resample():
         assert found.whole[name] == values.mean()
 
 
-def test_nobody_to_rank_for_is_nan():
+def test_ranking_figures_without_people_are_nan():
     nobody = RankFigures(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
     found = resample_ranks(nobody, by=Resampling(5))
     assert math.isnan(found.whole["ndcg"])

@@ -56,14 +56,14 @@ def test_other_noise_on_training_visits_is_fair_and_on_all_visits_is_refused(set
 
 
 @pytest.mark.parametrize("leaky", [True, False])
-def test_too_much_noise_is_said_to_hide_what_was_counted(leaky):
+def test_a_finding_says_when_noise_hides_what_was_counted(leaky):
     setup = released_anew(setup_of(LOUD), leaky=leaky)
     found = [one for one in check(setup) if one.name == SAW]
     assert [one.severity for one in found] == ["flagged"]
     assert "nobody can tell" in found[0].words
 
 
-def test_too_few_places_are_said_to_hide_what_was_counted():
+def test_a_finding_says_when_too_few_places_hide_what_was_counted():
     setup = set_up(small_city(places=20), SMALL_ROUNDS)
     doubled = {name: 2 * values for name, values in setup.popularity.released.items()}
     assert set(told(again(setup, setup.prepared, Popularity(doubled)))) == {"flagged"}

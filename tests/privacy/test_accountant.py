@@ -147,7 +147,7 @@ def test_no_release_costs_no_epsilon():
     assert gaussian(1e6).loss(0.1).epsilon == 0
 
 
-def test_units_are_kept_apart():
+def test_losses_of_different_units_do_not_add_up():
     with pytest.raises(UsageError, match=messages.LOCAL_LOSSES_OF_ANOTHER_UNIT):
         Spent(0, (local_loss(1.0, Unit.BIT),))
     event = Spent(0, (local_loss(1.0, Unit.EVENT),), Unit.EVENT)

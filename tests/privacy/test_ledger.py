@@ -153,7 +153,7 @@ def test_how_many_more_is_what_is_then_admitted():
     assert how_many_more(Ledger(), Spent(1), budget=BUDGET, day=0) == 2**16
 
 
-def test_charges_and_budgets_that_cannot_be_are_refused():
+def test_invalid_charges_and_budgets_are_refused():
     twice = PrivacyLoss(0.1, Unit.USER)
     for cost in (Spent(), Spent(unit=Unit.EVENT), Spent(0, (twice, twice)), Spent(MOST_GRAINS + 1)):
         with pytest.raises(UsageError, match=messages.CHARGE_NOT_FOR_ONE_RELEASE):

@@ -99,13 +99,13 @@ def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
-def test_an_epsilon_that_cannot_be_is_refused(epsilon):
+def test_an_epsilon_out_of_range_is_refused(epsilon):
     with pytest.raises(UsageError, match=messages.not_positive("epsilon")):
         plan(usual(), epsilon_per_user=epsilon)
 
 
 @pytest.mark.parametrize("delta", [0, 1, math.nan])
-def test_a_delta_that_cannot_be_is_refused(delta):
+def test_a_delta_out_of_range_is_refused(delta):
     with pytest.raises(UsageError, match=messages.DELTA_OUT_OF_RANGE):
         plan(usual(), delta=delta)
 
@@ -117,7 +117,7 @@ def test_floors_are_policy():
         usual(cohort=Participants(99, floor=20))
 
 
-def test_shares_and_sizes_that_cannot_be_are_refused():
+def test_invalid_shares_and_sizes_are_refused():
     with pytest.raises(UsageError, match=messages.SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP):
         plan(usual(split=Split(popularity=0.8)))
     with pytest.raises(UsageError, match=messages.SHARE_OF_THE_BUDGET_OUT_OF_RANGE):

@@ -50,7 +50,7 @@ NUMBERS = st.one_of(st.just(0.0), st.floats(1e-6, 1e6), st.floats(-1e6, -1e-6), 
     second=st.lists(st.lists(NUMBERS, max_size=30), max_size=5),
     emphasis=st.floats(0.01, 100),
 )
-def test_nobody_exceeds_norm_1_in_exact_arithmetic(
+def test_no_contribution_exceeds_norm_1_in_exact_arithmetic(
     first: list[list[float]], second: list[list[float]], emphasis: float
 ) -> None:
     found = weighted({"a": own(first), "b": own(second)}, emphasis={"b": emphasis})
@@ -135,7 +135,7 @@ def test_a_cap_holds_norm_1_exactly(most: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e60, 1e-60])
-def test_a_number_that_has_no_safe_square_is_refused_without_being_told(bad: float) -> None:
+def test_a_number_without_a_finite_square_is_refused_and_not_printed(bad: float) -> None:
     with pytest.raises(UsageError) as told:
         weighted({"spend": own([[bad]])})
     assert str(bad) not in str(told.value).split()
@@ -177,7 +177,9 @@ def rows_of(found: OwnCounts) -> dict[int, list[float]]:
 
 
 @given(people=st.lists(st.lists(NUMBERS, max_size=30), max_size=6), norm=NORMS)
-def test_nobody_is_longer_than_the_norm_after_rounding_in_exact_integers(people: list[list[float]], norm: Norm) -> None:
+def test_no_contribution_exceeds_the_norm_after_rounding_in_exact_integers(
+    people: list[list[float]], norm: Norm
+) -> None:
     found = written(own(people), norm)
     assert (found.counts == np.rint(found.counts)).all()
     for squared in squared_norms(found).values():

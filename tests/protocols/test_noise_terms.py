@@ -170,7 +170,7 @@ def test_a_roster_below_the_floor_is_refused_and_not_an_error(size: int) -> None
 @pytest.mark.parametrize(
     "graph", [Graph(2**24 + 1, 2**24, 2**24), Graph(0, 0, 0), Graph(60, 2, 2), Graph(2**31 - 1, 400, 250)]
 )
-def test_rosters_that_cannot_be_are_refused_under_noise_as_without(graph: Graph) -> None:
+def test_impossible_rosters_are_refused_with_and_without_noise(graph: Graph) -> None:
     assert not acceptable(graph, noisy())
 
 

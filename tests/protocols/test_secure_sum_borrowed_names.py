@@ -67,7 +67,7 @@ def borrowing(terms: Terms, many: int, *, true_keys: bool = False) -> tuple[Gath
 
 
 @pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
-def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: int) -> None:
+def test_a_member_with_a_borrowed_name_among_its_neighbours_sends_no_vector(terms: Terms, many: int) -> None:
     gathering, wire, _ = borrowing(terms, many)
     assert isinstance(gathering.collector, Borrowing)
     shown = {gathering.names[at] for at in gathering.collector.stolen}  # they sealed a box for the false line

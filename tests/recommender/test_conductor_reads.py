@@ -7,7 +7,7 @@ from prirec.recommender.store import MIGRATIONS, Store
 from support.stores import FOUNDING, ONE, OTHER, enter, of, said
 
 
-def test_all_that_has_come_is_heard_before_anybody_is_late_however_large_it_is(store: Store) -> None:
+def test_all_stored_messages_are_processed_before_a_deadline_counts_whatever_their_size(store: Store) -> None:
     store.found(FOUNDING)
     enter(store, of())
     for at in range(100):

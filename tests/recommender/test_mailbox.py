@@ -64,7 +64,7 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
     assert store.commits == [1, MOST_BATCHED, 10]
 
 
-def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
+def test_each_request_is_answered_for_its_own_messages(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)

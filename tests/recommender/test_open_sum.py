@@ -116,7 +116,7 @@ def test_letters_are_written_in_portions_after_what_goes_before_them(portions: P
     assert len(portions.written) == 3
 
 
-def test_whoever_gets_an_invitation_may_hand_in_messages_and_nobody_else_may(portions: Portions) -> None:
+def test_only_invited_devices_may_post_messages(portions: Portions) -> None:
     outbox = Outbox(portions, holder=None)
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(1), delivery(2)])
     outbox.empty()

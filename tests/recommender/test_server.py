@@ -62,7 +62,7 @@ def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
         until(lambda: "prirec_conductor_failures_total 2.0" in service.line.get("/metrics").text)
 
 
-def test_a_conductor_is_told_when_something_was_handed_in_and_when_to_stop(site: Site) -> None:
+def test_a_conductor_is_woken_by_posted_messages_and_by_the_stop(site: Site) -> None:
     told = list[bool]()
 
     def listening(store: object, stop: Event, *, came: Event, wake: object, failed: object) -> None:

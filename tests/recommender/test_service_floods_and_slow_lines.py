@@ -45,7 +45,7 @@ def only_deadline(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         monkeypatch.setattr(server, each, 0.5 if each == name else NEVER)
 
 
-def test_a_device_that_asks_too_often_is_told_to_wait_and_others_are_not(site: Site) -> None:
+def test_a_device_above_its_rate_gets_429_and_others_do_not(site: Site) -> None:
     with served(site, limits=replace(OPEN, device=Rate(0.01, 3))) as service:
         eve, bob = service.phone(1), service.phone(2)
         statuses = [eve.post("/v1/mail", encode(Mail())).status_code for _ in range(6)]
@@ -65,7 +65,7 @@ def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
             assert phone.post("/v1/mail", encode(Mail())).status_code == expected
 
 
-def test_an_address_that_asks_too_often_is_told_to_wait(site: Site) -> None:
+def test_an_address_above_its_rate_gets_429(site: Site) -> None:
     with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
         paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/metrics", "/v1/deployment"]
         assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]

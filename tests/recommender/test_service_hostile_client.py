@@ -130,7 +130,7 @@ def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:
     assert [letter.body for letter in bob.mail().letters] == [CANARY]
 
 
-def test_nobody_speaks_in_anothers_name(service: Served) -> None:
+def test_a_message_with_another_senders_name_is_refused(service: Served) -> None:
     bob, eve = service.phone(1), service.phone(2)
     post = eve.mail(bob.says(), bob.says(sender=IDENTITY.public), eve.says(sender=bytes(32)))
     assert [why.partition(":")[0] for why in post.refused] == ["AUTH"] * 3
@@ -222,7 +222,7 @@ def test_small_requests_have_a_small_limit(lasting: Served, path: str) -> None:
     assert refusal(answer) == (413, "TOO_LARGE")
 
 
-def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
+def test_mail_has_a_size_limit_with_and_without_a_content_length(site: Site) -> None:
     with served(site, limits=replace(OPEN, mail=100_000)) as service:
         phone = service.phone()
         assert refusal(phone.post("/v1/mail", bytes(100_001))) == (413, "TOO_LARGE")

@@ -215,7 +215,7 @@ def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(service: Served
         assert service.store.people() == [RosterLine(phone.name, cell)]
 
 
-def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> None:
+def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"hello")])
     good(Done, phone.post("/v1/devices/leave", encode(Mail())))

@@ -42,7 +42,7 @@ def test_a_long_log_comes_in_pages(service: Served) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "-1", "1.0", "x", "2147483648", "9" * 5000, "%00", "١", "+1", " 1", "1_0"])
-def test_what_is_no_number_of_entries_is_refused(lasting: Served, after: str) -> None:
+def test_an_invalid_number_of_log_entries_is_refused(lasting: Served, after: str) -> None:
     assert refusal(lasting.line.get(f"/v1/log?after={after}")) == (400, "DECODE")
 
 

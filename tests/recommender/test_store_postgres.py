@@ -124,7 +124,7 @@ def test_a_process_with_thousands_of_open_files_uses_it_as_before(url: str) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_written_stays(
+def test_a_connection_in_an_unknown_state_is_closed_and_committed_rows_stay(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(self: postgres.PostgresConnection) -> bool:

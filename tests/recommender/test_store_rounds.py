@@ -80,7 +80,7 @@ def test_a_sum_whose_survivors_were_settled_is_not_tried_again(store: Store) -> 
         enter(store, of(attempt=1))
 
 
-def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(store: Store) -> None:
+def test_a_new_attempt_replaces_the_last_and_deletes_its_messages(store: Store) -> None:
     enter(store, of(), of(group=1))
     fill(store, of(), of(group=1))
     enter(store, of(attempt=1))  # as when its conductor died before it was burnt

@@ -46,7 +46,7 @@ def test_everyone_takes_part_when_nobody_is_offline_or_lost():
     assert there.counted.all()
 
 
-def test_nobody_is_counted_who_was_not_present():
+def test_only_devices_that_were_present_are_counted():
     there = standing_of(0.6, 0.5)
     assert not (there.counted & ~there.present).any()
     assert (there.present & ~there.counted).any()

@@ -148,7 +148,7 @@ def test_single_shares_of_a_fixed_secret_spread_over_the_field():
         {"points": np.array([], dtype=np.int64)},
     ],
 )
-def test_what_cannot_be_shared_is_refused(wrong):
+def test_invalid_arguments_of_sharing_are_refused(wrong):
     good = {"secret": SECRET, "threshold": 2, "points": np.array([1, 2, 3]), "seed": SEED}
     shamir_split(**good)
     with pytest.raises(UsageError):

@@ -276,7 +276,7 @@ def test_an_answer_adds_its_truth_on_average_and_its_noise_is_as_wide_for_either
         assert spread == pytest.approx(mechanism.standard_deviation(1) ** 2)
 
 
-def test_whoever_is_lost_sends_no_answer_and_leaves_nothing_out():
+def test_lost_devices_send_no_answer_and_subtract_nothing():
     near = change(RESPONSE, popularity={"epsilon_per_bit": 20.0}, participation={"dropout": 0.1})
     found = release_popularity(PREPARED, near)
     own = found.own["visitors"]
