@@ -676,7 +676,7 @@ class Fit(Shown):
         """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
 
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
-        which it may have learnt from, and UsageError where test records got into what was learnt from (`leaks`).
+        which it may have learnt from, and UsageError where test records have influenced the training (`leaks`).
         """
         if self._quality is not None:
             return self._quality
@@ -688,14 +688,14 @@ class Fit(Shown):
 
     @cached_property
     def leaks(self) -> "Findings":
-        """What is unfair about testing on these records: refused, or flagged where a figure says less than it seems."""
+        """Findings of the leak checker: refused (test records influenced training), or flagged (figures mean less)."""
         from prirec.evaluate.leaks import check
 
         return check(self._tested)
 
     @property
     def quality_notes(self) -> tuple[str, ...]:
-        """What makes the quality figures say less than they seem to, in sentences."""
+        """What makes the quality figures less meaningful, in sentences."""
         from prirec.simulate.setup import quality_notes
 
         return (*quality_notes(self.quality, self._tested), *(f"{one.name}: {one.words}" for one in self.leaks))
@@ -1098,7 +1098,7 @@ def forecast(
     progress: Callable[[int, int, str], None] | None = None,
     training_progress: "Callable[[str, IterationReport | None], None] | None" = None,
 ) -> "Forecast":
-    """What noise leaves of popularity, before any collection: simulated on a city, or on a made-up one.
+    """How accurate noisy popularity is, before any collection: simulated on a city, or on a made-up one.
 
     As the settings plan it, and by every mechanism at each of `epsilons`, with the whole budget spent on popularity.
     With `train`, a model is trained on the city as planned, and one without a budget, to compare them. `progress` is
