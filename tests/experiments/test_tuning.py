@@ -105,7 +105,7 @@ def test_the_command_writes_what_it_found_beside_what_stood_there(tmp_path: Path
     held = loads((tmp_path / "found.toml").read_text())
     assert held["yelp"]["FM"] == {"linear.alpha": 0.25}
     assert held["small"].keys() == {"MF"}
-    assert ("rival.alpha" in held["small"]["MF"]) == ("as it is" not in done.stdout)
+    assert ("rival.alpha" in held["small"]["MF"]) == ("defaults" not in done.stdout)
 
 
 @pytest.mark.parametrize(

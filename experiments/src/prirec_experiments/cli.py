@@ -166,7 +166,7 @@ def tune(
             best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())
             settings = ", ".join(f"{key} = {value:g}" for key, value in searched_settings(best).items())
-            rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
+            rows.append((city, name, f"{best.loss:.4f}", settings or "defaults"))
     show_table(("city", "model", ">log loss", "settings"), rows)
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)

@@ -172,7 +172,7 @@ def _print(shown: Section) -> None:
         if _width(table) <= screen.width:
             show_table(table.columns, table.rows, title=table.title)
         else:
-            screen.print(f"{table.title}: too wide for this screen, see below")
+            screen.print(f"{table.title}: too wide for this screen, see the file below")
 
 
 def _width(table: Table) -> int:
