@@ -26,7 +26,7 @@ def test_the_forecast_lists_every_mechanism_and_says_that_the_city_is_made_up():
     assert found.exit_code == 0
     assert all(one.name in found.stdout for one in VARIANTS)
     assert "ε = 1, δ = 1e-06 per user" in found.stdout
-    assert "not that promise" in found.stdout
+    assert "weaker promises, or none" in found.stdout
     assert "who reports" in found.stdout
     assert shell.says(found.stderr, messages.CITY_IS_MADE_UP)
     assert shell.says(found.stderr, messages.AUC_OF_POPULARITY_ALONE)

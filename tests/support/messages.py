@@ -834,9 +834,9 @@ NO_QUALITY_FIGURE = "no quality figure can be read: "
 NO_FIGURE_WILL_BE_READ = "too much to read any of them, and their part of the budget would be spent for nothing"
 REPORTERS_ARE_KNOWN = "Whoever answers about a place is known to have a record there"
 NO_NEW_PLACE = "no new place is"
-CITY_IS_MADE_UP = "this city is made up, and yours is another"
-AUC_OF_POPULARITY_ALONE = "AUC is of popularity alone, not of a model"
-REPLACE_ONE_EXPLAINED = "replace-one: the same promise between any two contributions"
+CITY_IS_MADE_UP = "the city is made up, so yours will differ"
+AUC_OF_POPULARITY_ALONE = "AUC is that of popularity alone, not of a model"
+REPLACE_ONE_EXPLAINED = "replace-one ε compares any two contributions"
 NO_POPULARITY_WITHIN_A_BUDGET = "these settings release no popularity within a budget"
 
 
@@ -911,7 +911,7 @@ def nearest_beyond_are_shown(km: float) -> str:
 
 
 def epsilon_of_bits(places: int) -> str:
-    return f"a bit for each of {places} places is an ε of {places} per user"
+    return f"ε = 1 per bit, with a bit for each of {places} places, is ε = {places} per user"
 
 
 def figures_not_read(figures: str) -> str:
