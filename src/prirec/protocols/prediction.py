@@ -8,6 +8,7 @@ simulation of it. Below it are the lines of the algorithm, and the reasons that 
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -185,7 +186,7 @@ class Guide:
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
         unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
         own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
-        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
+        near = partial(nearest_km, own, np.zeros(len(matched), dtype=np.int32), matched)
         return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
 
     def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
