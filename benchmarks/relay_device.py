@@ -16,7 +16,7 @@ from prirec.protocols.secure_sum import ENTROPY, Member
 from prirec.recommender.store import Founding
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
-from prirec.wire.http import BEARER, Mail, Post
+from prirec.wire.http import BEARER, Inbox, Mail
 from relay_server import TERMS, task_of
 
 FOUNDING = Founding(b"benchmark relay.", sha256(b"recommender").digest(), sha256(b"sessions").digest(), "a relay")
@@ -63,7 +63,7 @@ class Device:
         return request("/v1/mail", body, {"authorization": f"{BEARER} {self.token}", **others})
 
     def opened(self, answer: bytes) -> Delivery:
-        letter = msgspec.msgpack.decode(answer, type=Post).letters[0]
+        letter = msgspec.msgpack.decode(answer, type=Inbox).messages[0]
         self.after, delivery = letter.number, decode(letter.body)
         assert isinstance(delivery, Delivery)
         return delivery
@@ -76,11 +76,11 @@ class Device:
 
     async def _letter(self, *messages: bytes) -> AnyMessage:
         while True:
-            post = msgspec.msgpack.decode(await self.line.ask(self.asking(self._mail(*messages))), type=Post)
+            post = msgspec.msgpack.decode(await self.line.ask(self.asking(self._mail(*messages))), type=Inbox)
             assert not post.refused
-            if post.letters:
-                self.after = post.letters[0].number
-                return decode(post.letters[0].body)
+            if post.messages:
+                self.after = post.messages[0].number
+                return decode(post.messages[0].body)
             messages = ()
 
     async def _post(self, path: str, content: WireStruct | None, kind: type[Answer]) -> Answer:

@@ -84,7 +84,7 @@ class Town:
         person.set_profile({name: told(column, row) for name, column in data.people.columns.items()})
         if data.people.location is not None and not np.isnan(data.people.location[row]).any():
             person.set_home((float(data.people.location[row, 0]), float(data.people.location[row, 1])))
-        person.set_labelled(so=data.labelled)
+        person.set_labelled(labelled=data.labelled)
         person.record_visits(visits_of(self.setup.prepared.train, row, data.places.ids))
         return person
 

@@ -274,7 +274,7 @@ def days_at_most(most: int) -> str:
 
 NO_DEVICE_FILE = "there is no file .*; name the file in which a device keeps"
 ANOTHER_AGENT_AT_WORK = "another agent is at work"
-CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
+CODE_NEEDED_TO_ENROL = "if its operator hands out an enrolment code, give it"
 NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"

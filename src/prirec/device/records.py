@@ -16,8 +16,8 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
-from prirec.device.store import Membership, VisitContribution
-from prirec.errors import DataError, StateError
+from prirec.device.store import VisitContribution
+from prirec.errors import DataError
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
@@ -68,7 +68,7 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
     """The person's records under a campaign's edition. StateError for a device that belongs to no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
-    me, encoding, visits = membership_of(person), campaign.encoding, person.visits()
+    me, encoding, visits = person.require_membership(), campaign.encoding, person.visits()
     recorded = _rows(visits, known)
     complete = person.labelled() or not negatives
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
@@ -87,13 +87,6 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
         unknown=len(visits) - len(recorded.place),
         features=mine.size + known.features.shape[1] + context.shape[1],
     )
-
-
-def membership_of(person: Person) -> Membership:
-    membership = person.membership()
-    if membership is None:
-        raise StateError("this device belongs to no deployment yet; let it join one first")
-    return membership
 
 
 def home_of(person: Person, known: KnownPlaces) -> Point | None:

@@ -151,25 +151,6 @@ class Line:
     loss: PrivacyLoss
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A ledger in figures for the person: each purpose by itself, and the total, which is less than their sum."""
-
-    lines: tuple[Line, ...]
-    lifetime: PrivacyLoss
-    lifetime_replace_one: PrivacyLoss
-    period: PrivacyLoss | None  # of the days that count today, if the budget has a period
-    budget: Budget
-
-
-def statement(ledger: Ledger, *, budget: Budget, day: int) -> Statement:
-    """What was spent on what, per unit, and in total."""
-    delta, spent = budget.delta, ledger.spent(budget)
-    period = None if budget.period_days is None else ledger.counted(budget, day=day).loss(delta)
-    replaced = spent.loss(delta, Adjacency.REPLACE_ONE)
-    return Statement(tuple(_lines(ledger.entries, delta)), spent.loss(delta), replaced, period, budget)
-
-
 def _lines(entries: Iterable[LedgerEntry], delta: float) -> Iterable[Line]:
     def by(charge: Charge) -> tuple[str, Unit]:
         return charge.what, charge.cost.unit

@@ -71,8 +71,8 @@ from prirec.wire.http import (
     Challenge,
     Done,
     Hello,
+    Inbox,
     Mail,
-    Post,
     Refusal,
     Session,
     SignedClaim,
@@ -224,7 +224,7 @@ class Endpoints:
                 refused = self._refusals(posted, reply)
         finally:
             reserved.give_back()
-        return respond(Post(reply.letters, reply.entries, refused), headers=PRIVATE)
+        return respond(Inbox(reply.letters, reply.entries, refused), headers=PRIVATE)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
         """Count so many bytes more of a large body, while it is read."""
@@ -642,7 +642,7 @@ _NAME = parameter("name", "path", schema=HEX, words="The document's SHA-256.")
 _AFTER = parameter("after", "query", schema=COUNT, words="How many entries are known already.")
 _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
-    MAIL: route_description("mail", *_ASKED, answer=Post, request=Mail, session=True),
+    MAIL: route_description("mail", *_ASKED, answer=Inbox, request=Mail, session=True),
     "GET /v1/deployment": route_description("deployment", answer=Hello),
     "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
     "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),

@@ -43,7 +43,7 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender.database import Connection, Database, Migrations, Row
 from prirec.wire import documents
 from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
@@ -256,10 +256,10 @@ class Store:
         self._erase_deleted(persists)
         return first
 
-    def letters(self, receiver: bytes, after: int, most: int) -> list[Letter]:
+    def letters(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
         """Mail of one device after a number."""
         query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
-        return [Letter(number, body) for number, body in self._all(query, receiver, after, most)]
+        return [QueuedMessage(number, body) for number, body in self._all(query, receiver, after, most)]
 
     def receivers_since(self, number: int) -> tuple[int, set[bytes]]:
         """The number of the latest letter, and who has mail after the number given."""

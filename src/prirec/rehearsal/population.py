@@ -104,7 +104,7 @@ def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, re
     device.describe({name: value_at(column, row) for name, column in city.people.columns.items()})
     if city.people.location is not None and not np.isnan(city.people.location[row]).any():
         device.person.set_home((float(city.people.location[row, 0]), float(city.people.location[row, 1])))
-    device.person.set_labelled(so=city.labelled)
+    device.person.set_labelled(labelled=city.labelled)
     device.person.record_visits(visits_of(records, city))
     with device.store.transaction() as rows:
         for region in regions:
