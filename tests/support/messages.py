@@ -653,7 +653,7 @@ def certificate_or_key_unreadable(certificate: str) -> str:
 
 # rehearsal
 
-FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: give --devices"
+FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 
 # sharing
 

@@ -82,7 +82,7 @@ def load_people(plan: Plan) -> Loaded:
     if many < FEWEST:
         raise PolicyError(f"{many} people are left of that folder, and a city has at least {FEWEST} devices")
     if many < plan.devices:
-        raise UsageError(f"{many} people are left of that folder: give --devices {many}, or fewer")
+        raise UsageError(f"{many} people are left of that folder: a city of them has {many} devices or fewer")
     return Loaded(_sample_people(kept, plan), (*loaded.notes, *notes))
 
 
