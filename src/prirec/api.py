@@ -1152,7 +1152,7 @@ def forecast(
 def read_ledger(file: Path | str, settings: Settings | PresetName | None = None) -> "Account":
     """What a device has spent on what, and what is left of the budget that the settings give; the file is only read.
 
-    A `prirec.Device` knows its own budget: `device.statement()`.
+    A `prirec.Device` knows its own budget: `device.account()`.
     """
     from prirec.device.ledger import ledger_in
     from prirec.privacy.ledger import Budget, account

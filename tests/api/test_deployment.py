@@ -132,7 +132,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
         asyncio.run(_campaign(recommender, devices, city, settings))
         found = devices[3].recommend(k=3)
         assert len(found) == 3
-        spent = devices[3].statement().lifetime.epsilon
+        spent = devices[3].account().lifetime.epsilon
         assert 0.5 < spent <= 1.0  # one round mixes no models, and their part of the budget is left
 
 

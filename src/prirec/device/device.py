@@ -25,7 +25,7 @@ from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
-from prirec.privacy.ledger import Account, Budget, Statement, account
+from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
@@ -180,13 +180,9 @@ class Device:
         with self.store.transaction() as rows:
             save_budget(rows, budget)
 
-    def statement(self) -> Statement:
-        """What was spent on what, and in total."""
-        return self.ledger_store.statement(day=self.day)
-
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
-        return account(self.ledger_store.ledger(), budget=self.budget, day=self.day)
+        return self.ledger_store.account(day=self.day)
 
     @property
     def ledger_store(self) -> LedgerStore:

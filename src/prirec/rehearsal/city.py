@@ -236,7 +236,7 @@ class _Run:
 
     def _answer(self, row: int) -> DeviceAnswer:
         with Device.open(self.population.files[row]) as device:
-            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
+            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.account().lifetime.epsilon)
 
     def _check(self) -> None:
         self.recommender.check()
