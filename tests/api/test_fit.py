@@ -74,7 +74,7 @@ def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
     private = prirec.fit(city, prirec.settings("private", iterations=2))
     assert private.plan.plan is not None
     assert private.plan.verdict in repr(private)
-    assert private.plan.as_dict()["promised"]["epsilon"] == 1.0
+    assert private.plan.to_dict()["promised"]["epsilon"] == 1.0
 
 
 def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path:
     assert loaded.rank(people=20) == fit.rank(people=20)
     assert loaded.settings == fit.settings
     assert loaded.history.to_dict() == fit.history.to_dict()
-    assert loaded.plan.as_dict() == fit.plan.as_dict()
+    assert loaded.plan.to_dict() == fit.plan.to_dict()
     loaded.save(tmp_path / "copy")
     assert (tmp_path / "copy" / "run.json").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
 

@@ -25,7 +25,7 @@ def test_a_training_shows_its_plan_and_settings_before_it_is_run(city: prirec.Ci
         assert any("noise in a cohort mean" in words for words in training.notes)
         assert not (tmp_path / "run").exists()
         fit = training.run()
-    assert fit.plan.as_dict() == training.plan.as_dict()
+    assert fit.plan.to_dict() == training.plan.to_dict()
     assert prirec.load(tmp_path / "run", city).quality == fit.quality
     assert not (tmp_path / "half").exists()  # the run is saved
     assert set(training.notes) <= set(fit.notes)
@@ -115,4 +115,4 @@ def test_a_city_is_described_after_its_filter(city: prirec.City) -> None:
     all_of_it = city.describe(prirec.settings("rounds", data={"keep": "all"}))
     assert all_of_it.description.people == len(city.people) == len(all_of_it.people)
     assert city.describe().description.people <= len(city.people)
-    assert "people_ids" not in city.describe().as_dict()
+    assert "people_ids" not in city.describe().to_dict()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.api import resumed_iteration
 from prirec.cli.train import what_is_saved
-from prirec.cluster.checkpoints import read_manifest
+from prirec.cluster.checkpoints import read_manifest, resumed_iteration
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
 from prirec.engines.train import Checkpointing, train
@@ -133,7 +132,7 @@ def test_a_checkpoint_of_another_run_is_a_state_error_and_kept(unfinished):
     found = call(*words, "--seed", 9)
     assert found.exit_code == 5
     assert says(found.stderr, messages.CHECKPOINT_OF_ANOTHER_RUN)
-    assert "--no-resume starts over" in found.stderr
+    assert "without resume it starts over" in found.stderr
     assert kept.exists()
 
 
@@ -161,8 +160,8 @@ def test_starting_over_works_wherever_it_is_offered_and_removing_the_file_always
     found = call(*words)
     assert (found.exit_code, found.stdout) == (5, "")
     assert "remove it to start over" in found.stderr
-    assert ("--no-resume starts over" in found.stderr) is (damage is not DAMAGE["its first name"])
-    if "--no-resume" not in found.stderr:
+    assert ("without resume it starts over" in found.stderr) is (damage is not DAMAGE["its first name"])
+    if "without resume" not in found.stderr:
         assert call(*words, "--no-resume").exit_code == 2
         kept.unlink()
     assert call(*words, "--no-resume").exit_code == 0
@@ -183,7 +182,7 @@ def test_a_run_that_was_being_replaced_by_somebody_killed_is_put_back_before_any
     (earlier / "run.json").touch()
     found = call("train", city, "--out", out)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "--overwrite replaces an earlier run" in found.stderr
+    assert "overwrite replaces an earlier run" in found.stderr
     assert (out / "run.json").is_file()
 
 

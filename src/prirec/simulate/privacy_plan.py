@@ -183,7 +183,7 @@ class PrivacyPlan(Shown):
                 )
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "preset": self.settings.preset,
@@ -196,7 +196,7 @@ class PrivacyPlan(Shown):
             "amplification_by_sampling": False,
             "terms": [asdict(term) for term in self.terms],
             "cohorts": None if self.cohorts is None else asdict(self.cohorts),
-            "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
+            "sums": [to_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
         }
@@ -285,7 +285,7 @@ def rows(plan: Plan) -> list[tuple[Row, Release]]:
     return list(zip(plan.rows(), plan.releases, strict=True))
 
 
-def as_dict(row: Row, release: Release) -> dict[str, Any]:
+def to_dict(row: Row, release: Release) -> dict[str, Any]:
     """One kind of sum, ready for JSON."""
     found = asdict(row)
     loss = found.pop("loss")
