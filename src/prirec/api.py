@@ -240,7 +240,7 @@ def fit(
     address: str | None = None,
     actors: int | None = None,
     checkpoint: Path | str | None = None,
-    every: int = 5,
+    checkpoint_every: int = 5,
     resume: bool = True,
     out: Path | str | None = None,
     overwrite: bool = False,
@@ -251,15 +251,15 @@ def fit(
     `settings` are those of `prirec.settings`, or a preset's name; "private" by default. `engine` is "local" (fast),
     "plain" (slow and readable), "protocol" (every message of the secure sums) or "cluster" (rounds on Ray, at `address`
     with so many `actors`); all give the same bits. With a `checkpoint`, an interrupted training goes on where it was
-    saved last, `every` so many iterations; `resume=False` starts over. With `out` the fit is saved to that folder, and
-    the checkpoint removed. `progress` is called after each iteration.
+    saved last, every `checkpoint_every` iterations; `resume=False` starts over. With `out` the fit is saved to that
+    folder, and the checkpoint removed. `progress` is called after each iteration.
 
     A folder that `prirec data partition` has made is trained by a cluster part by part, so that no machine holds all of
     it; such a fit needs `out`.
     """
     with Training(
         city, settings, engine=engine, threads=threads, address=address, actors=actors, checkpoint=checkpoint,
-        every=every, resume=resume, out=out, overwrite=overwrite,
+        checkpoint_every=checkpoint_every, resume=resume, out=out, overwrite=overwrite,
     ) as training:  # fmt: skip
         return training.run(progress=progress)
 
@@ -284,7 +284,7 @@ class Training:
         address: str | None = None,
         actors: int | None = None,
         checkpoint: Path | str | None = None,
-        every: int = 5,
+        checkpoint_every: int = 5,
         resume: bool = True,
         out: Path | str | None = None,
         overwrite: bool = False,
@@ -296,7 +296,7 @@ class Training:
             _settings(settings), engine, _threads(threads), actors, address,
         )  # fmt: skip
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
-        self._every, self._resume = every, resume
+        self._every, self._resume = checkpoint_every, resume
         self._out, self._overwrite = None if out is None else Path(out), overwrite
         self._stack = ExitStack()
         self._partitioned: PartitionedRun | None = None

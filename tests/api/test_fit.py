@@ -80,7 +80,11 @@ def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
 def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
     seen: list[int] = []
     again = prirec.fit(
-        city, fit.settings, checkpoint=tmp_path / "half", every=1, progress=lambda report: seen.append(report.iteration)
+        city,
+        fit.settings,
+        checkpoint=tmp_path / "half",
+        checkpoint_every=1,
+        progress=lambda report: seen.append(report.iteration),
     )
     assert seen == [1, 2, 3]
     assert again.quality == fit.quality

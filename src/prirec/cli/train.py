@@ -88,7 +88,8 @@ def train(
             flags={"iterations": iterations, "model.dimension": dimension, "seed": seed}, neighbours=neighbours,
             how={
                 "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
-                "every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite, "strict": strict,
+                "checkpoint_every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite,
+                "strict": strict,
             },
         )  # fmt: skip
     except KeyboardInterrupt:  # also while the program loads, which takes a second or two

@@ -1,4 +1,4 @@
-"""Checkpoints of a run over shards: one file for each shard, in the format of engines/local, and a manifest.
+"""Checkpoints of a run over shards: one file for each shard, in the format of engines/state, and a manifest.
 
 All are in one folder that every node reaches. The manifest names the iteration that counts. It is replaced in one move,
 once all files of an iteration are there, so that a crash at any moment leaves the old checkpoint or the new one, whole.

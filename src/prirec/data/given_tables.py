@@ -1,7 +1,10 @@
-"""Tables from what a caller has at hand: a Polars or pandas frame, columns by name, or a list of rows."""
+"""Tables from what a caller has at hand: a Polars or pandas frame, columns by name, or a list of rows.
+
+What is given is Any: pandas is no dependency, and has no types here.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from prirec.data.tables import Table, memory_table, require_polars
 from prirec.errors import UsageError
@@ -9,16 +12,14 @@ from prirec.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-TableLike: TypeAlias = Any  # pandas is no dependency, and has no types here
 
-
-def table_of(name: str, given: TableLike) -> Table:
+def table_of(name: str, given: Any) -> Table:
     """The table `visits`, `pois` or `users`."""
     require_polars()
     return memory_table(name, _frame(name, given))
 
 
-def _frame(name: str, given: TableLike) -> "pl.DataFrame":
+def _frame(name: str, given: Any) -> "pl.DataFrame":
     import polars as pl
 
     if isinstance(given, pl.LazyFrame):
@@ -30,7 +31,7 @@ def _frame(name: str, given: TableLike) -> "pl.DataFrame":
     return frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
 
 
-def _frame_of_values(name: str, given: TableLike) -> "pl.DataFrame":
+def _frame_of_values(name: str, given: Any) -> "pl.DataFrame":
     import polars as pl
 
     columns = _columns(name, given)
@@ -43,7 +44,7 @@ def _frame_of_values(name: str, given: TableLike) -> "pl.DataFrame":
         ) from None
 
 
-def _columns(name: str, given: TableLike) -> dict[str, list[Any]]:
+def _columns(name: str, given: Any) -> dict[str, list[Any]]:
     """Columns by name, with None for what pandas holds as NaN, NaT or NA."""
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas, or what behaves like it
         given = given.to_dict(orient="list")
