@@ -114,7 +114,7 @@ def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_i
     assert trained["quality"]["log_loss"] > KNOWING_NOTHING
     for told in (" ".join(answer["notes"]) for answer in (trained, measured)):
         assert shell.says(told, messages.WORSE_THAN_KNOWING_NOTHING)
-        assert ("decisions/0009" in told, "--set data.split=time" in told) == (why, way_out)
+        assert ("decisions/0009" in told, "data.split = 'time'" in told) == (why, way_out)
     assert shell.says(call("evaluate", out, data).stderr, messages.WORSE_THAN_KNOWING_NOTHING)
 
 

@@ -71,7 +71,7 @@ THREADS_ON_A_CLUSTER = "threads belong to one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
 CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
 CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
-NO_RESUME_STARTS_OVER = "; --no-resume starts over"
+NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
 def no_such_attribute(name: str) -> str:
@@ -804,7 +804,7 @@ CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
 SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
 FOLDER_EXISTS = "exists; name another folder"
 SETTING_NOT_READ = "is read by .* alone, which this training has not"
-OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
+OVERWRITE_REPLACES_A_RUN = "overwrite replaces an earlier run"
 NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
 RUN_UNREADABLE = "cannot be read by this version"
 NO_PLACE_OF_THE_RUN = "no place of this run is in these data"

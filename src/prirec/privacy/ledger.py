@@ -252,7 +252,7 @@ class Account(Shown):
         yield f"{_ADJACENCY[self.counted_per is Unit.USER]} Together is less than the sum of each alone."
         yield "More covered: releases at the last price that the budget still covers, if nothing else is paid for."
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         adjacency = {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE}
         return {**asdict(self), "nothing_left": self.nothing_left, "adjacency": adjacency}

@@ -87,7 +87,7 @@ class Suggestion:
     probability: float
     reasons: tuple[Reason, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "place": self.place,

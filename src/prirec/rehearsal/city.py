@@ -56,7 +56,7 @@ class SumRow:
     def lost(self) -> int:
         return max(self.rostered - self.survivors, 0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         kept = ("kind", "round", "opened", "gathered", "survivors", "rostered", "burnt")
         return {name: getattr(self, name) for name in kept} | {
             "seconds": round(self.seconds, 3),

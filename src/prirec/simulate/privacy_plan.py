@@ -181,7 +181,7 @@ class PrivacyPlan(Shown):
                 )
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "preset": self.settings.preset,

@@ -17,8 +17,6 @@ from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km
 
-__all__ = ["Advisor", "Moment"]
-
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 
 
@@ -37,7 +35,7 @@ class Advisor:
         return cls._knowing(setup, models, positives(setup.samples.train))
 
     @classmethod
-    def in_earnest(cls, setup: Setup, models: Models) -> Self:
+    def knowing_all_visits(cls, setup: Setup, models: Models) -> Self:
         """For recommending: the device knows every visit, whatever part of the split it is in."""
         return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
 
@@ -59,8 +57,14 @@ class Advisor:
         except ValueError:
             raise UsageError(
                 "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
-                "lists ids, `prirec data describe DATA --people 5` shows some"
+                "lists ids, and so does `prirec data describe`"
             ) from None
+
+    @property
+    def typical_person(self) -> int:
+        """A person with the median number of training records."""
+        counts = self.setup.samples.train.counts()
+        return int(np.argsort(counts, kind="stable")[len(counts) // 2])
 
     def recommend(
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
