@@ -158,7 +158,7 @@ ACTORS_LOST_REPEATEDLY = "actors are lost again and again"
 CLUSTER_RUNS_ROUNDS_ONLY = "the cluster runs rounds"
 SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
 RAY_MISSING = r"pip install 'prirec\[cluster\]'"
-CLUSTER_ADDRESS_INVALID = "--address is the HOST:PORT of a cluster's head"
+CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
