@@ -202,22 +202,26 @@ def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -
 
 def sums_of(settings: Settings, *, people: int, pois: int, features: int) -> tuple[Sum, ...]:
     """Popularity once, then in each round V over everyone and mixing in cohorts (not in the first round, where all
-    models are 0), and quality figures once; each with its part of the budget, which may be 0."""
+    models are 0), and quality figures once, if they have a part of the budget."""
     parts = budget_parts(settings)
     share = {name: part / sum(parts.values()) for name, part in parts.items()}
     size = with_cohort_size(settings, people=people, features=features).neighbours.size
     everyone, cohort = participants(settings, people), participants(settings, min(people, size))
     counts = popularity_entries(pois, settings)
-    return (
+    sums = (
         Sum(kind=Kind.POPULARITY, share=share["popularity"], releases=1, crowd=everyone,
             sensitivity=1.0, length=counts, entries=min(_VISITED, counts)),
         Sum(kind=Kind.MIXING, share=share["mixing"], releases=max(settings.iterations - 1, 1), crowd=cohort,
             sensitivity=settings.linear.clip, length=features + 1),
         Sum(kind=Kind.INTERACTION, share=share["interaction"], releases=settings.iterations, crowd=everyone,
             sensitivity=settings.interaction.clip, length=features * settings.model.dimension),
-        Sum(kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone,
-            sensitivity=1.0, length=USUAL.length),
     )  # fmt: skip
+    if not share["quality"]:
+        return sums
+    figures = Sum(
+        kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone, sensitivity=1.0, length=USUAL.length
+    )
+    return (*sums, figures)
 
 
 def with_cohort_size(settings: Settings, *, people: int, features: int) -> Settings:
