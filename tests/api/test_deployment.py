@@ -63,7 +63,7 @@ def test_keys_are_rotated_and_a_backup_is_made(recommender: prirec.Recommender, 
 
 def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
-        device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint, code="")
+        device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint)
         member = device.status().membership
         assert member is not None
         assert member.enrolled
@@ -79,7 +79,7 @@ def test_asynchronous_methods_do_what_the_plain_ones_do(recommender: prirec.Reco
     async def app() -> None:
         async with recommender.serving_async() as url:
             with prirec.Device.open(folder / "phone.db") as device:
-                await device.join_async(url, home=home(), authority=recommender.authority, code="")
+                await device.join_async(url, home=home(), authority=recommender.authority)
                 await device.take_part_async(seconds=0.5)
                 assert recommender.status().counts.people == 1
                 with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
@@ -95,7 +95,7 @@ def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender,
 
     async def cell() -> None:
         with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
-            device.join(url, home=home(), authority=recommender.authority, code="")
+            device.join(url, home=home(), authority=recommender.authority)
             device.record_visit("p01")
             device.take_part(seconds=0.5)
             with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
@@ -147,7 +147,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
         asyncio.run(_campaign(recommender, devices, city, settings))
         found = devices[3].recommend(k=3)
         assert len(found) == 3
-        spent = devices[3].statement().lifetime.epsilon
+        spent = devices[3].account().lifetime.epsilon
         assert 0.5 < spent <= 1.0  # one round mixes no models, and their part of the budget is left
 
 
@@ -160,7 +160,7 @@ async def _campaign(
             device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
     async with recommender.serving_async(pace=Pace(coming=900.0, step=900.0), limits=OPEN) as url:
         for at, device in enumerate(devices):
-            await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority, code="")
+            await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority)
         recommender.begin(settings)
         working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
         try:

@@ -84,7 +84,7 @@ def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
     assert found.exit_code == 0
     told = json.loads(found.stdout)
     assert told["records"] == (rows if keep == "none" else 0)
-    assert any("--filter none" in text for text in told["notes"]) == (keep == "paper")
+    assert any("data.keep = 'all'" in text for text in told["notes"]) == (keep == "paper")
     assert call("data", "describe", tmp_path, "--filter", keep).exit_code == 0
 
 

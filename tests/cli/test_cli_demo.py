@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.api import SIMULATION
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import load_run, set_up_again
+from prirec.util.shown import SIMULATION
 from support import messages, shell
 from support.cities import change
 

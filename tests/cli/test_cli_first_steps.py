@@ -114,7 +114,7 @@ def test_a_log_loss_above_that_of_a_constant_is_noted_with_advice_where_there_is
     assert trained["quality"]["log_loss"] > KNOWING_NOTHING
     for told in (" ".join(answer["notes"]) for answer in (trained, measured)):
         assert shell.says(told, messages.WORSE_THAN_KNOWING_NOTHING)
-        assert ("decisions/0009" in told, "--set data.split=time" in told) == (why, way_out)
+        assert ("decisions/0009" in told, "data.split = 'time'" in told) == (why, way_out)
     assert shell.says(call("evaluate", out, data).stderr, messages.WORSE_THAN_KNOWING_NOTHING)
 
 

@@ -1,6 +1,6 @@
 """prirec privacy plan: before any collection, from settings and public counts alone."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -39,11 +39,10 @@ def test_the_plan_is_the_one_that_the_settings_come_to():
     assert (term["when"], term["days"], term["plans"]) == ("for life", None, 1)
     assert term["epsilon"] == plan.loss().epsilon == pytest.approx(1)
     assert term["epsilon_replace_one"] == plan.loss(Adjacency.REPLACE_ONE).epsilon > 2
-    for line, row, release in zip(found["sums"], plan.rows(), plan.releases, strict=True):
-        assert {key: line[key] for key in line if hasattr(row, key)} == {
-            key: getattr(row, key) for key in line if hasattr(row, key)
-        }
-        assert (line["epsilon_alone"], line["longest_contribution"]) == (row.loss.epsilon, release.of.sensitivity)
+    assert found["sums"] == [asdict(row) for row in plan.rows()]
+    for line, release in zip(found["sums"], plan.releases, strict=True):
+        alone = release.spent.loss(plan.delta).epsilon
+        assert (line["epsilon_alone"], line["longest_contribution"]) == (alone, release.of.sensitivity)
     assert [line["what"] for line in found["sums"]] == ["popularity", "linear", "interaction"]
     assert (found["amplification_by_sampling"], found["roster_is_public"]) == (False, True)
     assert found["randomized_response"] is None

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.api import resumed_iteration
 from prirec.cli.train import what_is_saved
-from prirec.cluster.checkpoints import read_manifest
+from prirec.cluster.checkpoints import read_manifest, resumed_iteration
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
 from prirec.engines.train import Checkpointing, train

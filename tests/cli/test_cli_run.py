@@ -6,11 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
-from prirec.cli.output import SIMULATION
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import FILES, load_run, set_up_again
 from prirec.simulate.setup import quality
+from prirec.util.shown import SIMULATION
 from support import messages
 from support.cities import change
 from support.shell import call, says, write_city
@@ -123,7 +123,7 @@ def test_a_latent_part_within_a_budget_is_refused_before_the_data_are_read(tmp_p
 def test_evaluate_measures_what_the_library_measures(run, city):
     saved = load_run(run)
     samples = set_up_again(read_folder(city).dataset, saved).samples
-    expected = quality(samples, saved.models).as_dict()
+    expected = quality(samples, saved.models).to_dict()
     assert json.loads(call("evaluate", run, city, "--json").stdout)["quality"] == pytest.approx(expected)
     assert f"{expected['auc']:.4f}" in call("evaluate", run, city).stdout
 
@@ -222,7 +222,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
     found = call("train", tmp_path, "--out", tmp_path / "r", "--iterations", 1, "--json")
     assert json.loads(found.stdout)["quality"]["auc"] is None
     assert "NaN" not in found.stdout
-    assert " - " in call("evaluate", tmp_path / "r", tmp_path).stdout
+    assert " – " in call("evaluate", tmp_path / "r", tmp_path).stdout
 
 
 @pytest.mark.parametrize(

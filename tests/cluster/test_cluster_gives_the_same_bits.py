@@ -137,10 +137,10 @@ def test_an_actor_killed_in_the_middle_of_a_round_changes_no_bit(at, tmp_path):
 def test_hashes_of_a_cluster_are_those_recorded_for_one_machine():
     name = "private, drop-outs"
     settings, recorded = SIMULATED[name], json.loads(HASHES.read_text(encoding="utf-8"))
-    if processor() != recorded["processor"]:
-        pytest.skip("recorded on a processor whose exp, log or matrix products differ in the last place")
+    if (here := processor()) not in recorded:
+        pytest.skip("nothing is recorded for a processor with these last places of exp, log and matrix products")
     state, _ = after_all(samples_of(city(), settings), settings, source=lambda shard, share: GivenPeople(share))
-    assert of_state(state) == recorded["runs"][f"local: {name}"]
+    assert of_state(state) == recorded[here][f"local: {name}"]
 
 
 @pytest.mark.long

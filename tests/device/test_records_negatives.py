@@ -96,7 +96,7 @@ def test_a_person_with_visits_alone_learns_from_drawn_negatives_too(tmp_path: Pa
     for visit in person.visits():
         if visit.label < 0:
             person.remove_visit(visit.id or "")
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     visits, own = person.visits(), encode_records(person, here.campaign, here.known).own
     assert own.label.tolist() == [1, *[-1] * ratio] * len(visits)
     assert encode_records(person, here.campaign, here.known).gamma == pytest.approx(50 / (50 + len(own.label)))
@@ -114,7 +114,7 @@ def test_an_ignored_place_draws_no_negative_and_may_be_drawn_as_one(tmp_path: Pa
     here = town()
     person = here.person(0, tmp_path)
     told = [visit.label for visit in person.visits()]
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     own = encode_records(person, here.campaign, here.known).own
     person.store.close()
     assert own.label.tolist() == [label for one in told for label in ([1, -1] if one > 0 else [-1])]

@@ -90,7 +90,7 @@ def test_a_large_body_is_charged_for_as_it_comes(site: Site) -> None:
         eve = service.phone()
         with uploading(service, eve, declared=8 * LARGE_BODY, sent=5 * LARGE_BODY) as slow:
             assert slow.recv(1000).startswith(b"HTTP/1.1 429 ")
-        assert eve.mail().letters == ()
+        assert eve.mail().messages == ()
 
 
 def test_a_body_is_given_time_by_its_length(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:

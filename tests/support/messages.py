@@ -71,7 +71,7 @@ THREADS_ON_A_CLUSTER = "threads belong to one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
 CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
 CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
-NO_RESUME_STARTS_OVER = "; --no-resume starts over"
+NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
 def no_such_attribute(name: str) -> str:
@@ -158,7 +158,7 @@ ACTORS_LOST_REPEATEDLY = "actors are lost again and again"
 CLUSTER_RUNS_ROUNDS_ONLY = "the cluster runs rounds"
 SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
 RAY_MISSING = r"pip install 'prirec\[cluster\]'"
-CLUSTER_ADDRESS_INVALID = "--address is the HOST:PORT of a cluster's head"
+CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
@@ -357,7 +357,7 @@ NOT_FINITE = "a number must be finite"
 NOT_CSV = "is not CSV in UTF-8"
 CERTIFICATE_NOT_TRUSTED = "the recommender's certificate does not hold"
 ANOTHER_AGENT_AT_WORK = "another agent is at work"
-CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
+CODE_NEEDED_TO_ENROL = "if its operator hands out an enrolment code, give it"
 NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
@@ -756,7 +756,7 @@ def certificate_or_key_unreadable(certificate: str) -> str:
 
 # rehearsal
 
-FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: give --devices"
+FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 
 # sharing
 
@@ -804,7 +804,7 @@ CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
 SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
 FOLDER_EXISTS = "exists; name another folder"
 SETTING_NOT_READ = "is read by .* alone, which this training has not"
-OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
+OVERWRITE_REPLACES_A_RUN = "overwrite replaces an earlier run"
 NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
 RUN_UNREADABLE = "cannot be read by this version"
 NO_PLACE_OF_THE_RUN = "no place of this run is in these data"
