@@ -21,7 +21,7 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, save_budget
+from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
@@ -179,6 +179,18 @@ class Device:
         """Change the budget from now on. What was spent stays spent; a device over its budget only learns locally."""
         with self.store.transaction() as rows:
             save_budget(rows, budget)
+
+    @property
+    def floor(self) -> int:
+        """How many devices a sum must be over for this device to take part; 0: as many as the campaign says."""
+        with self.store.reading() as rows:
+            return load_floor(rows)
+
+    def set_floor(self, devices: int) -> None:
+        """Take part only in sums over at least so many devices from now on. An operator who makes up all the others
+        then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
+        with self.store.transaction() as rows:
+            save_floor(rows, devices)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
