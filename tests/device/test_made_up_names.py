@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.device import Device
+from prirec.device.device import Device, status
 from prirec.device.ledger import save_floor
 from prirec.errors import PeerError, PolicyError, UsageError
 from prirec.privacy.accountant import Spent, epsilon_by_pld
@@ -93,6 +93,18 @@ def test_where_all_logged_names_are_made_up_the_ledger_says_what_the_sum_is_wort
     shown = str(account)
     assert "at worst" in shown
     assert f"{worst:,.1f}" in shown
+
+
+def test_the_status_of_a_device_says_how_many_a_sum_must_be_over(target: Target) -> None:
+    attacked(target, listed=MADE_UP + REAL)
+    told = status(target.person).membership
+    assert told is not None
+    assert (told.people, told.fewest, told.corrupt) == (1000, 500, 0.05)
+    with target.person.store.transaction() as rows:
+        save_floor(rows, 900)
+    told = status(target.person).membership
+    assert told is not None
+    assert told.fewest == 900
 
 
 def test_a_charge_of_an_earlier_version_has_no_worst_case(target: Target) -> None:

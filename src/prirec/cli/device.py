@@ -356,6 +356,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         ("enrolled", "yes" if of.enrolled else "no"),
         ("log", f"{of.log_entries:,} entries, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
+        *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
         ("places downloaded", f"{of.places:,}"),
         *(
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
@@ -363,6 +364,13 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
             else []
         ),
     ]
+
+
+def _sums(of: "MembershipStatus") -> str:
+    return (
+        f"at least {of.fewest:,} of {of.people:,} devices; ε holds if at most {100 * of.corrupt:.3g} % of them work "
+        "with the operator"
+    )
 
 
 def privacy(

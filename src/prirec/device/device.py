@@ -407,6 +407,9 @@ class MembershipStatus:
     log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
+    people: int  # whom that roster lists
+    fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
+    corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
     rounds_learnt: int  # rounds of the campaign that are in this device's model
     rounds: int  # that the campaign has
     places: int  # of the catalogue, downloaded
@@ -448,6 +451,8 @@ def status(person: Person) -> DeviceStatus:
 def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
+    with view.documents.person.store.reading() as rows:
+        floor = load_floor(rows)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -457,6 +462,9 @@ def _membership_status(view: "View") -> MembershipStatus:
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.position is not None,
+        people=len(view.lines),
+        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.lines)), floor),
+        corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
         rounds_learnt=0 if model is None else model.iteration,
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),
