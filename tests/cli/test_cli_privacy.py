@@ -11,10 +11,11 @@ from prirec.config import PRIVATE
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.privacy.accountant import Adjacency, epsilon_by_pld
+from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import plan_for
 from prirec.simulate.setup import features_of, set_up
 from support import messages, shell
+from support.accounting import epsilon_by_pld
 from support.shell import flat
 
 SIZE = ("--people", 20_000, "--places", 15_000)

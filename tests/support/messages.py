@@ -425,9 +425,7 @@ NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delt
 LOCAL_LOSSES_OF_ANOTHER_UNIT = "convert them with times"
 SPENDING_OF_DIFFERENT_UNITS = "what is spent per .* do not add up"
 PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE = "the part of an epsilon for local answers is from 0 to all of it"
-NOISE_TOO_SMALL_TO_ACCOUNT = "noise must be finite, and at least 1/8"
 SPENDING_NEGATIVE = "what was spent has a sum of .* at least 0"
-ACCOUNTING_NOT_INSTALLED = "install the extra 'accounting'"
 DELTA_OUT_OF_RANGE = "delta must be above 0 and below 1"
 BUDGET_EXHAUSTED = "does not cover another release for .*; nothing is sent"
 LOSS_OF_ANOTHER_UNIT = "convert it with times"
@@ -472,10 +470,6 @@ EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothin
 def not_positive(name: str) -> str:
     """`name` is a regular expression."""
     return f"^{name} must be a number above 0, and finite"
-
-
-def losses_of_different_units(one: str, other: str) -> str:
-    return f"a loss per {one} and a loss per {other} do not add up"
 
 
 def budget_exhausted(what: str) -> str:
