@@ -344,7 +344,7 @@ class Training:
         self._city = city
         self._setup = setup = set_up(city.dataset, self._chosen)
         self.settings, samples = setup.settings, setup.samples
-        self.plan = make_plan(self.settings, Counts(len(samples.ids), len(samples.places), samples.features))
+        self.plan = make_plan(self.settings, Counts.of(samples))
         self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
         self._data_notes = (*city.notes, *setup.prepared.notes)
         if self._checkpoint is not None:
@@ -513,7 +513,7 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import to_run
 
         setup = outcome.setup
-        counts = Counts(len(setup.samples.ids), len(setup.samples.places), setup.samples.features)
+        counts = Counts.of(setup.samples)
         return cls(
             setup.settings, counts, outcome.trained.history, city=city, run=lambda: to_run(outcome, city.source),
             outcome=outcome, quality=outcome.quality, notes=notes, resumed_at=resumed_at,
@@ -589,6 +589,16 @@ class Fit(Shown):
         from prirec.simulate.privacy_plan import make_plan
 
         return make_plan(self._settings, self._counts)
+
+    @cached_property
+    def noise_note(self) -> str:
+        """How many people these settings take, in a sentence, where noise drowns much of what these people add; empty
+        where it does not, where there is none, and for a run that was loaded without its city."""
+        from prirec.simulate.privacy_plan import drowned_by_noise
+
+        if self._settings.privacy.epsilon_per_user is None or (self._outcome is None and self._city is None):
+            return ""
+        return drowned_by_noise(self._tested.prepared, self._settings, self._counts)
 
     @property
     def operator_quality(self) -> "PrivateFigures | None":

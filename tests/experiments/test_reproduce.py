@@ -17,6 +17,8 @@ from support.pages import EXPERIMENTS as PAGE
 from support.pages import commands, run
 from support.shell import call, flat
 
+ROOT = Path(__file__).parents[2]
+
 MODELS = {"popularity alone", "local only", "FM", "FM + ids", "MF", "DMF", "PriRec-", "PriRec", "PriRec, rounds"}
 
 
@@ -67,10 +69,18 @@ def test_scores_that_are_no_probabilities_have_no_log_loss(out: Path) -> None:
     assert "–" not in losses.values()
 
 
-def test_the_papers_figures_stand_beside_ours(out: Path) -> None:
-    text = (out / "quick" / "RESULTS.md").read_text()
+def test_the_papers_figures_stand_beside_what_stands_for_its_data_and_not_beside_a_quick_run(out: Path) -> None:
+    full = (ROOT / "experiments" / "RESULTS.md").read_text("utf-8")
     for model in ("FM", "PriRec-", "PriRec"):
-        assert f"| {model}, the paper's | {TABLE_4[model, 5, 0.8]:.4f} |" in text
+        assert f"| {model}, the paper's | {TABLE_4[model, 5, 0.8]:.4f} |" in full
+    for name, experiment in EXPERIMENTS.items():
+        shown = experiment.show(experiment.settings(quick=True), ResultsStore(out / "quick", name))
+        assert not any(row[0].endswith(", the paper's") for table in shown.tables for row in table.rows)
+
+
+def test_a_quick_table_says_how_many_people_the_budget_takes(out: Path) -> None:
+    text = (out / "quick" / "RESULTS.md").read_text("utf-8")
+    assert re.search(r"PriRec, private: Noise drowns much of what \d+ people add: ε = 1 takes .* people for", text)
 
 
 def test_results_name_nobody(out: Path) -> None:

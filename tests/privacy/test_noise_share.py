@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import ive, ndtri
 
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import GRAINS, Spent, gaussian
+from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.protocols.mask_graph import least_survivors
 from support import messages
+from support.accounting import gaussian
 from support.exact_figures import chi_square_p, fresh, skellam_law
 
 ODDS = 1e-9

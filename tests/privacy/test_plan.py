@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from prirec.config import PRIVATE
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import Adjacency, epsilon_by_pld, noise_multiplier
+from prirec.privacy.accountant import Adjacency, noise_multiplier
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Sum, plan, sums_of
 from support import messages
+from support.accounting import epsilon_by_pld
 from support.cities import change
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW

@@ -524,9 +524,7 @@ NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delt
 LOCAL_LOSSES_OF_ANOTHER_UNIT = "convert them with times"
 SPENDING_OF_DIFFERENT_UNITS = "what is spent per .* do not add up"
 PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE = "the part of an epsilon for local answers is from 0 to all of it"
-NOISE_TOO_SMALL_TO_ACCOUNT = "noise must be finite, and at least 1/8"
 SPENDING_NEGATIVE = "what was spent has a sum of .* at least 0"
-ACCOUNTING_NOT_INSTALLED = "install the extra 'accounting'"
 DELTA_OUT_OF_RANGE = "delta must be above 0 and below 1"
 BUDGET_EXHAUSTED = "does not cover another release for .*; nothing is sent"
 LOSS_OF_ANOTHER_UNIT = "convert it with times"
@@ -534,6 +532,7 @@ LOCAL_ANSWERS_NOT_CHARGED = "only noisy sums are paid for"
 PERIOD_TOO_SHORT = "a budget's period has at least one day"
 CHARGE_NOT_FOR_ONE_RELEASE = "a charge is for one release"
 CHARGED_AT_ANOTHER_PRICE = "this release was charged at another price"
+OWN_FLOOR_OUT_OF_RANGE = "a floor is a number of devices from 0 up"
 LOST_OR_CORRUPT_OUT_OF_RANGE = "lost and corrupt are shares of a roster"
 NOISE_OUT_OF_RANGE = (
     "noise has a standard deviation above 0 and below .* beyond that nothing would be learnt: "
@@ -557,7 +556,7 @@ TOO_FEW_FRACTION_BITS = "with so few fraction bits"
 SCORES_AND_LABELS_UNEVEN = "there is one score and one label for each record"
 LABELS_NOT_SIGNS = r"labels must be \+1 and -1"
 SCORE_NOT_A_NUMBER = "a score is NaN: the model has diverged, and nothing was made of it"
-FIGURES_UNDER_NOISE = "the noise drowns it: it takes more devices, or a larger part of the budget"
+FIGURES_UNDER_NOISE = "no figure can be read under this noise: it takes more devices"
 AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
 REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
 CAP_OF_NOTHING = "give a cap from 1 up"
@@ -571,10 +570,6 @@ EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothin
 def not_positive(name: str) -> str:
     """`name` is a regular expression."""
     return f"^{name} must be a number above 0, and finite"
-
-
-def losses_of_different_units(one: str, other: str) -> str:
-    return f"a loss per {one} and a loss per {other} do not add up"
 
 
 def budget_exhausted(what: str) -> str:
@@ -637,6 +632,7 @@ ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
 VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
+ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
 
 def message_too_long(size: int, *, limit: int) -> str:
@@ -965,6 +961,10 @@ ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
+
+
+def own_floor(devices: int, most: int) -> str:
+    return f"only in sums over at least {devices} devices, and this one has at most {most}"
 
 
 def simulation_only(setting: str) -> str:

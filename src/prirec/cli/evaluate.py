@@ -54,11 +54,12 @@ def evaluate(
         answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.to_dict()}
         if ranked is not None:
             answer["ranking"] = {**ranked.to_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
-        show_json({**answer, "notes": remarks})
+        show_json({**answer, "notes": [*remarks, *([fit.noise_note] if fit.noise_note else [])]})
         return
     notes((*fit.notes, *remarks))
     typer.echo(f"AUC {number(quality.auc)} on {quality.records:,} test records that this run never saw")
     show(quality.panels())
+    show([fit.noise_note] if fit.noise_note else [])
     if ranked is not None:
         show(ranked.panels(k=k, among=_candidates(fit, candidates, radius_km)))
     typer.echo(SIMULATION)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from prirec.device.ledger import LedgerStore, Price
+from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
 from prirec.device.records import Records, encode_records, visited_positions
 from prirec.device.store import LinearModel, VisitContribution, save_model, save_visit_contribution
@@ -25,7 +25,7 @@ from prirec.features.popularity import OwnCounts
 from prirec.model.block_steps import mix_model
 from prirec.model.public_half import public
 from prirec.privacy.accountant import Spent
-from prirec.privacy.norm import clipped
+from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols import secure_sum, terms
@@ -144,6 +144,7 @@ class Contribution:
     task: Task
     value: RingArray = field(repr=False)
     what: str  # for the ledger, in words
+    norm: Norm
     cost: Spent
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
     empty: Exception | None = field(default=None, repr=False)  # why it is zeros; shown to the person, sent to nobody
@@ -167,7 +168,10 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
         made = _visits(of, view, campaign, person)
     else:
         made = (_mixing if of.kind == "linear" else _learning)(of, view, campaign, model, person)
-    return replace(made, task=replace(made.task, allowed=view.allowed(of.kind)))
+    allowed = view.allowed(of.kind)
+    with person.store.reading() as rows:
+        fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
+    return replace(made, task=replace(made.task, allowed=allowed, fewest=fewest))
 
 
 def is_current(of: Round, view: View) -> bool:
@@ -247,9 +251,8 @@ def _priced(
     empty: Exception | None = None,
 ) -> Contribution:  # fmt: skip
     kind = task.round.kind
-    return Contribution(
-        task, value, WHAT[kind], terms.privacy_cost(task.terms, norm=campaign.norm(kind)), settle, empty
-    )
+    norm = campaign.norm(kind)
+    return Contribution(task, value, WHAT[kind], norm, terms.privacy_cost(task.terms, norm=norm), settle, empty)
 
 
 def _interaction(model: Model, campaign: Campaign) -> RealArray:
@@ -339,6 +342,12 @@ class Rounds:
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
             mine.learn_locally(self._person)
             raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+        if mine.task.allowed is not None and len(mine.task.allowed) < mine.task.fewest:
+            mine.learn_locally(self._person)
+            raise PolicyError(
+                f"this person takes part only in sums over at least {mine.task.fewest} devices, and this one has at "
+                f"most {len(mine.task.allowed)}"
+            )
         entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
         while len(self._parties) >= MOST_ROUNDS:
             self._parties.pop(next(iter(self._parties)))
@@ -359,10 +368,11 @@ class Rounds:
         return messages
 
     def _write(self, of: Round, persist: Persist) -> None:
-        mine = self._parties[of][1]
+        member, mine = self._parties[of]
         try:
             if persist.stage is Stage.MASKED:
-                price, settle = Price(mine.what, mine.cost), None if self._has_masked(of) else mine.settle
+                at_worst = terms.cost_at_worst(mine.task.terms, member.size, norm=mine.norm)
+                price, settle = Price(mine.what, mine.cost, at_worst), None if self._has_masked(of) else mine.settle
                 self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
