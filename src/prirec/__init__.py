@@ -31,6 +31,7 @@ _HOMES = {
     "Suggestion": "prirec.protocols.prediction",
     "Suggestions": "prirec.api",
     "Training": "prirec.api",
+    "check_folder": "prirec.api",
     "compare": "prirec.api",
     "fit": "prirec.api",
     "forecast": "prirec.api",
@@ -45,6 +46,7 @@ _HOMES = {
 __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, results, deployments
     "City",
     "read_folder",
+    "check_folder",
     "make_city",
     "settings",
     "Settings",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
         History,
         Suggestions,
         Training,
+        check_folder,
         compare,
         fit,
         forecast,

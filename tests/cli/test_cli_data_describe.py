@@ -89,7 +89,7 @@ def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
 
 
 BAD = {
-    "missing column": ("user,place\na,b\n", "column 'poi'"),
+    "missing column": ("user,whereabouts\na,b\n", "column 'poi'"),
     "bad label": ("user,poi,label\na,b,7\n", "line 2, column 'label'"),
     "not a time": ("user,poi,time\na,b,yesterday\n", "line 2, column 'time'"),
     "infinite context": ("user,poi,spent\na,b,inf\n", "column 'spent'"),

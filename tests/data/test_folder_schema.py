@@ -4,7 +4,7 @@ import pytest
 
 from prirec.data.dataset import Category, Declared, Tags
 from prirec.data.folder import read_folder
-from prirec.data.schema import read_schema, schema_text
+from prirec.data.schema import Schema, read_schema, schema_text
 from prirec.errors import DataError
 from support import messages
 
@@ -124,7 +124,7 @@ def test_schema_text_reads_back_for_awkward_names(tmp_path):
         "visits.d-1": Declared(low=-1e-7, high=1e20),
     }
     (tmp_path / "schema.toml").write_text(
-        schema_text(declared=declared, kinds={"pois.1": "category"}), encoding="utf-8"
+        schema_text(Schema(declared=declared, kinds={"pois.1": "category"})), encoding="utf-8"
     )
     schema = read_schema(tmp_path)
     assert schema.declared == declared

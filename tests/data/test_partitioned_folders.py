@@ -169,7 +169,7 @@ def test_visits_of_people_who_are_not_listed_are_refused_and_nothing_is_left_beh
     (tmp_path / "city").mkdir()
     (tmp_path / "city" / "visits.csv").write_text("user,poi\na,x\nb,y\n")
     (tmp_path / "city" / "users.csv").write_text("user\na\n")
-    with pytest.raises(DataError, match=messages.VISITS_OF_UNKNOWN_PEOPLE):
+    with pytest.raises(DataError, match=messages.in_column("user", messages.ID_UNKNOWN, file="visits.csv", line=3)):
         partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
@@ -198,7 +198,7 @@ def test_a_column_whose_name_the_parts_need_is_refused(column, tmp_path):
     ("spoil", "words"),
     [
         (lambda lines: lines[:1], messages.TABLE_WITHOUT_VISITS),
-        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], messages.TABLE_CUT_SHORT),
+        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], messages.ROW_TOO_LONG),
     ],
     ids=["no rows", "a row that is too long"],
 )
