@@ -82,9 +82,10 @@ def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
     if parts < 1:
         raise UsageError("there must be at least one part")
     source = existing_folder(Path(source), needs=NEEDS)
-    with new_folder(target) as beside, without_panic_texts():
+    with new_folder(target) as beside:
         try:
-            return _partitioned(source, beside, parts=parts)
+            with without_panic_texts():
+                return _partitioned(source, beside, parts=parts)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as broken:  # its words may repeat cells
             if is_full(broken):
                 raise
@@ -154,9 +155,8 @@ def _check_part(
 ) -> None:
     """What `read_folder` would refuse is refused, by the lines of the files that were partitioned."""
     read = {name: tables[name].rows(read_rows(folder, name, [part])) for name in ("users", "visits") if name in tables}
-    if read["visits"].frame.height:
-        places = Table("pois", catalogue.select("poi"))  # the rest of it is checked already
-        assemble_sound({**read, "pois": places}, schema=schema, name=folder.name)
+    places = Table("pois", catalogue.select("poi"))  # the rest of it is checked already
+    assemble_sound({**read, "pois": places}, schema=schema, name=folder.name)
 
 
 def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
