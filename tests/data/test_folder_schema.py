@@ -45,6 +45,12 @@ def test_a_column_with_declared_words_or_kind_is_text_though_it_looks_like_numbe
     assert set(data.declared) == {"users.zip"}
 
 
+def test_it_may_begin_with_a_byte_order_mark(tmp_path):
+    path = folder(tmp_path, "")
+    (path / "schema.toml").write_text("[users.age]\nlow = 0\nhigh = 100\n", encoding="utf-8-sig")
+    assert set(read_folder(path).dataset.declared) == {"users.age"}
+
+
 def test_declared_words_may_stand_in_lists(tmp_path):
     users = "user,likes\nann,a|b\nbob,b\n"
     data = read_folder(folder(tmp_path, '[users.likes]\nvalues = ["a", "b", "c"]', users=users)).dataset

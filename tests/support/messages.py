@@ -174,7 +174,11 @@ def cohorts_below_the_floor(floor: int) -> str:
 
 
 def no_such_preset(name: str) -> str:
-    return f"no preset is called '{name}'; there are paper, rounds, private and fm"
+    return f"no preset is called '{name}'; "
+
+
+def makes_no_difference(name: str) -> str:
+    return f"{_exactly(name)} makes no difference here"
 
 
 def setting_of_an_earlier_version(name: str) -> str:
@@ -236,11 +240,11 @@ COORDINATES_OF_VISITS = "coordinates of a place belong in pois"
 DECLARED_WORD_WITH_SPACES = "a word in values has spaces around it"
 SCHEMA_IS_THERE = "is there already; change it by hand"
 STRICT_AND_SKIP_BAD = "strict refuses what skip_bad leaves out"
-NO_SUCH_FOLDER = "there is no such folder; a data folder needs"
+NO_SUCH_FOLDER = "there is no such folder; "
 LINK_TO_NOTHING = "is a link to nothing"
-FOLDER_FOR_A_FILE = "is a folder; put a file there"
+FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
 FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
-NOT_A_REGULAR_FILE = "is no regular file; put a file there"
+NOT_A_REGULAR_FILE = "is no regular file; put one there"
 UNREADABLE = "cannot be read: "
 NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"

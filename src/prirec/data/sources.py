@@ -37,7 +37,9 @@ def existing(file: Path) -> Path | None:
         raise DataError("is a link to nothing", file=file) from None
     except OSError as broken:
         raise unreadable(file, broken) from None
-    raise DataError(f"is {'a folder' if stat.S_ISDIR(kind) else 'no regular file'}; put a file there", file=file)
+    if stat.S_ISDIR(kind):
+        raise DataError("is a folder, and a file is needed", file=file)
+    raise DataError("is no regular file; put one there", file=file)
 
 
 def existing_folder(path: Path, *, needs: str) -> Path:
