@@ -21,6 +21,7 @@ _HOMES = {
     "Comparison": "prirec.api",
     "Device": "prirec.device.device",
     "Fit": "prirec.api",
+    "FolderCheck": "prirec.data.check",
     "Forecast": "prirec.simulate.forecast",
     "History": "prirec.api",
     "IterationReport": "prirec.engines.state",
@@ -47,6 +48,7 @@ __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, re
     "City",
     "read_folder",
     "check_folder",
+    "FolderCheck",
     "make_city",
     "settings",
     "Settings",
@@ -94,6 +96,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
         settings,
     )
     from prirec.config import Settings
+    from prirec.data.check import FolderCheck
     from prirec.device.device import Device
     from prirec.engines.state import IterationReport
     from prirec.metrics import Quality

@@ -104,6 +104,10 @@ WHOLE = {
         {"visits.csv": "place,whereabouts\nbar,x\n", "users.csv": "user,lat\nann,1\n"},
         ["column 'user': there is no such column", "lat and lon come together"],
     ),
+    "no poi": (
+        {"visits.csv": "user,poi\nann,bar\n", "pois.csv": "lat,kind\n1,x\n"},
+        ["column 'poi': there is no such column", "lat and lon come together"],
+    ),
     "not TOML": ({"visits.csv": "user,poi\nann,\n", "schema.toml": "[users"}, ["is not TOML", "the id is empty"]),
     "a section": ({"visits.csv": "user,poi\nann,bar\n", "schema.toml": "users = 3"}, ["[users.COLUMN]"]),
     "no rows left": ({"visits.csv": "user,poi,label\nann,bar,7\nbob,bar,8\n"}, ["a label is 1"]),

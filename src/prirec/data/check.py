@@ -109,6 +109,8 @@ def check_folder(folder: Path | str, *, skip_bad: bool = False) -> FolderCheck:
 
 @dataclass(slots=True)
 class _Check:
+    """A check while it goes on: what was found so far, and the schema without what was wrong with it."""
+
     path: Path
     skip_bad: bool
     problems: list[Problem] = field(default_factory=list)
@@ -238,7 +240,7 @@ class _Check:
                         break
                     left = left.take(~np.isin(left.positions, error.records))
                     wrong |= np.isin(whole.positions, error.records)
-        return _without(tables, whole.wrong_rows("", wrong)) if wrong.any() and name in tables else tables
+        return _without(tables, whole.wrong_rows("", wrong)) if wrong.any() else tables
 
     def _report(self, error: TableError, table: Table) -> None:
         if error.records is not None and self.skip_bad:
@@ -268,7 +270,9 @@ def _looks(table: Table, schema: Schema) -> list[Callable[[Table], object]]:
 
 def _without(tables: dict[str, Table], error: TableError) -> dict[str, Table]:
     """The tables without what an error is about: rows, with the visits that name them, or a column, or a table."""
-    table, column = tables[error.table], error.key
+    table, column = tables.get(error.table), error.key
+    if table is None:  # it was put aside before
+        return tables
     if error.records is not None:
         with suppress(TableError):  # unless no row would be left
             return without_rows(tables, error)[0]
