@@ -91,6 +91,14 @@ def test_what_is_proposed_settles_what_was_asked_and_declares_nothing_from_the_c
         again.write_schema()
 
 
+def test_coordinates_of_visits_are_proposed_to_be_ignored(tmp_path):
+    path = folder(tmp_path, {"visits.csv": "user,poi,lat,longitude\nann,bar,1,2\n"})
+    found = check_folder(path)
+    assert [one.words[:10] for one in found.problems] == ["visits.csv"]
+    found.write_schema()
+    assert not check_folder(path).problems
+
+
 def test_a_folder_is_sound_for_the_check_if_and_only_if_it_is_read(tmp_path):
     sound = folder(tmp_path / "sound", {"visits.csv": "user,poi\nann,bar\n", "pois.csv": "poi,kind\nbar,food\n"})
     found = check_folder(sound)

@@ -204,7 +204,9 @@ class _Check:
             tables[name] = with_roles(table, replace(self.schema, roles={**self.schema.roles, **answered}))
             taken = {f"{name}.{column}": role for role, column in roles.taken.items() if column != role or role == NAME}
             doubtful = {f"{name}.{column}": kind for column, (_, kind) in roles.doubts.items()}
-            self.answers |= {**taken, **answered, **doubtful}
+            refused = [column for role, column in roles.taken.items() if name == "visits" and role in ("lat", "lon")]
+            unused = {f"{name}.{column}": IGNORE for column in refused}
+            self.answers |= {**taken, **answered, **doubtful, **unused}
         return tables
 
     def _read_cells(self, tables: dict[str, Table]) -> Loaded | None:
