@@ -208,6 +208,14 @@ def test_a_table_of_which_no_row_is_left_is_refused(tmp_path):
     path = folder(tmp_path, {"visits.csv": "user,poi,label\nann,bar,7\n"})
     with pytest.raises(DataError, match=messages.in_column("label", line=2)):
         read_folder(path, skip_bad=True)
+    assert [one.rows for one in check_folder(path, skip_bad=True).problems] == [1]
+
+
+@pytest.mark.parametrize("skip_bad", [True, False])
+def test_bad_rows_of_a_table_without_its_ids_are_no_traceback(tmp_path, skip_bad):
+    files = {"visits.csv": "user,poi\nann,bar\n", "users.csv": "lat,lon\n1,2\n1,2,3\n"}
+    with pytest.raises(DataError):
+        read_folder(folder(tmp_path, files), skip_bad=skip_bad)
 
 
 def test_strict_and_skip_bad_contradict_each_other(tmp_path):

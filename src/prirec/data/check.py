@@ -5,7 +5,6 @@ that the rest can be looked at. Nothing here shows a cell: visits and people are
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -211,24 +210,23 @@ class _Check:
 
     def _read_cells(self, tables: dict[str, Table]) -> Loaded | None:
         """The data set of what is sound; None where there are no visits to speak of."""
+        loaded: Loaded | None = None
         for name in TABLES:
             if name in tables:
                 tables = self._read_table(tables, name)
-        while "visits" in tables:  # what two tables have to do with each other
+        while "visits" in tables and loaded is None:  # what two tables have to do with each other
             try:
                 loaded = assemble_sound(tables, schema=self.schema, name=self.path.name)
-                self._remark(tables)
-                return loaded
             except TableError as error:
                 self._report(error, tables[error.table])
-                tables = _without(tables, error)
+                tables = self._put_aside(error, tables)
         self._remark(tables)
-        return None
+        return loaded
 
     def _read_table(self, tables: dict[str, Table], name: str) -> dict[str, Table]:
         """One table, column by column, so that a row with two problems has both of them reported."""
         whole = tables[name]
-        wrong = np.zeros(whole.frame.height, dtype=np.bool_)
+        wrong, last = np.zeros(whole.frame.height, dtype=np.bool_), None
         for look in _looks(whole, self.schema):
             left = whole
             while left.frame.height:
@@ -238,17 +236,33 @@ class _Check:
                 except TableError as error:
                     self._report(error, whole)
                     if error.records is None:
-                        tables = _without(tables, error)
+                        tables = self._put_aside(error, tables)
                         break
                     left = left.take(~np.isin(left.positions, error.records))
-                    wrong |= np.isin(whole.positions, error.records)
-        return _without(tables, whole.wrong_rows("", wrong)) if wrong.any() else tables
+                    wrong, last = wrong | np.isin(whole.positions, error.records), error
+        return tables if last is None else self._put_aside(whole.wrong_rows(last.problem, wrong), tables)
 
     def _report(self, error: TableError, table: Table) -> None:
         if error.records is not None and self.skip_bad:
             self.doubts.append(left_out(table, np.isin(table.positions, error.records), error.problem))
         else:
             self._blame(error, rows=None if error.records is None else len(error.records))
+
+    def _put_aside(self, error: TableError, tables: dict[str, Table]) -> dict[str, Table]:
+        """The tables without what an error is about: rows, with the visits that name them, or a column, or a table."""
+        table, column = tables.get(error.table), error.key
+        if table is None:  # it was put aside before
+            return tables
+        if error.records is not None:
+            try:
+                return without_rows(tables, error)[0]
+            except TableError:  # no row would be left
+                if self.skip_bad:
+                    self._blame(error, rows=len(error.records))
+        elif column in table.frame.columns and column not in IDS[table.name]:
+            gone = ("lat", "lon") if column in ("lat", "lon") else (str(column),)
+            return {**tables, table.name: table.without_columns(gone)}
+        return {name: one for name, one in tables.items() if name != table.name}
 
     def _remark(self, tables: dict[str, Table]) -> None:
         """Of private columns that nobody has declared anything about: what could be declared."""
@@ -268,20 +282,6 @@ def _looks(table: Table, schema: Schema) -> list[Callable[[Table], object]]:
         ids = [partial(read_ids, column=column) for column in IDS["visits"]]
         return [refuse_too_long, *ids, refuse_coordinates, read_label, read_time, *cells]
     return [refuse_too_long, partial(listed_ids, column=IDS[table.name][0]), read_location, *cells]
-
-
-def _without(tables: dict[str, Table], error: TableError) -> dict[str, Table]:
-    """The tables without what an error is about: rows, with the visits that name them, or a column, or a table."""
-    table, column = tables.get(error.table), error.key
-    if table is None:  # it was put aside before
-        return tables
-    if error.records is not None:
-        with suppress(TableError):  # unless no row would be left
-            return without_rows(tables, error)[0]
-    elif column in table.frame.columns and column not in IDS[table.name]:
-        gone = ("lat", "lon") if column in ("lat", "lon") else (str(column),)
-        return {**tables, table.name: table.without_columns(gone)}
-    return {name: one for name, one in tables.items() if name != table.name}
 
 
 def _could_be_declared(column: Column) -> str:

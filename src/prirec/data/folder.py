@@ -158,9 +158,9 @@ def without_rows(tables: Mapping[str, Table], error: TableError) -> tuple[dict[s
     wrong = np.isin(before.positions, [] if error.records is None else error.records)
     left = {**tables, error.table: before.take(~wrong)}
     notes = [left_out(before, wrong, error.problem)]
-    own = {"pois": "poi", "users": "user"}.get(error.table)
+    own = {"pois": "poi", "users": "user"}.get(error.table, "")
     visits = tables.get("visits")
-    if own is not None and visits is not None:
+    if visits is not None and own in before.frame.columns and own in visits.frame.columns:
         gone = before.frame.filter(wrong)[own].drop_nulls().cast(str)
         gone = gone.filter(~gone.is_in(left[error.table].frame[own].cast(str).implode()))
         named = visits.frame[own].cast(str).is_in(gone.implode()).fill_null(value=False).to_numpy()
