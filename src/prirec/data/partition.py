@@ -11,7 +11,6 @@ its place. partitioned.py reads the parts.
 """
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +32,7 @@ from prirec.data.folder import (
 )
 from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition, read_rows
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, read_schema, schema_text
-from prirec.data.sources import existing_folder, refuse_many_columns, refuse_oversized, without_panic_texts
+from prirec.data.sources import existing_folder, refuse_many_columns, refuse_oversized
 from prirec.data.tables import (
     IDS,
     NEEDS,
@@ -84,26 +83,21 @@ def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
     source = existing_folder(Path(source), needs=NEEDS)
     with new_folder(target) as beside:
         try:
-            with without_panic_texts():
-                return _partitioned(source, beside, parts=parts)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as broken:  # its words may repeat cells
+            return _partitioned(source, beside, parts=parts)
+        except pl.exceptions.PolarsError as broken:  # its words may repeat cells
             if is_full(broken):
                 raise
             for name in IDS:
-                _refuse_damaged(source, name)
+                _refuse_malformed(source, name)
             raise DataError("a table cannot be read to its end; is it being written?", file=source) from None
 
 
-def _refuse_damaged(folder: Path, name: str) -> None:
-    """DataError with the line, if it is this table that could not be read."""
+def _refuse_malformed(folder: Path, name: str) -> None:
+    """DataError with the line, if this table is CSV that could not be read."""
     import polars as pl
 
     file = find_table(folder, name)
-    if file is None:
-        return
-    if file.suffix == ".parquet":
-        with whole_parquet(file):
-            pl.scan_parquet(file).select(pl.all().null_count()).collect(engine="streaming")
+    if file is None or file.suffix == ".parquet":
         return
     header = check_header(file, needed=IDS[name], known=read_schema(folder).columns_of(name))
     wrong = rows_too_long(file, width=len(header))
@@ -121,14 +115,12 @@ def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
         raise DataError(f"holds no visits; {NEEDS}", file=source)
     refuse_other_tables(tables, schema)
     catalogue, spots = _places(tables, schema)
-    people, homes = _people(tables, catalogue)
+    people, homes = _people(tables)
     if not people["records"].sum():
         raise DataError(f"holds no visits; {NEEDS}", file=source)
     near = _near(people, catalogue, spots)
-    if "users" in tables and "pois" in tables:
-        everyone = np.arange(people.height, dtype=np.int32)
-        files = [tables[name].table.file or source for name in ("users", "pois")]
-        refuse_far_homes(everyone, homes, near, users=files[0], pois=files[1])
+    everyone, files = np.arange(people.height, dtype=np.int32), {name: one.table.file for name, one in tables.items()}
+    refuse_far_homes(everyone, homes, near, users=files.get("users") or source, pois=files.get("pois") or source)
     where = np.where(np.isnan(homes), near, homes)  # one's own home counts before a place that was visited
     people = people.with_columns(part=pl.Series(_parts(people, where, parts=parts), dtype=pl.Int32))
     users = tables["users"].frame if "users" in tables else people.lazy().select(ROW, "user")
@@ -136,18 +128,22 @@ def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
         by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
         by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
     catalogue.drop(ROW).write_parquet(target / PLACES)
+    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].table.frame.columns)
+    settled = _settled(tables, schema)
+    for part in range(len(made.parts)):
+        _check_part(target, part, tables, catalogue, schema=settled)
+    (target / FILE).write_text(schema_text(settled), encoding="utf-8")
+    (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
+    return made
+
+
+def _settled(tables: Mapping[str, Scanned], schema: Schema) -> Schema:
+    """What every column is, spelled out: columns have their plain names by now, and ignored ones are gone."""
     kinds: dict[str, Kind] = {}
     for table in tables.values():
         kinds |= kinds_of(table, schema)
     shown = tables["pois"].table.shown if "pois" in tables else None
-    roles = {} if shown is None else {f"pois.{shown}": NAME}
-    written = Schema(kinds=kinds, declared=schema.declared, roles=roles)
-    (target / FILE).write_text(schema_text(written), encoding="utf-8")
-    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].table.frame.columns)
-    for part in range(len(made.parts)):
-        _check_part(target, part, tables, catalogue, schema=written)
-    (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
-    return made
+    return Schema(kinds=kinds, declared=schema.declared, roles={} if shown is None else {f"pois.{shown}": NAME})
 
 
 def _check_part(
@@ -181,7 +177,7 @@ def _places(tables: Mapping[str, Scanned], schema: Schema) -> "tuple[pl.DataFram
     return places, found.location
 
 
-def _people(tables: Mapping[str, Scanned], catalogue: "pl.DataFrame") -> "tuple[pl.DataFrame, RealArray]":
+def _people(tables: Mapping[str, Scanned]) -> "tuple[pl.DataFrame, RealArray]":
     """Everyone, in the order of rows, with the number of records and a place that they went to; and where they live,
     (I, 2), NaN where nothing is known. Only the cut follows from this."""
     import polars as pl
@@ -249,10 +245,12 @@ def scanned(folder: Path, name: str, schema: Schema) -> Scanned | None:
         refuse_oversized(file)
         header = check_header(file, needed=IDS[name], known=schema.columns_of(name))
         frame = pl.scan_csv(file, infer_schema=False, new_columns=header)
-    with whole_parquet(file) if typed else nullcontext():
-        frame = pl.scan_parquet(file, hive_partitioning=False) if typed else frame
-        columns = frame.collect_schema()
-    refuse_many_columns(file, len(columns))
+    else:
+        with whole_parquet(file):  # a damaged page makes Polars panic: looked at once, before anything is made of it
+            frame = pl.scan_parquet(file, hive_partitioning=False)
+            refuse_many_columns(file, len(frame.collect_schema()))
+            frame.select(pl.all().null_count()).collect(engine="streaming")
+    columns = frame.collect_schema()
     table = Table(name, pl.DataFrame(schema=columns), origin="parquet" if typed else "csv", file=file)
     for taken in (ROW, PART):
         if taken in columns:
