@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from prirec.cluster.train import PartitionedRun
+    from prirec.data.check import FolderCheck
     from prirec.data.dataset import Dataset
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Checkpointing, Trained
@@ -62,7 +63,9 @@ class City(Shown):
     of its own; `pois` has `poi` and may have `lat`, `lon` and public columns; `users` has `user` and may have `lat`,
     `lon` (the home) and private columns. Each is a Polars or pandas frame, a mapping of columns, or a list of rows.
     `schema` says what is publicly known of private columns, in the form of schema.toml: {"users": {"age": {"low": 0,
-    "high": 100}}}. With `strict`, repeated visits are an error; otherwise they are left out and noted.
+    "high": 100}}}. Ids, times and coordinates under other names, such as user_id or latitude, are recognised. With
+    `strict`, repeated visits are an error; otherwise they are left out and noted. With `skip_bad`, rows that are wrong
+    are left out and counted in a note.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class City(Shown):
         name: str = "city",
         schema: Mapping[str, Any] | None = None,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.data.folder import assemble, refuse_swapped
         from prirec.data.given_tables import table_of
@@ -83,7 +87,7 @@ class City(Shown):
         tables = {key: table_of(key, value) for key, value in given.items() if value is not None}
         if "visits" not in tables:
             raise UsageError("a city needs visits: a table with the columns 'user' and 'poi'")
-        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict)
+        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict, skip_bad=skip_bad)
         refuse_swapped(loaded.dataset, users=Path("users"), pois=Path("pois"))
         self._dataset, self._notes, self._source = loaded.dataset, loaded.notes, f"the tables of '{name}'"
 
@@ -151,16 +155,26 @@ class City(Shown):
         )
 
 
-def read_folder(folder: Path | str, *, strict: bool = False) -> City:
+def read_folder(folder: Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     """Read a data folder: `visits` and, if there are any, `pois`, `users` and schema.toml.
 
     docs/how-to/your-own-data.md describes such folders. With `strict`, repeated visits are an error; otherwise they are
-    left out and noted.
+    left out and noted. With `skip_bad`, rows that are wrong are left out and counted in a note.
     """
     from prirec.data.folder import read_folder as read
 
-    loaded = read(Path(folder), strict=strict)
+    loaded = read(Path(folder), strict=strict, skip_bad=skip_bad)
     return City.of(loaded.dataset, notes=loaded.notes, source=str(folder))
+
+
+def check_folder(folder: Path | str, *, skip_bad: bool = False) -> "FolderCheck":
+    """Everything that is wrong or doubtful about a data folder, at once, and a proposed schema.toml.
+
+    With `skip_bad`, rows that are wrong are not problems, but counted among what is doubtful: they would be left out.
+    """
+    from prirec.data.check import check_folder as check
+
+    return check(Path(folder), skip_bad=skip_bad)
 
 
 def make_city(
@@ -289,6 +303,7 @@ class Training:
         out: Path | str | None = None,
         overwrite: bool = False,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.simulate.saved_runs import refuse_occupied
 
@@ -307,7 +322,7 @@ class Training:
         if engine == "cluster" and isinstance(city, str | Path) and _is_partitioned(Path(city)):
             self._prepare_partitioned(Path(city), strict=strict)
         else:
-            self._prepare(read_folder(city, strict=strict) if isinstance(city, str | Path) else _city(city))
+            self._prepare(_city(city, strict=strict, skip_bad=skip_bad))
 
     def __enter__(self) -> "Training":
         return self
@@ -635,7 +650,7 @@ class Fit(Shown):
         """
         from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
-        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, refuse_remote
+        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, origin_of, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
@@ -652,7 +667,7 @@ class Fit(Shown):
             *notes_on_moment(advisor, moment),
             *notes_on_distance(advisor, row, places, moment=moment, k=k, radius_km=radius_km),
         ]
-        return Suggestions(person, places, distance_from="home" if here is None else "here", notes=notes)
+        return Suggestions(person, places, distance_from=origin_of(advisor, row, moment), notes=notes)
 
     def rank(
         self,
@@ -776,7 +791,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
     """
 
     def __init__(
-        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str, notes: Sequence[str] = ()
+        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str | None, notes: Sequence[str] = ()
     ) -> None:
         self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
         self._places = tuple(places)
@@ -810,7 +825,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         if not self._places:
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
-        yield f"Places for {self.person}, best first; km from {self.distance_from}:"
+        yield f"Places for {self.person}, best first{(self.distance_from and f'; km from {self.distance_from}') or ''}:"
         yield Table((">", "place", "about", ">km", ">chance", "why (+) and why not (-)"), [
             (
                 str(at), place.place, place.about,
@@ -1058,11 +1073,11 @@ def read_ledger(file: Path | str, settings: Settings | PresetName | None = None)
 # Arguments
 
 
-def _city(given: City | Path | str) -> City:
+def _city(given: City | Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     if isinstance(given, City):
         return given
     if isinstance(given, str | Path):
-        return read_folder(given)
+        return read_folder(given, strict=strict, skip_bad=skip_bad)
     raise UsageError(
         f"a city is a prirec.City or the path of a data folder, not {type(given).__name__}; prirec.City(visits=...) "
         "makes one from tables"

@@ -19,6 +19,7 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.suggest import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
 DIVERGES = (
@@ -296,7 +297,7 @@ def preset(name: str) -> Settings:
     """The settings of one of the four presets."""
     known = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
     if name not in known:
-        raise UsageError(f"no preset is called '{name}'; there are paper, rounds, private and fm")
+        raise UsageError(f"no preset is called '{name}'; {suggest(name, known)}")
     return known[name]
 
 
@@ -555,7 +556,7 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
     except FileNotFoundError:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:

@@ -187,6 +187,13 @@ def test_recommendations_are_made_offline_and_leave_out_what_was_visited(town, p
     assert all(one["reasons"] and one["about"] for one in found["places"])
 
 
+def test_a_home_that_was_not_given_is_not_called_one(phone, tmp_path):
+    nomad = Path(shutil.copy(phone, tmp_path / "nomad.db"))
+    with Device.open(nomad) as device:
+        device.person.set_home(None)
+    assert told_with_notes("device", "recommend", nomad, "-k", 3)["distance_from"] == "the middle of the visits"
+
+
 def test_recommendations_are_a_table_with_reasons_from_where_the_person_is(town, phone):
     there = ",".join(map(str, town.data.places.location[20].tolist()))
     done = call("device", "recommend", phone, "--near", there, "--at", "2024-05-04T19:30", "-k", 3, columns=140)

@@ -60,6 +60,12 @@ def test_an_unknown_preset_is_refused_with_the_names_there_are(name):
         config.load(changes={"preset": name})
 
 
+@pytest.mark.parametrize(("name", "meant"), [("Paper", "paper"), ("round", "rounds"), ("privat", "private")])
+def test_an_unknown_preset_that_is_near_one_is_refused_with_that(name, meant):
+    with pytest.raises(UsageError, match=messages.did_you_mean(meant)):
+        config.load(changes={"preset": name})
+
+
 def test_the_paper_preset_is_the_papers_own_schedule():
     assert (PAPER.schedule, PAPER.neighbours.kind, PAPER.neighbours.weights) == ("samples", "nearest", "uniform")
     assert (PAPER.linear.mixing, PAPER.linear.gamma, PAPER.interaction.batch) == ("fixed", 1.0, 1)

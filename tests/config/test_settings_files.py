@@ -41,6 +41,11 @@ def test_a_dumped_file_is_loaded_again(tmp_path, settings):
     assert config.load(tmp_path / "s.toml") == settings
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "s.toml").write_text(config.dump(PAPER), encoding="utf-8-sig")
+    assert config.load(tmp_path / "s.toml") == PAPER
+
+
 def test_a_file_changes_its_preset_and_changes_go_last(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text('preset = "paper"\nseed = 3\n[model]\ndimension = 7\nlambda_w = 1\n')

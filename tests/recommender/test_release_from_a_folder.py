@@ -47,6 +47,13 @@ def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path)
     assert pack_regions(public, encoding).documents == pack_regions(whole, encoding).documents
 
 
+def test_devices_see_the_name_of_a_place_first_and_do_not_learn_from_it(tmp_path):
+    pois = "venue_id,latitude,lng,name,kind\na,35.1,139.2,Chez Ann,bar\nb,35.2,139.3,,café\n"
+    source = from_folder(folder(tmp_path, pois=pois, schema='[users.uid]\nkind = "ignore"\n'), Features())
+    assert pack_regions(source.places, source.encoding).known.words == ("Chez Ann, bar", "café")
+    assert [block.column for block in source.encoding.blocks()] == ["kind", "distance from home", "time"]
+
+
 def test_the_encoding_is_the_one_of_a_simulation_where_every_private_column_is_declared(tmp_path):
     """But for the order of people's columns, which a folder has from its tables and a deployment from its schema."""
     write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")

@@ -233,7 +233,11 @@ def cohorts_below_the_floor(floor: int) -> str:
 
 
 def no_such_preset(name: str) -> str:
-    return f"no preset is called '{name}'; there are paper, rounds, private and fm"
+    return f"no preset is called '{name}'; "
+
+
+def makes_no_difference(name: str) -> str:
+    return f"{_exactly(name)} makes no difference here"
 
 
 def setting_of_an_earlier_version(name: str) -> str:
@@ -259,6 +263,7 @@ def section_without_brackets(name: str) -> str:
 
 COORDINATES_SWAPPED = "they look swapped here or in"
 LATITUDE_OUT_OF_RANGE = "lat and lon look swapped"
+FILE_FOR_A_NEW_FOLDER = "is a file; name a new folder"
 FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
 TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
 IDS_NOT_TEXT = "ids are text or whole numbers"
@@ -267,11 +272,10 @@ NO_SUCH_COLUMN = "there is no such column; "
 ID_TWICE = "this id is there twice"
 ONE_COORDINATE_MISSING = "fill both cells or none"
 PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
-VISITS_OF_UNKNOWN_PEOPLE = "visits name people who are not in the table of users"
 COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
 PARTITION_DAMAGED = "is damaged; partition the data again"
 TABLE_WITHOUT_VISITS = "holds no visits"
-TABLE_CUT_SHORT = "cannot be read to its end"
+ROW_TOO_LONG = "more cells in a row than there are columns"
 NO_TABLE_OF_PLACES = "holds no pois.csv"
 NO_RECORDS = "the data set has no records"
 TRAINING_SET_EMPTY = "the training set is empty"
@@ -290,6 +294,18 @@ WORD_WITH_LINE_BREAK = "or a line break in it"
 WORD_BLANK = "has a blank word"
 WORD_WITH_SPACES_AROUND = "has a word with spaces around it"
 NUMBER_INFINITE = "has an infinite number"
+WHAT_A_COLUMN_IS = "say in schema.toml what it is"
+COORDINATES_OF_VISITS = "coordinates of a place belong in pois"
+DECLARED_WORD_WITH_SPACES = "a word in values has spaces around it"
+SCHEMA_IS_THERE = "is there already; change it by hand"
+STRICT_AND_SKIP_BAD = "strict refuses what skip_bad leaves out"
+NO_SUCH_FOLDER = "there is no such folder; "
+LINK_TO_NOTHING = "is a link to nothing"
+FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
+FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
+NOT_A_REGULAR_FILE = "is no regular file; put one there"
+UNREADABLE = "cannot be read: "
+NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
 TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, examples
+from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, SkipBad, examples
 
 if TYPE_CHECKING:
     from prirec.api import Fit
@@ -34,6 +34,7 @@ def evaluate(
     people: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Measure a saved run on its test records.
@@ -43,9 +44,9 @@ def evaluate(
     from prirec.util.shown import SIMULATION, number
 
     with busy("reading the data"):
-        from prirec.api import load
+        from prirec.api import load, read_folder
 
-        fit = load(run, data)
+        fit = load(run, read_folder(data, skip_bad=skip_bad))
     with busy("measuring"):
         quality = fit.quality
         ranked = fit.rank(k=k, radius_km=radius_km, candidates=candidates, people=people) if ranking else None

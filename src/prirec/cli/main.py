@@ -84,9 +84,10 @@ def build(first: str = "") -> typer.Typer:
     from prirec.cli import data, demo, evaluate, privacy, train
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    data_group = subgroup("Make, import, describe and partition data folders.")
+    data_group = subgroup("Make, import, check, describe and partition data folders.")
     data_group.command("make", epilog=data.DATA_MAKE_EPILOG)(data.make)
     data_group.command("import", epilog=data.DATA_IMPORT_EPILOG)(data.import_data)
+    data_group.command("check", epilog=data.DATA_CHECK_EPILOG)(data.check)
     data_group.command("describe", epilog=data.DATA_DESCRIBE_EPILOG)(data.describe)
     data_group.command("partition", epilog=data.DATA_PARTITION_EPILOG)(data.partition)
     app.add_typer(data_group, name="data")

@@ -151,7 +151,7 @@ class MemberBase(RosterParty):
     @property
     def size(self) -> int:
         """How many are on the roster that this device has checked."""
-        return self._meeting.graph.size
+        return self._view.graph.size
 
     @property
     def _round_keys(self) -> RoundKeys:
