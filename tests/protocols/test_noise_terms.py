@@ -15,7 +15,7 @@ from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.norm import Norm
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete
-from prirec.protocols.messages import Invitation, Round, Terms
+from prirec.protocols.messages import VERSION, Invitation, Round, Terms
 from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
 from prirec.protocols.terms import (
     all_or_nothing,
@@ -64,7 +64,9 @@ def test_terms_carry_the_noise_that_was_asked_for_and_none_by_default() -> None:
 
 
 def invitation(terms: Terms) -> Invitation:
-    return Invitation(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64))
+    return Invitation(
+        VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64)
+    )
 
 
 @pytest.mark.parametrize("noise", [0, 1, 2**52])

@@ -21,6 +21,8 @@ from prirec.protocols.messages import (
     Keys,
     Masked,
     Opened,
+    Participants,
+    Receipt,
     Reveal,
     Roster,
     Survivors,
@@ -47,8 +49,8 @@ from support.rounds import (
 )
 
 TABLES = [party.MEMBER, party.PAD_MEMBER, party.NEIGHBOUR, party.COLLECTOR, party.RECEIVER]
-TO_MEMBER = [Invitation, Roster, Delivery, Survivors, Agreements, Opened]
-TO_COLLECTOR = [Keys, Boxes, Masked, Agreement, Reveal]
+TO_MEMBER = [Invitation, Roster, Delivery, Participants, Survivors, Agreements, Opened]
+TO_COLLECTOR = [Keys, Boxes, Receipt, Masked, Agreement, Reveal]
 TERMS = terms_of("double", "members")
 
 

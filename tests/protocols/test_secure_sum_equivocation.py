@@ -10,7 +10,7 @@ import pytest
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
 from prirec.protocols.codec import decode_content, digest, encode, read_vector, unseal
-from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Roster, Vector
+from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Receipt, Roster, Vector
 from prirec.protocols.party import Action, Send, Stage
 from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import Collector
@@ -122,15 +122,16 @@ def test_two_rosters_are_noticed_before_a_vector_leaves() -> None:
     assert not wire.finished
 
 
-def test_on_a_sparse_graph_exactly_the_neighbours_of_a_member_with_another_statement_keep_their_vectors() -> None:
+def test_on_a_sparse_graph_exactly_the_neighbours_of_a_member_with_another_statement_leave_and_nobody_masks() -> None:
     terms, many = terms_of("double", "collector", corrupt=0, lost=10, length=1), 66
     change = {Invitation: invitation_with(model=OTHER_MODEL)}
     gathering, wire, sent = run(change, many=many, others={5, 40}, terms=terms, task=task_of(terms, model=OTHER_MODEL))
     near = gathering.collector._neighbours
     beside = {at for at in range(many) if at in {5, 40} or near[at] & {5, 40}}
-    masked = {gathering.names.index(one.sender) for one in sent if isinstance(one, Masked)}
-    assert masked == set(range(many)) - beside
+    receipts = {gathering.names.index(one.sender) for one in sent if isinstance(one, Receipt)}
+    assert receipts == set(range(many)) - beside
     assert not wire.finished
+    assert not any(isinstance(one, Masked) for one in sent)
 
 
 @pytest.mark.parametrize(("others", "exact"), [(OTHERS, 0), (set(range(5)), 64)])

@@ -625,6 +625,8 @@ def entries_of_quality_figures(entries: int) -> str:
 WRONG_CONTENT_IN_A_BOX = "a box holds something else than its step calls for"
 MESSAGE_TOO_LONG = "bytes is over the limit of"
 MESSAGE_NOT_CANONICAL = "these bytes are not the canonical form of a message"
+NOT_ONE_MESSAGE = "these bytes are not exactly one message of this version"
+OTHER_VERSION = "a message of another version of the protocols than .*, which this program speaks; update the older"
 ROUND_ENTERED_TWICE = "nobody takes part in a round twice"
 ROUND_NEVER_ENTERED = "a round that was never entered, or was begun anew, does not go to"
 STAGE_DOES_NOT_FOLLOW = "a round at stage .* does not go to"

@@ -9,7 +9,7 @@ from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Log, Words, from_json
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Masked, Round
+from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
 from prirec.wire.documents import Charter, Edition
 from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_oversized
@@ -95,7 +95,7 @@ def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], w
 
 def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
     of = Round(bytes(16), "popularity", 1)
-    vector = Masked(1, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
+    vector = Masked(VERSION, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
     assert len(encode(Mail((encode(vector),), 0, 0))) <= Limits().mail
 
 
