@@ -173,7 +173,8 @@ class Target:
             person.record_visit(place)
         person.set_labelled(labelled=True)
         line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
-        return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
+        at_once = RetryPolicy(grace=0.0, work=None)
+        return cls(person, paid, line, Agent(person, paid, line, retry=at_once, clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these letters."""

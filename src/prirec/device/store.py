@@ -91,6 +91,12 @@ class Store:
                 raise
         return store
 
+    @classmethod
+    def connected(cls, path: Path) -> Self:
+        """A file that this process has opened once more, for another thread."""
+        with _explained(path):
+            return cls(path, _connect(path))
+
     def close(self) -> None:
         self._connection.close()
 

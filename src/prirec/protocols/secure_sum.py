@@ -167,6 +167,10 @@ class Member(MemberBase):
         self._held: dict[int, Secrets] = {}  # shares of the neighbours' secrets
         self._sharing, self._survivors, self._settled = b"", frozenset[int](), b""
 
+    def supply(self, value: RingArray) -> None:
+        """The vector to add, where it is computed after the keys were sent. It counts until this device masks."""
+        self._value = check_vector(value, self.task.terms)
+
     @property
     def handlers(self) -> Handlers:
         return {
