@@ -71,6 +71,11 @@ class Dishonest:
         self.entries.append(entry)
         return name
 
+    def set_back(self, *, to: int) -> None:
+        """To an earlier state, as from a backup."""
+        self.entries, self.head = self.entries[:to], Head()
+        self.head = self.head.after(self.entries, deployment=DEPLOYMENT, recommender=self.identity.public)
+
     def charter(
         self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
         campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (),

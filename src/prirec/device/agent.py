@@ -24,7 +24,8 @@ from prirec.device.person import Person
 from prirec.device.rounds import WHAT, Contribution, Rounds, contributions, contributions_at, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
-from prirec.protocols.messages import Round
+from prirec.protocols.codec import decode
+from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.party import Stage
 from prirec.types import DAY
 from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
@@ -167,8 +168,9 @@ class Agent:
             await self._sleep(began + time - loop.time())
 
     async def _process(self, inbox: Inbox) -> None:
-        """Follow the log if it has grown, then answer the messages: they refer to what the log says by now."""
-        if inbox.entries > self.view.member.head.length:
+        """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
+        length is another, and before a round is entered: one that was set back may be as long as before."""
+        if inbox.entries != self.view.member.head.length or any(map(self._invites, inbox.messages)):
             before = self._region_documents()
             await self.follow()
             if self._region_documents() != before:
@@ -187,6 +189,12 @@ class Agent:
         except Exception as problem:  # not BaseException: what ends the process passes
             self.dropped_messages, self.last_fault = self.dropped_messages + 1, problem
             return []
+
+    def _invites(self, queued: QueuedMessage) -> bool:
+        try:
+            return isinstance(decode(queued.body), Invitation)
+        except PeerError:
+            return False
 
     def _region_documents(self) -> tuple[bytes | None, ...]:
         """The documents that say which regions the next sums are over."""

@@ -23,12 +23,14 @@ from prirec.device.person import Person
 from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
 from prirec.errors import Fault, PeerError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
+from prirec.protocols.codec import digest
 from prirec.protocols.messages import WireStruct
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import (
     MOST_ENTRIES,
     Charter,
     Edition,
+    Head,
     Manifest,
     Mean,
     Model,
@@ -270,11 +272,12 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     head, latest, more = before.member.head, dict(before.latest), True
     begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
-        entries = await source.log(head.length)
-        head = head.after(entries, deployment=before.member.deployment, recommender=before.member.recommender)
-        for one in entries:
+        page = await source.log(max(head.length - 1, 0))
+        new = _beyond(page, head)
+        head = head.after(new, deployment=before.member.deployment, recommender=before.member.recommender)
+        for one in new:
             _apply(latest, one, begun)
-        more = len(entries) >= MOST_ENTRIES  # a page that is not full is the last
+        more = len(page) >= MOST_ENTRIES  # a page that is not full is the last
     view = replace(before, latest=latest, member=replace(before.member, head=head))
     needed = await _fetch_all(view, source)
     _refuse_going_back(before, view)
@@ -295,6 +298,20 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
             save_head(rows, head)
     view.documents.fresh.clear()
     return view
+
+
+def _beyond(page: Sequence[SignedEntry], head: Head) -> Sequence[SignedEntry]:
+    """The entries after the last one that this device knows, with which a page begins. PeerError if it does not: the
+    recommender was set back to an older state, or shows each device another log."""
+    if head.length == 0:
+        return page
+    if not page or digest(page[0].entry) != head.last:
+        raise PeerError(
+            Fault.EQUIVOCATION,
+            "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; "
+            "tell its operator",
+        )
+    return page[1:]
 
 
 def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
