@@ -281,6 +281,8 @@ IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
 TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
+DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
+LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
 NOT_COMPUTED_IN_TIME = "was not computed in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
@@ -296,6 +298,10 @@ PAID_ROW_CHANGED = "paid"
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
 RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
+
+
+def documents_take_up_more_than(megabytes: int) -> str:
+    return f"the recommender's documents take up more than the {megabytes} MB that a device stores"
 
 
 def older_copy_not_removed(file: str) -> str:

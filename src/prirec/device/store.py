@@ -33,7 +33,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PolicyError, StateError, UsageError
 from prirec.protocols import journal
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
@@ -409,8 +409,17 @@ def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitC
 # --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
 
 
+MOST_STORED = 256 * 2**20  # bytes of all documents together
+
+
 def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
+    """Store documents. PolicyError if all together are more than a device stores."""
     rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
+    if rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0] > MOST_STORED:
+        raise PolicyError(
+            f"the recommender's documents take up more than the {MOST_STORED / 2**20:,.0f} MB that a device stores; "
+            "they are not downloaded"
+        )
 
 
 def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
