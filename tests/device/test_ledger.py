@@ -106,7 +106,7 @@ def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerSt
     paid.write(Persist(of(4), Stage.BURNT, ONE), day=100)
     told = paid.account(day=100)
     assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert [(line.what, line.releases) for line in told.items] == [("mixing", 3)]
+    assert [(item.what, item.releases) for item in told.items] == [("mixing", 3)]
 
 
 def test_a_refused_entry_of_the_journal_is_not_charged(paid: LedgerStore) -> None:

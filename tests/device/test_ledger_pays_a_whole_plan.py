@@ -93,7 +93,7 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings
     told = paid.account(day=TODAY)
     assert 0.999 <= told.lifetime.epsilon <= 1
     assert told.budget.delta == 1e-6
-    assert sorted((line.what, line.releases) for line in told.items) == sorted(
+    assert sorted((item.what, item.releases) for item in told.items) == sorted(
         (WORDS[Kind(kind)], many) for kind, many in counted(paid).items()
     )
     before = paid.ledger()

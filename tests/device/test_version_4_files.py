@@ -75,7 +75,7 @@ def test_what_was_charged_for_an_answer_stays_in_the_ledger(old: Path) -> None:
     assert before == after == ledger_in(old)
     (loss,) = after.entries[1].charge.cost.local
     assert (loss.epsilon, loss.adjacency, after.entries[1].day) == (0.25, Adjacency.REPLACE_ONE, DAY)
-    assert [(line.what, line.releases) for line in told.items] == [
+    assert [(item.what, item.releases) for item in told.items] == [
         ("answers about 2026-06-01 to 2026-06-30 (visited)", 1),
         ("mixing", 1),
     ]

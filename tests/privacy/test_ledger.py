@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, gaussian, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
-from prirec.privacy.noise import Participants
-from prirec.privacy.plan import Shape, plan, usual_sums
+from prirec.privacy.plan import plan_for
 from support import messages
+from support.cities import change
 
 ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)
 BUDGET = Budget(1.0, 1e-6)
@@ -27,8 +28,8 @@ def paid(*charges: Charge, day: int = 100) -> Ledger:
 
 
 def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
-    shape = Shape(pois=1000, linear=20, interaction=50)
-    found = plan(usual_sums(shape, everyone=Participants(5000), cohort=Participants(1000), rounds=17))
+    settings = change(PRIVATE, iterations=17, neighbours={"size": 1000})
+    found = plan_for(settings, people=5000, pois=1000, features=19)
     ledger = Ledger()
     for release in found.releases:
         for number in range(release.of.releases):

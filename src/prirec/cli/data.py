@@ -45,7 +45,7 @@ def describe(
         found = read_folder(data, strict=strict).describe(settings)
     ids = found.people[:people]
     if json:
-        show_json({**found.as_dict(), **({"people_ids": ids} if people else {})})
+        show_json({**found.to_dict(), **({"people_ids": ids} if people else {})})
         return
     show(found.panels())
     notes(found.notes)

@@ -316,7 +316,7 @@ def recommend(
         places = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
     remarks, origin = distance_notes(places, radius_km=radius_km), "home" if here is None else "here"
     if json:
-        show_json({"places": [one.as_dict() for one in places], "distance_from": origin, "notes": remarks})
+        show_json({"places": [one.to_dict() for one in places], "distance_from": origin, "notes": remarks})
         return
     notes(remarks)
     show_suggestions(places, origin=origin)
@@ -369,7 +369,7 @@ def privacy(file: DeviceFile, *, json: Json = False) -> None:
     with existing(file) as device:
         found = device.account()
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)

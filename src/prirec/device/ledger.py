@@ -71,7 +71,7 @@ class LedgerStore:
             return _load(rows)
 
     def account(self, *, day: int) -> Account:
-        """The ledger against the budget."""
+        """What was spent on what, and what is left of the budget."""
         with self._store.reading() as rows:
             return rules.account(_load(rows), budget=self._budget(rows), day=day)
 

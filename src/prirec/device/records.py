@@ -6,6 +6,7 @@ device.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Literal
 
@@ -143,7 +144,7 @@ def _context(
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
     visited = OwnVisits.of_one(unit_vectors(known.location), rows.place[rows.label > 0])
-    near = visited.nearest_km(np.zeros(len(rows.place), dtype=np.int32), rows.place)
+    near = cache(partial(visited.nearest_km, np.zeros(len(rows.place), dtype=np.int32), rows.place))
     columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])
     # records without a time are encoded as a data set without times is, the others as one in which all have a time
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)

@@ -185,10 +185,9 @@ class Endpoints:
     async def session(self, request: Request) -> Response:
         """A session for an identity that is enrolled and has signed a challenge."""
         self._count(request)
+        # The signature first: who holds no key cannot find out whether a name is enrolled.
         claim = self._authenticator.check_claim(await self._request_body(request, SignedClaim))
-        if not await self._read(
-            self.store.enrolled, claim.name
-        ):  # only after the signature: who holds no key probes no name
+        if not await self._read(self.store.enrolled, claim.name):
             raise unauthenticated()
         return respond(self._authenticator.open_session(claim), headers=PRIVATE)
 
@@ -274,7 +273,7 @@ class Endpoints:
             return JSONResponse({"ready": False}, 503)
         return JSONResponse({"ready": True})
 
-    async def figures(self, request: Request) -> Response:
+    async def metrics_page(self, request: Request) -> Response:
         """Metrics for Prometheus."""
         self._count(request)
         return Response(self.metrics.page(), media_type=PAGE)
@@ -579,7 +578,7 @@ HEX: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 COUNT: Final = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 SECURITY: Final = {"securitySchemes": {"session": {"type": "http", "scheme": "bearer"}}}
 _WORDS: Final = {
-    200: "So it is.",
+    200: "Success.",
     304: "The document is the one that is held already.",
     400: "The body, or a parameter, is not what belongs here.",
     401: "Whoever asks is not known, or has not shown it: always the same words.",
@@ -652,5 +651,5 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "POST /v1/sessions": route_description("session", *_ASKED, answer=Session, request=SignedClaim),
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
-    "GET /metrics": {"name": "figures", "include_in_schema": False},
+    "GET /metrics": {"name": "metrics_page", "include_in_schema": False},
 }

@@ -131,12 +131,16 @@ class Store:
     def found(self, founding: Founding) -> None:
         """Create the deployment. StateError if the store has one: its keys are pinned by devices."""
         with self._database.transaction() as db:
-            if db.one("SELECT 1 FROM founding") is not None:
-                raise StateError("a deployment was founded in this store before; name another one for a new deployment")
+            _check_unfounded(db)
             db.execute(
                 "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)",
                 founding.deployment, founding.identity, founding.token_key, founding.title,
             )  # fmt: skip
+
+    def check_unfounded(self) -> None:
+        """StateError if the store has a deployment."""
+        with self._database.reading() as db:
+            _check_unfounded(db)
 
     def founding(self) -> Founding:
         """The deployment. StateError if none was founded here."""
@@ -391,6 +395,11 @@ def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
         raise StateError("the store has lost its counters; put back a whole copy")
     db.execute("UPDATE counters SET value = value + ? WHERE name = ?", many, counter)
     return int(row[0]) + 1
+
+
+def _check_unfounded(db: Connection) -> None:
+    if db.one("SELECT 1 FROM founding") is not None:
+        raise StateError("a deployment was founded in this store before; name another one for a new deployment")
 
 
 def _progress(db: Connection) -> bytes | None:

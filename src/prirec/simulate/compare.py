@@ -14,7 +14,6 @@ import numpy as np
 
 from prirec.config import PresetName, Settings, load
 from prirec.data.dataset import Dataset
-from prirec.data.schema import suggest
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import UsageError
@@ -23,6 +22,7 @@ from prirec.metrics import Quality, measure
 from prirec.model.scoring import scores
 from prirec.simulate.setup import Outcome, Setup, run, set_up
 from prirec.types import RealArray
+from prirec.util.suggest import suggest
 
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)
@@ -160,15 +160,13 @@ def registered_model(name: str) -> Model:
 def checked_model(given: object, *, called: str = "") -> Model:
     """A model, made from its class where a class is given; UsageError if it is none."""
     words = called or f"'{getattr(given, '__name__', type(given).__name__)}'"
+    if not callable(getattr(given, "fit", None)):
+        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     if isinstance(given, type):
-        if not callable(getattr(given, "fit", None)):
-            raise UsageError(f"{words} is no model: it has no method fit(setup)")
         try:
             given = given()
         except TypeError as error:
             raise UsageError(f"{words} cannot be made without arguments: {error}; give an object instead") from None
-    if not callable(getattr(given, "fit", None)):
-        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     return cast("Model", given)
 
 
