@@ -209,6 +209,8 @@ class Sums(Section, frozen=True):
     lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2
     # the share of devices that may work for the server
     corrupt: Annotated[float, _thousandths(below=334, words="1/3")] = 0.05
+    # deployments: the share of a campaign's people, or of a cohort, that must be on the roster of a sum
+    roster: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 0.5
 
 
 class Ring(Section, frozen=True):
@@ -516,11 +518,13 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """The table that is saved and hashed. A section that came later is left out while it is at its defaults, so that
-    settings from before it keep their text and their hash."""
+    """The table that is saved and hashed. What came later is left out while it is at its default, so that settings from
+    before it keep their text and their hash."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
     if settings.latent == Latent():
         del table["latent"]
+    if settings.sums.roster == Sums().roster:
+        del table["sums"]["roster"]
     return table
 
 

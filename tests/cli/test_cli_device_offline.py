@@ -201,6 +201,14 @@ def test_a_device_that_spent_nothing_says_so(file):
     assert "Nothing was spent" in call("privacy", file).stdout
 
 
+def test_an_own_floor_is_set_shown_and_taken_back(file):
+    assert told("privacy", file)["floor"] == 0
+    assert "only in sums over at least 1,000 devices" in shell.flat(call("privacy", file, "--floor", 1000).stdout)
+    assert told("privacy", file)["floor"] == 1000
+    assert "at least" not in call("privacy", file, "--floor", 0).stdout
+    assert call("privacy", file, "--floor", -1).exit_code == 2
+
+
 def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
     call("profile", file, f"nickname={CANARY}")
     call("visit", file, CANARY)

@@ -74,7 +74,7 @@ def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
     assert found["lifetime"]["epsilon_replace_one"] > found["lifetime"]["epsilon"]
     assert (found["nothing_left"], found["overspent"]) == (False, False)
     more, shown = found["items"][0]["more"], flat(call("ledger", store).stdout)
-    assert f"mixing of linear models user 4 {alone[0]:.3f} {more}" in shown
+    assert f"mixing of linear models user 4 {alone[0]:.3f} - {more}" in shown
     assert f"visited in June user 1 {alone[1]:.3f} -" in shown  # no more answers are given
     assert more > 0
     take_part(store, more, first=5)
@@ -112,7 +112,7 @@ def test_json_of_a_ledger_has_one_schema(store):
     spent = told("ledger", store, "--set", "privacy.period_days=7")
     names = "budget counted_per items lifetime period overspent covered_again_in_days nothing_left adjacency"
     assert empty.keys() == spent.keys() == set(names.split())
-    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "more"}
+    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "epsilon_at_worst", "more"}
     assert spent["lifetime"].keys() == spent["period"].keys()
     assert (empty["items"], empty["lifetime"]["epsilon"], empty["nothing_left"]) == ([], 0, False)
 
@@ -181,7 +181,7 @@ def test_a_device_in_the_middle_of_a_write_is_neither_disturbed_nor_waited_for(s
         with opened.transaction() as rows:
             rows.execute(
                 "INSERT INTO spending SELECT deployment, kind, 99, attempt, what, unit, day, grains, epsilon, delta, "
-                "adjacency FROM spending WHERE number = 1"
+                "adjacency, at_worst FROM spending WHERE number = 1"
             )
             done = subprocess.run(
                 [script, "privacy", "ledger", store, "--json"], capture_output=True, text=True, timeout=60, check=False

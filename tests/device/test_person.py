@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.device.ledger import LedgerStore, Price, save_budget
+from prirec.device.ledger import LedgerStore, Price, save_budget, save_floor
 from prirec.device.person import GivenValue, Person, Visit, context_from, to_json
 from prirec.device.store import (
     MIGRATIONS,
@@ -36,7 +36,7 @@ from support.journals import life
 from support.version_4_charges import charge_answer
 
 CANARY = "canary-4711"
-KEPT = {"rounds", "spending", "budget"}  # so that nothing is told twice, or beyond what the person allows
+KEPT = {"rounds", "spending", "budget", "own_floor"}  # so that nothing is told twice, or beyond what the person allows
 
 
 @pytest.fixture
@@ -210,6 +210,7 @@ def fill(person: Person) -> None:
         rows.execute("INSERT INTO standing VALUES ('charter', ?)", (b"\2" * 32,))
         rows.execute("INSERT INTO regions VALUES (?)", (b"\3" * 8,))
         save_budget(rows, Budget())
+        save_floor(rows, 4711)
     paid = LedgerStore(person.store, Budget())
     paid.write(life(1)[0], day=19_000)
     paid.write(life(1)[1], day=19_000, price=Price("mixing", Spent(7)))
@@ -235,13 +236,14 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
     assert [one["what"] for one in told["spent"]] == ["mixing", "an answer"]
     assert [(one["number"], one["stage"]) for one in told["rounds"]] == [(1, "masked")]
     assert told["budget"]["epsilon_per_user"] == Budget().epsilon
+    assert told["floor"] == 4711
     assert told["regions"] == ["03" * 8]
     assert membership().secret.hex() not in json.dumps(told)
 
 
 def test_an_export_speaks_of_every_table(path: Path, person: Person) -> None:
     fill(person)
-    elsewhere = {"given": "models", "spending": "spent"}
+    elsewhere = {"given": "models", "spending": "spent", "own_floor": "floor"}
     public = {"documents", "standing"}
     told = {elsewhere.get(name, name) for name in filled(path)} - public
     assert told == {name for name, what in person.export().items() if what is not None}

@@ -543,6 +543,7 @@ LOCAL_ANSWERS_NOT_CHARGED = "only noisy sums are paid for"
 PERIOD_TOO_SHORT = "a budget's period has at least one day"
 CHARGE_NOT_FOR_ONE_RELEASE = "a charge is for one release"
 CHARGED_AT_ANOTHER_PRICE = "this release was charged at another price"
+OWN_FLOOR_OUT_OF_RANGE = "a floor is a number of devices from 0 up"
 LOST_OR_CORRUPT_OUT_OF_RANGE = "lost and corrupt are shares of a roster"
 NOISE_OUT_OF_RANGE = (
     "noise has a standard deviation above 0 and below .* beyond that nothing would be learnt: "
@@ -646,6 +647,7 @@ ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
 VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
+ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
 
 def message_too_long(size: int, *, limit: int) -> str:
@@ -974,6 +976,10 @@ ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
+
+
+def own_floor(devices: int, most: int) -> str:
+    return f"only in sums over at least {devices} devices, and this one has at most {most}"
 
 
 def simulation_only(setting: str) -> str:

@@ -15,6 +15,6 @@ def charge_answer(
     """One row of `spending`; by default an answer with ε = 0.25 per user."""
     loss = loss or local_loss(0.25, Unit.USER)
     rows.execute(
-        "INSERT INTO spending VALUES (?, 'visited', ?, 0, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO spending VALUES (?, 'visited', ?, 0, ?, ?, ?, ?, ?, ?, ?, 0.0)",
         (deployment, number, what, loss.unit, day, grains, loss.epsilon, loss.delta, Adjacency(loss.adjacency)),
     )

@@ -7,7 +7,7 @@ import pytest
 from prirec.config import PRIVATE, ROUNDS, dump
 from prirec.errors import PolicyError, UsageError
 from prirec.protocols.codec import encode
-from prirec.wire.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
+from prirec.wire.campaign import LEAST_CORRUPT, LEAST_LOST, LEAST_ROSTER, SPAN, Campaign, deployable
 from prirec.wire.documents import address
 from support import messages
 from support.cities import change
@@ -63,6 +63,8 @@ REFUSED = {
     "seed": change(PRIVATE, seed=5),
     "iterations": change(PRIVATE, iterations=65_001),
     "sums.corrupt": change(PRIVATE, sums={"corrupt": LEAST_CORRUPT - 0.001}),
+    "sums.lost": change(PRIVATE, sums={"lost": LEAST_LOST - 0.001}),
+    "sums.roster": change(PRIVATE, sums={"roster": LEAST_ROSTER - 0.001}),
 }
 
 

@@ -355,6 +355,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         ("enrolled", "yes" if of.enrolled else "no"),
         ("log", f"{of.log_entries:,} entries, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
+        *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
         ("places downloaded", f"{of.places:,}"),
         *(
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
@@ -364,14 +365,38 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
     ]
 
 
-def privacy(file: DeviceFile, *, json: Json = False) -> None:
+def _sums(of: "MembershipStatus") -> str:
+    return (
+        f"at least {of.fewest:,} of {of.people:,} devices; ε holds if at most {100 * of.corrupt:.3g} % of them work "
+        "with the operator"
+    )
+
+
+def privacy(
+    file: DeviceFile,
+    *,
+    floor: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            show_default="unchanged",
+            help="From now on, take part only in sums over at least N devices; 0: as many as the campaign says.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Show what was spent of the privacy budget, and on what."""
     with existing(file) as device:
-        found = device.account()
+        if floor is not None:
+            device.set_floor(floor)
+        found, floor = device.account(), device.floor
     if json:
-        show_json(found.to_dict())
+        show_json({**found.to_dict(), "floor": floor})
         return
     show(found.panels())
+    if floor:
+        typer.echo(f"This device takes part only in sums over at least {floor:,} devices.")
     notes(found.notes)
 
 
@@ -444,7 +469,7 @@ def build() -> typer.Typer:
         "download": (download, "phone.db --near 35.68,139.76"),
         "recommend": (recommend, "phone.db", "phone.db --near 35.68,139.76 --at 2024-05-04T19:30 -k 5"),
         "status": (status, "phone.db", "phone.db --json"),
-        "privacy": (privacy, "phone.db", "phone.db --json"),
+        "privacy": (privacy, "phone.db", "phone.db --floor 1000", "phone.db --json"),
         "export": (export, "phone.db --out mine.json"),
         "forget": (forget, "phone.db --yes", "phone.db --leave --yes"),
     })  # fmt: skip

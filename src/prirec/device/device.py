@@ -21,7 +21,7 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, save_budget
+from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
@@ -179,6 +179,18 @@ class Device:
         """Change the budget from now on. What was spent stays spent; a device over its budget only learns locally."""
         with self.store.transaction() as rows:
             save_budget(rows, budget)
+
+    @property
+    def floor(self) -> int:
+        """How many devices a sum must be over for this device to take part; 0: as many as the campaign says."""
+        with self.store.reading() as rows:
+            return load_floor(rows)
+
+    def set_floor(self, devices: int) -> None:
+        """Take part only in sums over at least so many devices from now on. An operator who makes up all the others
+        then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
+        with self.store.transaction() as rows:
+            save_floor(rows, devices)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
@@ -396,6 +408,9 @@ class MembershipStatus:
     log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
+    people: int  # whom that roster lists
+    fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
+    corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
     rounds_learnt: int  # rounds of the campaign that are in this device's model
     rounds: int  # that the campaign has
     places: int  # of the catalogue, downloaded
@@ -437,6 +452,8 @@ def status(person: Person) -> DeviceStatus:
 def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
+    with view.documents.person.store.reading() as rows:
+        floor = load_floor(rows)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -446,6 +463,9 @@ def _membership_status(view: "View") -> MembershipStatus:
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.position is not None,
+        people=len(view.lines),
+        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.lines)), floor),
+        corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
         rounds_learnt=0 if model is None else model.iteration,
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),

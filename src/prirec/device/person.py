@@ -237,6 +237,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
     home = rows.execute("SELECT lat, lon FROM home").fetchone()
     labelled = rows.execute("SELECT so FROM labelled").fetchone()
     budget = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
+    floor = rows.execute("SELECT devices FROM own_floor").fetchone()
     campaigns = rows.execute("SELECT campaign FROM models UNION SELECT campaign FROM given ORDER BY campaign")
     member = load_membership(rows)
     return {
@@ -260,6 +261,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
         "budget": None
         if budget is None
         else dict(zip(("epsilon_per_user", "delta", "period_days"), budget, strict=True)),
+        "floor": None if floor is None else floor[0],
         "spent": _dicts(rows, ("kind", "number", "attempt", "what", "day"), "spending ORDER BY rowid"),
         "rounds": [
             {**one, "stage": Stage(one["stage"]).name.lower()}

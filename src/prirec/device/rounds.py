@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from prirec.device.ledger import LedgerStore, Price
+from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
 from prirec.device.records import Records, encode_records, visited_positions
 from prirec.device.store import LinearModel, Store, VisitContribution, save_model, save_visit_contribution
@@ -27,7 +27,8 @@ from prirec.features.popularity import OwnCounts
 from prirec.model.block_steps import mix_model
 from prirec.model.local_step import DeviceRecords
 from prirec.model.public_half import place_rows, public
-from prirec.privacy.norm import clipped
+from prirec.privacy.accountant import Spent
+from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols import secure_sum, terms
@@ -141,7 +142,13 @@ class Participation:
     """The public half of taking part in a sum: its terms, and its price."""
 
     task: Task
-    price: Price
+    what: str  # for the ledger, in words
+    norm: Norm
+    cost: Spent
+
+    def price(self, size: int) -> Price:
+        """In a roster of so many devices."""
+        return Price(self.what, self.cost, terms.cost_at_worst(self.task.terms, size, norm=self.norm))
 
 
 def participation(of: Round, view: View) -> Participation:
@@ -163,8 +170,11 @@ def participation(of: Round, view: View) -> Participation:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
     if of.kind == "interaction":
         _compile_kernels(campaign.rounds, *_interaction(model, campaign).shape)
-    cost = terms.privacy_cost(task.terms, norm=campaign.norm(of.kind))
-    return Participation(replace(task, allowed=view.allowed(of.kind)), Price(WHAT[of.kind], cost))
+    allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
+    with view.documents.person.store.reading() as rows:
+        fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
+    task = replace(task, allowed=allowed, fewest=fewest)
+    return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm))
 
 
 @lru_cache(maxsize=1)
@@ -327,7 +337,7 @@ class _Entered:
     """A round that this process has entered."""
 
     member: Member
-    price: Price
+    participation: Participation
     contribution: Contribution | None = None  # None: not computed yet, or not in time; the member then adds zeros
 
 
@@ -345,7 +355,7 @@ class Rounds:
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
         self._entered: dict[Round, _Entered] = {}
         self.waiting: list[Round] = []  # rounds whose contribution is to be computed
-        self._uncovered: set[Round] = set()  # those of them that the budget does not cover
+        self._alone: set[Round] = set()  # those of them that this device does not enter, and learns from by itself
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
         self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
@@ -363,8 +373,8 @@ class Rounds:
             return []
 
     def supply(self, of: Round, made: Contribution | None) -> None:
-        """The contribution to a round that waits for it; None if it was not computed in time. In a round that the
-        budget does not cover, the device learns for itself."""
+        """The contribution to a round that waits for it; None if it was not computed in time. From a round that it does
+        not enter the device learns for itself."""
         self.waiting.remove(of)
         if made is None:
             self.empty = StateError("this device's part in a round was not computed in time; it adds zeros")
@@ -373,7 +383,7 @@ class Rounds:
         if of in self._entered:
             self._entered[of].contribution = made
             self._entered[of].member.supply(made.value)
-        elif of in self._uncovered:
+        elif of in self._alone:
             made.learn_locally(self._person)
 
     def pending_messages(self, view: View) -> list[bytes]:
@@ -387,29 +397,40 @@ class Rounds:
         for of in [of for of in self._entered if not is_current(of, view)]:
             del self._entered[of]
         self.waiting = [of for of in self.waiting if is_current(of, view)]
-        self._uncovered.intersection_update(self.waiting)
+        self._alone.intersection_update(self.waiting)
         for of in (decode(payload).round for payload in self._person.store.pending()):
             if not is_current(of, view):
                 self._paid.write(Persist(of, Stage.BURNT, bytes(32)), day=self._day())
 
     def _enter(self, of: Round, view: View) -> None:
-        """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price:
-        then the device learns for itself."""
+        """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price,
+        or too few devices could be in it: then the device learns for itself."""
         held = self._person.store.entry(of)
         if of in self._entered or (held is not None and held.round == of):
             return
         mine = participation(of, view)
-        covered = self._paid.how_many_more(mine.price.cost, day=self._day()) > 0
+        refusal = self._refusal(mine)
         if of not in self.waiting:
             self.waiting.append(of)
-        if not covered:
-            self._uncovered.add(of)
-            raise PolicyError(f"this person's privacy budget does not cover another round for {mine.price.what}")
+        if refusal is not None:
+            self._alone.add(of)
+            raise refusal
         entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
         while len(self._entered) >= MOST_ROUNDS:
             self._entered.pop(next(iter(self._entered)))
         member = Member(mine.task, identity=self._identity, value=ring_zeros(mine.task.terms), entropy=entropy)
-        self._entered[of] = _Entered(member, mine.price)
+        self._entered[of] = _Entered(member, mine)
+
+    def _refusal(self, mine: Participation) -> PolicyError | None:
+        """Why this device does not enter a round that it could."""
+        if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
+            return PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+        if mine.task.allowed is not None and len(mine.task.allowed) < mine.task.fewest:
+            return PolicyError(
+                f"this person takes part only in sums over at least {mine.task.fewest} devices, and this one has at "
+                f"most {len(mine.task.allowed)}"
+            )
+        return None
 
     def _do(self, of: Round, actions: Iterable[Action]) -> list[bytes]:
         """Carries out what the party asked for, in its order: it persists before it sends."""
@@ -430,7 +451,8 @@ class Rounds:
         try:
             if persist.stage is Stage.MASKED:
                 settle = None if mine.contribution is None or self._has_masked(of) else mine.contribution.settle
-                self._paid.write(persist, day=self._day(), price=mine.price, together=settle)
+                price = mine.participation.price(mine.member.size)
+                self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
         except PrirecError as refusal:

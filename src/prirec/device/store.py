@@ -591,8 +591,20 @@ _WITHOUT_ANSWERS = (
     "ALTER TABLE new_budget RENAME TO budget",
 )
 
+_MADE_UP_NAMES = (
+    # μ² of a charge if all other names of the roster were made up; 0: not known, in charges of earlier versions
+    "ALTER TABLE spending ADD COLUMN at_worst REAL NOT NULL DEFAULT 0.0 "
+    "CHECK (typeof(at_worst) = 'real' AND at_worst >= 0)",
+    """
+    CREATE TABLE own_floor (
+        only_one INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
+        devices  INTEGER NOT NULL CHECK (typeof(devices) = 'integer' AND devices >= 0)
+    )
+    """,  # how many devices a sum must be over, as the person wants it; like the budget, it survives `forget`
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
-MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS)
+MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES)
 
 OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment

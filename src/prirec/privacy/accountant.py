@@ -193,6 +193,10 @@ class Spent:
             )
         return PrivacyLoss(total._epsilon(delta), self.unit, delta, adjacency)
 
+    def epsilon(self, delta: float) -> float:
+        """The least ε for this δ, for worst cases: 2^20 stands for all that is larger."""
+        return self.loss(delta).epsilon if self.within(_LARGEST_EPSILON, delta) else _LARGEST_EPSILON
+
     def _epsilon(self, delta: float) -> float:
         # bisection to neighbouring floats; `high` always satisfies `within`, so the answer is never too small
         low, high = 0.0, _LARGEST_EPSILON

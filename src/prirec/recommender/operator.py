@@ -101,7 +101,7 @@ def end_campaign(store: Store) -> CampaignState:
 def _refuse_few(many: int, settings: Settings) -> None:
     """PolicyError for fewer people than the floor, or so few that not one of them could drop out."""
     floor, lost = settings.floor, settings.sums.lost
-    if many - floor >= (1 if lost else 0):
+    if many > floor:
         return
     raise PolicyError(
         f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: some are "

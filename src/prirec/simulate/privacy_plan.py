@@ -57,6 +57,7 @@ _COLUMNS = (
     ("colluders", "so many devices may subtract their own noise, and the promise still holds"),
     ("clip", "norm that a person's contribution is scaled or clipped to"),
     ("noise", "sd of the noise of the honest among the fewest survivors, in units of the clip"),
+    ("one at worst", "ε of one such sum if the operator makes up all other names of its roster"),
     ("sd", "of one entry of the opened sum, and of the mean, when everybody survives"),
 )
 _LIMITS = (
@@ -125,6 +126,19 @@ class PrivacyPlan(Shown):
         """What a person who takes part in everything has spent, in one line; empty without a promise."""
         return "" if self.plan is None else promise(self.terms, self.plan.delta)
 
+    @property
+    def assumption(self) -> str:
+        """What ε rests on, and what it would be otherwise; empty without a promise."""
+        if self.plan is None:
+            return ""
+        worst = max(self.plan.rows(), key=lambda row: row.epsilon_at_worst)
+        return (
+            f"These ε hold if at most {100 * self.settings.sums.corrupt:.3g} % of each roster work with the operator. "
+            "If the operator makes up all other names, only a device's own share of the noise hides its person: the "
+            f"sum of {SUMS[worst.what]} alone is then worth ε = {worst.epsilon_at_worst:,.1f}, and all sums together "
+            f"ε = {self.plan.epsilon_at_worst():,.1f}."
+        )
+
     def panels(self) -> Iterator[str | Table]:
         counts = self.counts
         yield self.verdict
@@ -145,6 +159,7 @@ class PrivacyPlan(Shown):
             )
             for row in self.plan.rows()
         ])  # fmt: skip
+        yield self.assumption
 
     def details(self) -> Iterator[str | Table]:
         """What comes below the panels for whoever wants all of it: what each column means, and what is left out."""
@@ -154,10 +169,10 @@ class PrivacyPlan(Shown):
                     f"Each {self.terms[0].days} days have a budget of their own. Over a longer time they add up: the "
                     f"plan {self.terms[1].plans:,} times."
                 )
-            yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone"), [
+            yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone", ">one at worst"), [
                 (
                     SUMS[row.what], f"{row.survivors:,}", f"{row.colluders:,}", f"{row.longest_contribution:.3g}",
-                    f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}",
+                    f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}", f"{row.epsilon_at_worst:,.1f}",
                 )
                 for row in self.plan.rows()
             ])  # fmt: skip
@@ -192,6 +207,8 @@ class PrivacyPlan(Shown):
             "adjacency": {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE},
             "roster_is_public": True,
             "amplification_by_sampling": False,
+            "assumption": self.assumption,
+            "epsilon_at_worst": None if self.plan is None else self.plan.epsilon_at_worst(),
             "terms": [asdict(term) for term in self.terms],
             "cohorts": None if self.cohorts is None else asdict(self.cohorts),
             "sums": [asdict(row) for row in self.plan.rows()] if self.plan else [],
