@@ -261,6 +261,7 @@ class Device:
         with needing("device"):
             from prirec.device.agent import AgentNews
         with self.store.agent_lock():
+            self.ledger_store.see(self.day)  # a damaged ledger is told before anything is sent
             async with self.online(code=code) as agent:
                 news = AgentNews(agent)
 
