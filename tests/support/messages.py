@@ -121,7 +121,8 @@ NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
-PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
+NOT_CHECKED = "not checked: this device has no catalogue yet"
+LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
 
 
 def setting_given_twice(name: str) -> str:
@@ -366,6 +367,9 @@ TOO_MUCH_WORK = "with so many factors are more than a device computes in a round
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
 DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
+PLACE_UNKNOWN = "that this device does not have; look at the spelling"
+NOT_A_FEATURE = "is none of the features that this deployment uses"
+WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
 NOT_COMPUTED_IN_TIME = "was not computed in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
