@@ -459,6 +459,10 @@ def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+def delete_document(rows: sqlite3.Connection, name: bytes) -> None:
+    rows.execute("DELETE FROM documents WHERE name = ?", (name,))
+
+
 def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
     return frozenset(name for (name,) in rows.execute("SELECT name FROM documents"))
 

@@ -20,7 +20,15 @@ from typing import Protocol, TypeVar
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
+from prirec.device.store import (
+    Membership,
+    delete_document,
+    drop_models,
+    load_membership,
+    prune_documents,
+    save_documents,
+    save_head,
+)
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
 from prirec.protocols.codec import digest
@@ -80,9 +88,17 @@ class DocumentCache:
             return rows.execute("SELECT 1 FROM documents WHERE name = ?", (name,)).fetchone() is not None
 
     def body(self, name: bytes) -> bytes:
-        found = self.fresh.get(name) or self.person.document(name)
+        """The document's bytes. StateError if they are not there, or were damaged on the disk: then they are deleted,
+        and fetched again when the device is next online."""
+        if name in self.fresh:
+            return self.fresh[name]
+        found = self.person.document(name)
         if found is None:
             raise StateError("a document that this device should have is not there; it is fetched when online")
+        if address(found) != name:
+            with self.person.store.reading() as rows:
+                delete_document(rows, name)
+            raise StateError("a document in the device's file is damaged; it is fetched anew when online")
         return found
 
     def read(self, kind: type[_Kind], name: bytes) -> _Kind:
