@@ -225,7 +225,11 @@ def test_a_point_that_makes_no_sense_is_refused_and_not_repeated(phone, near, me
     assert "12345" not in done.stderr
 
 
-def test_profile_values_that_do_not_fit_the_catalogue_are_refused_at_once(phone):
+def exported(file):
+    return json.loads(call("device", "export", file).stdout)
+
+
+def test_what_does_not_fit_the_catalogue_is_refused_at_once(phone):
     unfit = call("device", "profile", phone, f"age={CANARY}")
     assert (unfit.exit_code, CANARY in unfit.stderr) == (3, False)
     assert shell.says(unfit.stderr, messages.in_column("age", messages.NUMBER_EXPECTED))
@@ -233,9 +237,35 @@ def test_profile_values_that_do_not_fit_the_catalogue_are_refused_at_once(phone)
     shown = call("device", "profile", phone, "gender=female").stdout
     assert shell.flat(shown).startswith("name value used")
     assert "hometown" in shown  # is asked for as well
-    lost = call("device", "visit", phone, "no-such-place")
-    assert (lost.exit_code, lost.stdout) == (0, "recorded 1\n")
-    assert shell.says(lost.stderr, messages.PLACE_NOT_DOWNLOADED)
+    stored = exported(phone)
+    for words, message in (
+        (("profile", phone, f"nickname={CANARY}"), messages.in_column("nickname", messages.NOT_A_FEATURE)),
+        (("profile", phone, "gender=3"), messages.in_column("gender", messages.WORD_EXPECTED)),
+        (("profile", phone, f"gender={CANARY}"), messages.in_column("gender", messages.WORD_NOT_DECLARED)),
+        (("visit", phone, CANARY), messages.PLACE_UNKNOWN),
+    ):
+        refused = call("device", *words)
+        assert (refused.exit_code, refused.stdout, CANARY in refused.stderr) == (3, "", False)
+        assert shell.says(refused.stderr, message)
+    assert exported(phone) == stored
+
+
+def test_visits_at_places_that_are_not_there_are_left_out_if_one_says_so(town, phone, tmp_path):
+    table, here = tmp_path / "visits.csv", town.data.places.ids[WENT[0]]
+    table.write_text(f"poi,time\n{here},2024-06-01\n{CANARY},2024-06-02\n{here},2024-06-03\n")
+    before = len(exported(phone)["visits"])
+    refused = call("device", "visit", phone, "--from", table)
+    assert (refused.exit_code, CANARY in refused.stderr) == (3, False)
+    assert shell.says(refused.stderr, "1 of 3 are at places " + messages.PLACE_UNKNOWN)
+    assert len(exported(phone)["visits"]) == before
+    done = call("device", "visit", phone, "--from", table, "--skip-unknown")
+    assert (done.exit_code, done.stdout) == (0, "recorded 2\n")
+    assert shell.says(done.stderr, "1 " + messages.LEFT_OUT_UNKNOWN)
+    assert call("device", "visit", phone, here, "--skip-unknown").exit_code == 2
+    table.write_text(f"poi,mood\n{here},{CANARY}\n")
+    unused = call("device", "visit", phone, "--from", table)
+    assert (unused.exit_code, CANARY in unused.stderr) == (3, False)
+    assert shell.says(unused.stderr, messages.in_column("mood", messages.NOT_A_FEATURE))
 
 
 def test_a_region_elsewhere_is_downloaded_whole(town, phone):

@@ -84,6 +84,15 @@ def test_an_invalid_profile_is_refused_and_nothing_is_stored(file, words):
     assert told("profile", file)["profile"] == {}
 
 
+def test_what_cannot_be_checked_yet_is_said(file):
+    for words in (("profile", file, "age=31"), ("visit", file, "noodle-bar")):
+        done = call(*words)
+        assert done.exit_code == 0
+        assert shell.says(done.stderr, messages.NOT_CHECKED)
+    for words in (("profile", file), ("profile", file, "--forget", "age")):
+        assert call(*words).stderr == ""
+
+
 def test_a_visit_is_now_unless_a_time_is_given(file, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

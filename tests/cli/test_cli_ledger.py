@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.ledger import LedgerStore, Price
-from prirec.device.store import MIGRATIONS, Store
+from prirec.device.store import MIGRATIONS, Store, seal_ledger
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget
@@ -183,6 +183,7 @@ def test_a_device_in_the_middle_of_a_write_is_neither_disturbed_nor_waited_for(s
                 "INSERT INTO spending SELECT deployment, kind, 99, attempt, what, unit, day, grains, epsilon, delta, "
                 "adjacency, at_worst FROM spending WHERE number = 1"
             )
+            seal_ledger(rows, day=rows.execute("SELECT day FROM ledger_seal").fetchone()[0])
             done = subprocess.run(
                 [script, "privacy", "ledger", store, "--json"], capture_output=True, text=True, timeout=60, check=False
             )
@@ -211,6 +212,14 @@ def damaged(path):
     take_part(path, 2)
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + os.urandom(4096) + whole[8192:])
+
+
+def with_a_smaller_charge(path):
+    """In which SQLite finds nothing wrong."""
+    take_part(path, 2)
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("DROP TRIGGER paid_is_paid")
+        rows.execute("UPDATE spending SET grains = grains - 1")
 
 
 def cut(path):
@@ -242,6 +251,7 @@ BAD_STORES = {
     "older": (older, messages.DEVICE_FILE_WITHOUT_A_LEDGER),
     "newer": (newer, messages.version_too_new(99, newest=len(MIGRATIONS))),
     "damaged": (damaged, messages.FILE_DAMAGED),
+    "a smaller charge": (with_a_smaller_charge, messages.FILE_DAMAGED),
     "cut": (cut, messages.FILE_DAMAGED),
     "left in the middle": (left_in_the_middle, messages.DEVICE_FILE_LEFT_IN_A_WRITE),
 }

@@ -200,7 +200,7 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
     if asked:
         with target.person.store.transaction() as rows:
             save_extra_region(rows, far)
-    target.agent.retry = RetryPolicy(grace=7.0)
+    target.agent.retry = RetryPolicy(grace=7.0, work=None)
 
     async def noted(seconds: float) -> None:
         waits.append(seconds)

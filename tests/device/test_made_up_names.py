@@ -10,6 +10,7 @@ import pytest
 
 from prirec.device.device import Device, status
 from prirec.device.ledger import save_floor
+from prirec.device.store import seal_ledger
 from prirec.errors import PeerError, PolicyError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.plan import Kind, plan_for
@@ -113,6 +114,7 @@ def test_a_charge_of_an_earlier_version_has_no_worst_case(target: Target) -> Non
     with target.person.store.transaction() as rows:
         rows.execute("DROP TRIGGER paid_is_paid")
         rows.execute("UPDATE spending SET at_worst = 0.0")
+        seal_ledger(rows, day=0)
     account = target.paid.account(day=0)
     assert account.lifetime.epsilon_at_worst is None
     assert account.items[0].epsilon_at_worst is None

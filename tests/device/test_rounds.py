@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.device import records
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
@@ -80,6 +81,17 @@ def test_repeated_visits_count_once(here: Town, person: Person) -> None:
     known = next(visit.place for visit in person.visits() if visit.label > 0)
     person.record_visit(known, time=1)
     assert same_bits(visits_vector(visited_places(person, here.campaign, here.known), here.campaign), before)
+
+
+def test_a_device_learns_from_its_latest_records(
+    here: Town, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    whole = encode_records(person, here.campaign, here.known).own
+    known = [visit for visit in person.visits() if visit.place in here.known.ids]
+    assert len(known) == len(whole.label) > 3
+    monkeypatch.setattr(records, "MOST_RECORDS", 3)
+    few = encode_records(person, here.campaign, here.known).own
+    assert few.label.tolist() == [visit.label for visit in person.visits()[-3:]]
 
 
 # what is left out

@@ -71,6 +71,11 @@ class Dishonest:
         self.entries.append(entry)
         return name
 
+    def set_back(self, *, to: int) -> None:
+        """To an earlier state, as from a backup."""
+        self.entries, self.head = self.entries[:to], Head()
+        self.head = self.head.after(self.entries, deployment=DEPLOYMENT, recommender=self.identity.public)
+
     def charter(
         self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
         campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (), beside: Sequence[SigningKey] = OTHERS,
@@ -173,7 +178,8 @@ class Target:
             person.record_visit(place)
         person.set_labelled(labelled=True)
         line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
-        return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
+        at_once = RetryPolicy(grace=0.0, work=None)
+        return cls(person, paid, line, Agent(person, paid, line, retry=at_once, clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these letters."""

@@ -121,7 +121,8 @@ NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
-PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
+NOT_CHECKED = "not checked: this device has no catalogue yet"
+LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
 
 
 def setting_given_twice(name: str) -> str:
@@ -378,6 +379,15 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
+TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
+LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
+DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
+LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
+PLACE_UNKNOWN = "that this device does not have; look at the spelling"
+NOT_A_FEATURE = "is none of the features that this deployment uses"
+WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
+STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
+NOT_COMPUTED_IN_TIME = "was not computed in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
 MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
@@ -392,6 +402,10 @@ PAID_ROW_CHANGED = "paid"
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
 RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
+
+
+def documents_take_up_more_than(megabytes: int) -> str:
+    return f"the recommender's documents take up more than the {megabytes} MB that a device stores"
 
 
 def older_copy_not_removed(file: str) -> str:

@@ -58,13 +58,18 @@ def show_json(answer: Mapping[str, Any]) -> None:
 
 
 def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
-    """`show_json` into a new file that only its owner can read. UsageError if there is such a file."""
+    """`show_json` into a new file that only its owner can read, whole or not at all. UsageError if there is such a
+    file."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise UsageError(f"{path.name} is there already; name a new file") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as target:
-        json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as target:
+            json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def finite(value: Any) -> Any:

@@ -16,7 +16,17 @@ from math import ceil, inf, nextafter
 from pathlib import Path
 from typing import TypeAlias
 
-from prirec.device.store import APPLICATION, DAMAGED, MIGRATIONS, Store, write_journal
+from prirec.device.store import (
+    APPLICATION,
+    CHARGE,
+    DAMAGED,
+    MIGRATIONS,
+    SEALED_SINCE,
+    Store,
+    check_ledger,
+    seal_ledger,
+    write_journal,
+)
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import GRAINS, Adjacency, PrivacyLoss, Spent, Unit
@@ -26,8 +36,6 @@ from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN
 
 Rows: TypeAlias = sqlite3.Connection
-
-_COLUMNS = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency, at_worst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,8 @@ class LedgerStore:
     def write(
         self, persist: Persist, *, day: int, price: Price | None = None, together: Callable[[Rows], None] | None = None
     ) -> JournalEntry:
-        """Store.write, with the charge at stage MASKED. PolicyError, and nothing written, if it overspends.
+        """Store.write, with the charge at stage MASKED. PolicyError, and nothing written, if it overspends; StateError
+        if the ledger is damaged.
 
         `together` writes further rows in the same transaction."""
         with self._store.transaction() as rows:
@@ -60,9 +69,16 @@ class LedgerStore:
                 of = persist.round
                 charge = Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost, price.at_worst)
                 pay(rows, charge, budget=self._budget(rows), day=day)
+            elif persist.stage is Stage.ENTERED:
+                _see(rows, day)
             if together is not None:
                 together(rows)
             return write_journal(rows, persist)
+
+    def see(self, day: int) -> None:
+        """Note that this day has come. StateError if the ledger is damaged."""
+        with self._store.transaction() as rows:
+            _see(rows, day)
 
     def how_many_more(self, cost: Spent, *, day: int) -> int:
         """How many releases at this price the budget still covers. Ask before entering a round."""
@@ -80,6 +96,11 @@ class LedgerStore:
 
     def _budget(self, rows: Rows) -> Budget:
         return load_budget(rows) if self._fixed_budget is None else self._fixed_budget
+
+
+def _see(rows: Rows, day: int) -> None:
+    if check_ledger(rows) < day:
+        seal_ledger(rows, day=day)
 
 
 def load_budget(rows: Rows) -> Budget:
@@ -112,21 +133,28 @@ def save_floor(rows: Rows, devices: int) -> None:
 
 
 def pay(rows: Rows, charge: Charge, *, budget: Budget, day: int) -> Verdict:
-    """Write the charge if the rules admit it, inside the caller's transaction."""
+    """Write the charge if the rules admit it, inside the caller's transaction.
+
+    It is dated with the latest day that this device has seen. Under a clock that was set back it would else be dated so
+    early that it falls out of a period when the clock is right again."""
     verdict = rules.admit(_load(rows), charge, budget=budget, day=day)
     if verdict is Verdict.CHARGE:
+        latest = max(day, check_ledger(rows))
         cost, local = charge.cost, (0.0, 0.0, Adjacency.ZERO_OUT)  # ε, δ of a local answer: earlier versions had some
         rows.execute(
-            f"INSERT INTO spending ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            (*charge.key, charge.what, cost.unit, day, cost.grains, *local, _squared(charge.at_worst)),
+            f"INSERT INTO spending ({CHARGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            (*charge.key, charge.what, cost.unit, latest, cost.grains, *local, _squared(charge.at_worst)),
         )
+        seal_ledger(rows, day=latest)
     return verdict
 
 
 def _load(rows: Rows) -> Ledger:
-    # a file that is only read may be an earlier version's, which has no worst cases
-    known = any(name == "at_worst" for _, name, *_ in rows.execute("PRAGMA table_info(spending)"))
-    columns = _COLUMNS if known else _COLUMNS.replace("at_worst", "0.0")
+    # a file that is only read may be an earlier version's, which has no seal, and before that no worst cases
+    version: int = rows.execute("PRAGMA user_version").fetchone()[0]
+    if version >= SEALED_SINCE:
+        check_ledger(rows)
+    columns = CHARGE if version >= SEALED_SINCE - 1 else CHARGE.replace("at_worst", "0.0")
     return Ledger(tuple(map(_paid, rows.execute(f"SELECT {columns} FROM spending ORDER BY rowid"))))  # noqa: S608
 
 

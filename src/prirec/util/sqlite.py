@@ -107,6 +107,8 @@ def explained(path: Path, *, damaged: str) -> Iterator[None]:
         trouble = (TROUBLE | {sqlite3.SQLITE_CORRUPT: damaged}).get(code)
         kind = PassingError if code in PASSING else StateError
         raise kind(f"{path.name} {trouble or f'could not be used ({name}); nothing was written'}") from None
+    except UnicodeDecodeError:  # SQLite quotes a damaged table of tables in its error
+        raise StateError(f"{path.name} {damaged}") from None
     except OSError as error:
         raise StateError(
             f"{path.name} could not be made ({error.strerror}); name a folder that can be written"
