@@ -88,7 +88,7 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
         process.until(lambda: "prirec_waiting_polls 1.0" in process.line.get("/metrics").text)
         assert process.ended_by(number) == 0
         assert waiting.result().letters == ()  # the poll, which does not end by itself, was answered
-        assert [line["event"] for line in process.lines()] == ["serving"]
+        assert [line["event"] for line in process.lines()] == ["serving", "stopped"]
     assert len(list(folder.glob("ended-*"))) == 1
     assert not (folder / "store-wal").exists()  # and the store was closed
 

@@ -184,6 +184,29 @@ def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
+    "head",
+    [b"x: %b\r\n" % (b"x" * server.HEAD_BYTES), b"x: 1\r\n" * (server.HEAD_LINES + 1)],
+    ids=["one long line", "many short lines"],
+)
+def test_a_head_that_comes_in_one_piece_is_bounded_too(lasting: Served, head: bytes) -> None:
+    with connected(lasting) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\n" + head + b"\r\n")
+        assert ended(line).startswith(b"HTTP/1.1 400 ")
+
+
+def test_an_address_without_end_is_refused(lasting: Served) -> None:
+    with connected(lasting) as line:
+        line.sendall(b"GET /v1/log?after=%b HTTP/1.1\r\nhost: a\r\n\r\n" % (b"1" * server.HEAD_BYTES))
+        assert ended(line).startswith(b"HTTP/1.1 400 ")
+
+
+def test_each_head_of_a_connection_is_counted_by_itself(lasting: Served) -> None:
+    for _ in range(4):
+        headers = [("x", "x" * (server.HEAD_BYTES // 2)), *[("y", "1")] * (server.HEAD_LINES // 2)]
+        assert lasting.line.get("/healthz", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
     "said",
     [
         b"\x16\x03\x01" * 50,

@@ -18,8 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import sleep
-from types import FrameType
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import FastAPI
 from uvicorn import Config, Server
@@ -91,9 +90,10 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
     with _ended_by_signals():
         if workers == 1:
             Server(config).run(sockets=[listening])
-            return
-        with _shared_metrics():
-            Multiprocess(config, sockets=[listening]).run()
+        else:
+            with _shared_metrics():
+                Multiprocess(config, sockets=[listening]).run()
+    observability.note("stopped")
 
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
@@ -192,13 +192,9 @@ def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | Non
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """End this process by SystemExit at SIGTERM. Uvicorn ends in good order and then raises the signal again, which
-    would skip the cleanup of this process."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(0)
-
-    before = signal.signal(signal.SIGTERM, end)
+    """Leave the context at SIGTERM or SIGINT. Uvicorn ends in good order and then raises the signal again, which would
+    skip the cleanup of this process."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt, as SIGINT does
     try:
         with suppress(KeyboardInterrupt):
             yield
@@ -227,6 +223,7 @@ SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move: 
 LONGEST: Final = 64 * 2**20  # bytes: a larger declared length earns no more time
 GOODBYE_SECONDS: Final = 0.5  # that a client has to close its side when the service ends
 HEAD_BYTES: Final = 16_384  # a device sends some 500
+HEAD_LINES: Final = 64  # a device sends eight
 UNREAD: Final = 131_072  # bytes of an answer that are buffered for a client
 
 
@@ -236,6 +233,7 @@ class Connection(HttpToolsProtocol):
     _deadline: TimerHandle | None = None
     _leaving: TimerHandle | None = None  # deadline for the answer
     _head: int | None = 0  # bytes of incomplete headers; None while a body is awaited
+    _parsed, _lines = 0, 0  # bytes and lines of the head under way that were parsed
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -246,14 +244,31 @@ class Connection(HttpToolsProtocol):
         if self._head is not None:
             self._head += len(data)
         super().data_received(data)
-        # uvicorn bounds no headers with this parser: a client could send them without end.
+        # uvicorn bounds no headers with this parser: a client could send one without end.
         if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of this request is too long.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._parsed = self._lines = 0
         if self._deadline is None:  # else the deadline of the connection's first bytes goes on: no trickling
             self._expect(HEAD_SECONDS)
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(name, value)
+        self._lines += 1
+        super().on_header(name, value)
+
+    def _count_head(self, *parts: bytes) -> None:
+        """A head that comes in one piece is bounded while it is parsed. The parser passes the error on, and uvicorn
+        answers with status 400 and closes the connection."""
+        self._parsed += sum(map(len, parts))
+        if self._parsed > HEAD_BYTES or self._lines >= HEAD_LINES:
+            raise ValueError("the head of a request is too long")
 
     def on_headers_complete(self) -> None:
         self._head = None
