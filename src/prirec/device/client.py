@@ -32,7 +32,7 @@ from prirec.wire.http import FINEST_CELL
 LIMIT = documents.LIMIT + 2**20  # bytes of a response
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
 WHOLE = 300.0  # seconds for a whole response: a server that sends a byte every 9 must not hold a device for ever
-NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
+NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it"
 # identity: a compressed response could be small on the wire and exceed the limit in memory
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
