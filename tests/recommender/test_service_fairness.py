@@ -246,7 +246,7 @@ def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest
 
 
 def waiting(service: Served | Process) -> bool:
-    return "prirec_waiting_polls 1.0" in service.line.get("/metrics").text
+    return "prirec_waiting_polls 1.0" in service.figures()
 
 
 def asks_and_waits(service: Served | Process, phone: Phone) -> SSLSocket:

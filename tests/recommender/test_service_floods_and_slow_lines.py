@@ -67,7 +67,7 @@ def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
 
 def test_an_address_that_asks_too_often_is_told_to_wait(site: Site) -> None:
     with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
-        paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/metrics", "/v1/deployment"]
+        paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/v1/log", "/v1/deployment"]
         assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]
         assert refusal(service.line.post("/v1/challenges")) == (429, "TOO_MANY")
         assert refusal(service.line.post("/v1/mail")) == (429, "TOO_MANY")
@@ -109,7 +109,7 @@ def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
         one.log_in()
         other.log_in()
         first = pool.submit(one.mail, wait=20)
-        until(lambda: "prirec_waiting_polls 1.0" in service.line.get("/metrics").text)
+        until(lambda: "prirec_waiting_polls 1.0" in service.figures())
         assert other.mail(wait=20).letters == ()
         assert not first.done()
         service.store.deliver([(one.name, of(), b"hello")])

@@ -204,6 +204,19 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 takes a free one.")] = 8443,
+    operator_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
+    ] = "127.0.0.1",
+    operator_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            show_default="the one after --port",
+            help="Its port; 0 takes a free one.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
     ] = None,
@@ -236,9 +249,11 @@ def serve(
     code = enrolment_code(code_file)
     with Recommender.open(store) as recommender:
         pass  # each worker opens the store for itself: a connection does not survive a fork
+    following = port + 1 if port else 0
     recommender.serve(
-        host=host, port=port, workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key
-    )
+        host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
+        workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
+    )  # fmt: skip
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:

@@ -435,6 +435,8 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Background: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
 
 MAIL: Final = "POST /v1/mail"
+OPERATOR_PATHS: Final = ("/metrics", "/openapi.json")  # on the operator's port alone
+HEALTH_PATHS: Final = ("/healthz", "/readyz")  # on both ports
 
 
 def app(
@@ -442,14 +444,15 @@ def app(
     *,
     limits: Limits | None = None,
     code: str | None = None,
+    operator_port: int | None = None,
     clock: Callable[[], float] = time,
     steady: Callable[[], float] = monotonic,
     entropy: Callable[[int], bytes] = urandom,
     alongside: Background = lambda at: nullcontext(),
 ) -> FastAPI:
     """The service on a store. `code` is the enrolment code that the operator hands out; without one anybody may enrol.
-    `clock` is the time of day, `steady` one that never jumps. `alongside` is a context around the life of the service:
-    the conductor runs in it."""
+    Requests that come to `operator_port` find the operator's routes, and no others do. `clock` is the time of day,
+    `steady` one that never jumps. `alongside` is a context around the life of the service: the conductor runs in it."""
     at = Endpoints(
         store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy
     )
@@ -467,8 +470,10 @@ def app(
         title="PriRec recommender", version=prirec.__version__, lifespan=life, docs_url=None, redoc_url=None,
         redirect_slashes=False,
     )  # fmt: skip
+    service.operator_port, unknown = operator_port, _unknown_route(at.metrics)
+    service.unknown = _as_asgi(partial(unknown, error=HTTPException(404)))
     service.router.route_class = PlainRoute
-    service.add_exception_handler(HTTPException, _unknown_route(at.metrics))
+    service.add_exception_handler(HTTPException, unknown)
     for route, description in ROUTES.items():
         (method, path), name = route.split(), description["name"]
         endpoint = _guarded(getattr(at, name), at=at, route=path)
@@ -479,15 +484,25 @@ def app(
 
 
 class Service(FastAPI):
-    """FastAPI with a shortcut: nearly all requests are for mail, and skip the search for their route."""
+    """FastAPI with a port of the operator's, and a shortcut: nearly all requests are for mail, and skip the search for
+    their route."""
 
+    operator_port: int | None
+    unknown: ASGIApp  # answers requests that have come to the wrong port
     shortcut: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
+        if scope["type"] == "http" and self._is_at_wrong_port(scope):
+            await self.unknown(scope, receive, send)
+        elif self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
             await self.shortcut(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def _is_at_wrong_port(self, scope: Scope) -> bool:
+        """By the connection's own address, which no client can choose."""
+        path, (_, port) = scope["path"], scope.get("server") or ("", None)
+        return path not in HEALTH_PATHS and (path in OPERATOR_PATHS) != (port == self.operator_port)
 
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
@@ -559,7 +574,7 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
 def _unknown_route(metrics: Metrics) -> Callable[[Request, Exception], Awaitable[Response]]:
     """Answers to unknown paths and methods."""
 
-    async def handle(_: Request, error: Exception) -> Response:
+    async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == 405:
             refusal = RefusedError(405, NOT_FOUND, "this address does not take that method", headers=error.headers)
         else:
