@@ -49,7 +49,10 @@ requests_made_up = st.one_of(
     ),
     st.builds(
         SignedEnrolment,
-        st.builds(Enrolment, st.just(DEPLOYMENT), names, st.integers(0, 2**64 - 1), st.text(max_size=110)),
+        st.builds(
+            Enrolment, st.just(DEPLOYMENT), names, st.integers(0, 2**64 - 1), st.text(max_size=110),
+            st.binary(max_size=300),
+        ),
         st.just(bytes(64)),
     ),
 ).map(encode)  # fmt: skip

@@ -146,8 +146,10 @@ class Phone:
     def enrol(self, *, cell: int = 0, code: str = "") -> None:
         good(Done, self.line.post("/v1/devices", content=encode(self.enrolment(cell=cell, code=code))))
 
-    def enrolment(self, *, cell: int = 0, code: str = "", deployment: bytes = DEPLOYMENT) -> SignedEnrolment:
-        wanted = Enrolment(deployment, self.name, cell, code)
+    def enrolment(
+        self, *, cell: int = 0, code: str = "", deployment: bytes = DEPLOYMENT, challenge: bytes = b""
+    ) -> SignedEnrolment:
+        wanted = Enrolment(deployment, self.name, cell, code, challenge or self.challenge())
         return SignedEnrolment(wanted, self.identity.sign(encode(wanted)))
 
     def challenge(self) -> bytes:

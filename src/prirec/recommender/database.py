@@ -336,7 +336,7 @@ def back_up(store: Path, target: Path) -> int:
 def _drop_transient(copy: Path) -> int:
     with closing(connect_sqlite(copy)) as rows:
         # The lease too: the worker that conducts the original does not conduct the copy.
-        for table in ("mail", "inbox", "invited", "lease"):
+        for table in ("mail", "inbox", "invited", "lease", "answered"):
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

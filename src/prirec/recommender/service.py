@@ -35,7 +35,7 @@ from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Reveal, WireStruct
 from prirec.recommender import observability
-from prirec.recommender.authentication import Authenticator, EnrolmentGate
+from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
 from prirec.recommender.limits import (
     LARGE_BODY,
     BodyMemory,
@@ -171,7 +171,11 @@ class Endpoints:
         signed = await self._request_body(request, SignedEnrolment)
         check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
         self._enrolments.admit(signed, address=address, now=self.steady())
-        wanted, day = signed.enrolment, int(self.clock() // DAY)
+        wanted, now = signed.enrolment, int(self.clock())
+        fresh = partial(self.store.use_challenge, now=now, until=now + CHALLENGE_SECONDS + SKEW)
+        if not await self._write(fresh, wanted.challenge):
+            raise unauthenticated()
+        day = now // DAY
         await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
         return respond(Done(), headers=PRIVATE)
 
@@ -187,7 +191,7 @@ class Endpoints:
         self._count(request)
         # The signature first: who holds no key cannot find out whether a name is enrolled.
         claim = self._authenticator.check_claim(await self._request_body(request, SignedClaim))
-        if not await self._read(self.store.enrolled, claim.name):
+        if not await self._read(self.store.enrolled, [claim.name]):
             raise unauthenticated()
         return respond(self._authenticator.open_session(claim), headers=PRIVATE)
 
@@ -300,8 +304,8 @@ class Endpoints:
         """Ask the store in a thread: the event loop, which every device's request runs on, waits for no disk."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)
 
-    async def _write(self, change: Callable[..., None], *values: object) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
+    async def _write(self, change: Callable[..., Value], *values: object) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
 
 
 # Which posted messages are taken: those in the sender's own name, to the recommender, of a kind that a campaign has.
@@ -471,7 +475,7 @@ def app(
         redirect_slashes=False,
     )  # fmt: skip
     service.operator_port, unknown = operator_port, _unknown_route(at.metrics)
-    service.unknown = _as_asgi(partial(unknown, error=HTTPException(404)))
+    service.unknown = _as_asgi(lambda request: unknown(request, HTTPException(404)))
     service.router.route_class = PlainRoute
     service.add_exception_handler(HTTPException, unknown)
     for route, description in ROUTES.items():

@@ -7,6 +7,7 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     table      written by                                             deleted
     founding   the operator, once (`prirec recommender init`)         never: it is the deployment, with its secret keys
     people     a device that enrols: its public key and coarse cell   when the device leaves
+    answered   a device that enrols: hash of the challenge it signed  when the challenge has expired
     documents  the conductor, or the operator who publishes           never: the log names them
     log        the conductor or the operator, signed                  never: devices check that it only grows
     rounds     the conductor, before it acts on them                  never: a round number is not used twice
@@ -24,7 +25,7 @@ them in backups made meanwhile. They are sealed for keys that were only ever in 
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -165,8 +166,21 @@ class Store:
                 name, cell.to_bytes(8, "big"), day,
             )  # fmt: skip
 
-    def enrolled(self, name: bytes) -> bool:
-        return self._one("SELECT 1 FROM people WHERE name = ?", name) is not None
+    def use_challenge(self, challenge: bytes, *, now: int, until: int) -> bool:
+        """Mark a challenge as answered until it expires; False if it was answered before. Times are in seconds."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM answered WHERE until < ?", now)
+            query = "INSERT INTO answered (challenge, until) VALUES (?, ?) ON CONFLICT (challenge) DO NOTHING"
+            return bool(db.execute(query, sha256(challenge).digest(), until))
+
+    def enrolled(self, names: Collection[bytes]) -> set[bytes]:
+        """Those of these devices that are enrolled."""
+        if not names:
+            return set()
+        with self._database.reading() as db:
+            query = "SELECT name FROM people WHERE name IN "
+            found = [db.all(query + marks, *some) for marks, some in _in_clauses(list(names))]
+        return {name for rows in found for (name,) in rows}
 
     def leave(self, name: bytes) -> None:
         """Delete a device with its mail and invitations. Rosters that list it are public documents, and stay."""
@@ -642,5 +656,11 @@ MIGRATIONS: Migrations = (
         ) {table}""",
         "CREATE INDEX invited_by_name ON invited (name)",
         "INSERT INTO counters SELECT 'progress', count(*) FROM progress",
+    ),
+    (
+        """CREATE TABLE answered (
+            challenge {bytes} PRIMARY KEY CHECK (length(challenge) = 32),
+            until     {whole} NOT NULL
+        ) {table}""",
     ),
 )
