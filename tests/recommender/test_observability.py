@@ -64,7 +64,9 @@ def test_what_a_conductor_tells_is_told_without_what_is_empty(lines: Any) -> Non
         survivors: int = 0
         refused: int = 0
         problem: str = ""
+        passing: bool = False
 
+    observability.log_event(Told("waiting", problem="the database is away", passing=True))  # logged by log_outage
     observability.log_event(Told("ended", survivors=99))
     (line,) = lines()
     assert {name: line[name] for name in line.keys() - {"time", "level"}} == {"event": "ended", "survivors": 99}

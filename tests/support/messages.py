@@ -610,6 +610,8 @@ DATABASE_UNREACHABLE = "was lost, or cannot be reached"
 DATABASE_SHUTTING_DOWN = "is shutting down or starting up"
 POSTGRES_DRIVER_MISSING = r"pip install 'prirec\[recommender\]'"
 TOO_MANY_REQUESTS = "TOO_MANY"
+DOCUMENT_DAMAGED = "a document of the store"
+LOG_DAMAGED = "the log of the store"
 ADDRESS_TAKEN = "cannot be listened on"
 SAME_PORTS = "devices and the operator need a port each"
 NO_WORKERS = "a service has at least one worker"
@@ -802,6 +804,10 @@ WRITTEN_BY_ANOTHER_PROCESS = "is being written by another process; nothing was w
 
 def version_too_new(found: int, *, newest: int) -> str:
     return f"has version {found}, this program knows {newest}; .* newer program"
+
+
+def file_not_written(name: str) -> str:
+    return rf"{name} could not be written \([^)]*\); look at the disk"
 
 
 def file_not_made(reason: str) -> str:

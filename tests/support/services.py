@@ -252,6 +252,10 @@ class Process:
             invite(store, phone.name)
         return phone
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ended_by(self, number: int) -> int:
         """The exit code after a signal."""
         self._process.send_signal(number)

@@ -23,7 +23,7 @@ from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Event, Thread
 from typing import Final
 
-from prirec.errors import StateError
+from prirec.errors import PassingError, StateError
 from prirec.recommender import observability
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
@@ -222,7 +222,8 @@ class Mailbox:
             letters = [self._mail_for(one) for one in requests]
             entries = self._store.head().length
         except Exception as error:  # the requests get an error, and the thread goes on
-            observability.failure("the store failed", error)
+            if not isinstance(error, PassingError):  # of an outage the store tells by itself, once
+                observability.failure("the store failed", error)
             self._due = dict.fromkeys(self._due)  # these devices are woken the next time, and ask the store
             return partial(_fail, asked, store_unavailable() if isinstance(error, StateError) else internal_error())
         found = [MailReply(mail, entries, took) for mail, took in zip(letters, taken, strict=True)]

@@ -77,7 +77,11 @@ class Recommender:
         try:
             held.check_unfounded()
             files.make(title=title, hosts=names, now=datetime.now(UTC))
-            operator.found_deployment(held, title=title)
+            try:
+                operator.found_deployment(held, title=title)
+            except BaseException:
+                files.remove()  # or they would stand in the way of another try
+                raise
         except BaseException:
             held.close()
             raise

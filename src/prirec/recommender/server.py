@@ -63,6 +63,7 @@ class Worker:
 
     def __call__(self) -> FastAPI:
         store = Store.open(self.store_url)
+        store.watch(observability.log_outage)
         try:
             return app(
                 store,

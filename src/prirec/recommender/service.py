@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from os import urandom
 from time import monotonic, time
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
@@ -31,7 +32,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import prirec
-from prirec.errors import Fault, PeerError, StateError
+from prirec.errors import Fault, PassingError, PeerError, StateError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Reveal, WireStruct
 from prirec.recommender import observability
@@ -82,6 +83,7 @@ from prirec.wire.http import (
 
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
+PROBE_SECONDS: Final = 1.0  # between two looks at whether the store can be written
 REVALIDATE: Final = {"cache-control": "no-cache"}
 IMMUTABLE: Final = {"cache-control": "public, max-age=31536000, immutable"}
 ON_DISCONNECT: Final = "gone"  # key in a request's state: called if the client leaves before it is answered
@@ -119,6 +121,7 @@ class Endpoints:
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
         self._body_memory = BodyMemory(limits.under_way)
+        self._writable, self._next_probe = False, -inf
         self._taken = metrics.messages.labels("taken")
         self._addresses = RateLimiter[str](limits.address, most=limits.remembered)
         self._devices = RateLimiter[bytes](limits.device, most=limits.remembered)
@@ -269,13 +272,17 @@ class Endpoints:
         return JSONResponse({"healthy": True})
 
     async def ready(self, request: Request) -> Response:
-        """Whether this worker can use its store."""
+        """Whether this worker can write to its store, as it was within the last second: anybody may ask, and each look
+        is a commit."""
         self._count(request)
-        try:
-            await self._read(self.store.head)
-        except StateError:
-            return JSONResponse({"ready": False}, 503)
-        return JSONResponse({"ready": True})
+        if (now := self.steady()) >= self._next_probe:
+            self._next_probe = now + PROBE_SECONDS
+            try:
+                await self._write(self.store.check_writable)
+                self._writable = True
+            except StateError:
+                self._writable = False
+        return JSONResponse({"ready": self._writable}, 200 if self._writable else 503)
 
     async def metrics_page(self, request: Request) -> Response:
         """Metrics for Prometheus."""
@@ -557,7 +564,8 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
         except PeerError as fault:
             response = refusal_of(fault).response
         except StateError as trouble:
-            observability.failure("the store failed", trouble, route=route)
+            if not isinstance(trouble, PassingError):  # of an outage the store tells by itself, once
+                observability.failure("the store failed", trouble, route=route)
             response = store_unavailable().response
         except ClientDisconnect:
             response = Response(status_code=400)  # to nobody

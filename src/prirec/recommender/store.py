@@ -35,13 +35,14 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PassingError, StateError, UsageError
 from prirec.protocols import journal
 from prirec.protocols.codec import digest, encode
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
-from prirec.recommender.database import Connection, Database, Migrations, Row
+from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
+from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
 from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
 from prirec.wire.http import Letter
@@ -117,6 +118,15 @@ class Store:
         """A path, "sqlite:///path" or "postgresql://...". StateError, and nothing changed, if the database is damaged,
         newer than this program, or not PriRec's."""
         return cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
+
+    def watch(self, tell: Callable[[PassingError | None], None]) -> None:
+        """Have outages told of: `tell` gets the error when one begins, and None when it is over."""
+        self._database.outage.tell = tell
+
+    def check_writable(self) -> None:
+        """StateError if nothing can be written now. SQLite writes nothing where nothing changes, so a counter does."""
+        with self._database.transaction() as db:
+            _take_numbers(db, "probes", many=1)
 
     def close(self) -> None:
         self._database.close()
@@ -207,7 +217,10 @@ class Store:
             _put_documents(db, documents)
 
     def document(self, name: bytes) -> bytes | None:
+        """StateError if the document was damaged on the disk: its name is its hash."""
         row = self._one("SELECT body FROM documents WHERE name = ?", name)
+        if row is not None and address(row[0]) != name:
+            raise StateError(f"a document of the store {DAMAGED}")
         return None if row is None else row[0]
 
     def head(self) -> Head:
@@ -218,12 +231,12 @@ class Store:
     def entries(self, after: int, most: int = documents.MOST_ENTRIES) -> list[SignedEntry]:
         """Log entries from index `after` on, for a device that has that many."""
         found = self._all("SELECT body FROM log WHERE place >= ? ORDER BY place LIMIT ?", after, most)
-        return [_entry_decoder.decode(body) for (body,) in found]
+        return [_decoded_entry(body) for (body,) in found]
 
     def last(self, subject: Subject) -> LogEntry | None:
         """The latest log entry about a subject, such as "catalogue"."""
         row = self._one("SELECT body FROM log WHERE subject = ? ORDER BY place DESC LIMIT 1", subject)
-        return None if row is None else _entry_decoder.decode(row[0]).entry
+        return None if row is None else _decoded_entry(row[0]).entry
 
     # Messages from devices (inbox) and to devices (mail)
 
@@ -400,6 +413,13 @@ class Store:
 
 
 _entry_decoder: msgspec.msgpack.Decoder[SignedEntry] = msgspec.msgpack.Decoder(SignedEntry)
+
+
+def _decoded_entry(body: bytes) -> SignedEntry:
+    try:
+        return _entry_decoder.decode(body)
+    except NOT_DECODED:
+        raise StateError(f"the log of the store {DAMAGED}") from None
 
 
 def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
@@ -662,5 +682,6 @@ MIGRATIONS: Migrations = (
             challenge {bytes} PRIMARY KEY CHECK (length(challenge) = 32),
             until     {whole} NOT NULL
         ) {table}""",
+        "INSERT INTO counters VALUES ('probes', 0)",
     ),
 )
