@@ -391,7 +391,9 @@ def moved(file: Path, url: str) -> None:
 def test_the_agent_stops_without_waiting_for_an_answer_to_its_poll(town, phone, by):
     trust = tls_context(town.authority.read_bytes())
     with running(PRIREC, "device", "run", phone, cwd=town.folder) as agent:
-        until(lambda: "prirec_waiting_polls 1.0" in httpx.get(f"{town.url}/metrics", verify=trust).text, every=0.1)
+        port = json.loads(town.service.heard('"serving"'))["operator_port"]
+        figures = f"https://localhost:{port}/metrics"
+        until(lambda: "prirec_waiting_polls 1.0" in httpx.get(figures, verify=trust).text, every=0.1)
         town.service.process.send_signal(signal.SIGSTOP)  # it answers nobody any more
         try:
             assert agent.end(by=by) == 0

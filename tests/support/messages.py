@@ -142,10 +142,6 @@ def resuming_after(iteration: object, *, rounds: int, file: str = "") -> str:
     return f"resuming after iteration {iteration} of {rounds}, from {_exactly(file)}"
 
 
-def set_and_empty(variable: str) -> str:
-    return f"^{variable} is set and empty"
-
-
 def certificate_of_the_server(when: str) -> str:
     """`when` is a regular expression."""
     return f"the server's certificate {when}: prirec recommender keys rotate"
@@ -738,7 +734,10 @@ DATABASE_UNREACHABLE = "was lost, or cannot be reached"
 DATABASE_SHUTTING_DOWN = "is shutting down or starting up"
 POSTGRES_DRIVER_MISSING = r"pip install 'prirec\[recommender\]'"
 TOO_MANY_REQUESTS = "TOO_MANY"
-ADDRESS_TAKEN = "this address and port cannot be listened on"
+DOCUMENT_DAMAGED = "a document of the store"
+LOG_DAMAGED = "the log of the store"
+ADDRESS_TAKEN = "cannot be listened on"
+SAME_PORTS = "devices and the operator need a port each"
 NO_WORKERS = "a service has at least one worker"
 ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
 CERTIFICATE_WITHOUT_ITS_KEY = "a certificate and its key belong together"
@@ -764,6 +763,10 @@ def enough_are_left_from(devices: int, *, lost: str) -> str:
 
 def code_length(most: int) -> str:
     return f"an enrolment code has 1 to {most} characters"
+
+
+NO_ENROLMENT_CODE = "there is no enrolment code: its file has one line, the code"
+CODE_VARIABLE_NOT_READ = "is not read any more: others can see it; write the code to a file"
 
 
 def resolution_of_regions(finest: int) -> str:
@@ -964,6 +967,10 @@ WRITTEN_BY_ANOTHER_PROCESS = "is being written by another process; nothing was w
 
 def version_too_new(found: int, *, newest: int) -> str:
     return f"has version {found}, this program knows {newest}; .* newer program"
+
+
+def file_not_written(name: str) -> str:
+    return rf"{name} could not be written \([^)]*\); look at the disk"
 
 
 def file_not_made(reason: str) -> str:

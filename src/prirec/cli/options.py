@@ -1,8 +1,10 @@
 """Arguments and options that more than one command has, so that they read the same everywhere."""
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from math import nan
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -69,6 +71,34 @@ Where = Annotated[
     Literal["local", "cluster"],
     typer.Option("--engine", help="One after another on this machine, or as tasks of a Ray cluster: the same figures."),
 ]
+
+
+CodeFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--code-file",
+        metavar="FILE",
+        help="File with the enrolment code; - reads it from the standard input, and asks for it on a terminal.",
+    ),
+]
+
+
+def enrolment_code(file: Path | None) -> str | None:
+    """The one line of a file, or of the standard input for "-". Codes are not taken from flags or variables: process
+    lists and shell histories show those."""
+    if file is None:
+        return None
+    if str(file) == "-" and sys.stdin.isatty():
+        from getpass import getpass
+
+        text = getpass("enrolment code: ")
+    else:
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as source:
+            text = source.read(1024).decode("utf-8", "replace")
+    code = text.removesuffix("\n").removesuffix("\r")
+    if not (code and code.isprintable()):
+        raise UsageError("there is no enrolment code: its file has one line, the code")
+    return code
 
 
 def examples(*lines: str) -> str:

@@ -168,7 +168,7 @@ def participation(of: Round, view: View) -> Participation:
         task = campaign.interaction(model.iteration, V=_interaction(model, campaign), attempt=of.attempt)
     if task.round != of:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
-    if of.kind == "interaction":
+    if model is not None and of.kind == "interaction":
         _compile_kernels(campaign.rounds, *_interaction(model, campaign).shape)
     allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
     with view.documents.person.store.reading() as rows:
