@@ -672,6 +672,27 @@ class Fit(Shown):
         save_run(Path(folder), self.run if source is None else replace(self.run, source=source), overwrite=overwrite)
         return Path(folder)
 
+    def report(self, path: Path | str) -> Path:
+        """Write one HTML page with figures, plots, a map, and places for one person. Needs prirec[report] (matplotlib).
+
+        It holds statistics of records and homes, and recommendations for somebody: as private as the data themselves.
+        A loaded run needs the city that it was trained on, as for `quality`.
+        """
+        from prirec.simulate.compare import entry_of
+        from prirec.simulate.saved_runs import trained_again
+        from prirec.simulate.setup import Outcome
+
+        refuse_report(Path(path))
+        from prirec.evaluate.report import advise_typical_person, write_report
+
+        outcome = self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
+        promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
+        write_report(
+            Path(path), city=self._dataset(), entries=(entry_of(outcome),), advice=advise_typical_person(self._advisor),
+            notes=tuple(dict.fromkeys((*promise, *self.notes, *outcome.setup.prepared.notes, *self.quality_notes))),
+        )  # fmt: skip
+        return Path(path)
+
     @cached_property
     def run(self) -> "Run":
         """All that a saved run holds: models, encoding, released popularity, history."""
@@ -845,8 +866,8 @@ def compare(
     return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
 
 
-def require_report_tools() -> None:
-    """UsageError, before any work, where Polars or matplotlib, which reports are made with, are not installed."""
+def refuse_report(path: Path | None = None, *, data: Path | None = None) -> None:
+    """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file."""
     from importlib.util import find_spec
 
     from prirec.data.tables import require_polars
@@ -854,6 +875,12 @@ def require_report_tools() -> None:
     require_polars()
     if find_spec("matplotlib") is None:
         raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+    if data is not None and _is_partitioned(data):
+        raise UsageError("a report needs all data on one machine, and a partitioned folder is read part by part")
+    if path is not None:
+        from prirec.evaluate.report import refuse_unwritable
+
+        refuse_unwritable(path)
 
 
 class Comparison(Shown):
@@ -893,14 +920,14 @@ class Comparison(Shown):
 
         It holds statistics of records and homes: a page about a simulation.
         """
-        from prirec.simulate.setup import Outcome
-
-        require_report_tools()
+        refuse_report(Path(path))
         from prirec.evaluate.report import advise_typical_person, write_report
 
-        fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
-        advice = advise_typical_person(fits[-1]) if fits else None
-        write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
+        fits = [entry.contender.name for entry in self.entries if entry.trained is not None]
+        advice = advise_typical_person(self[fits[-1]]._advisor) if fits else None
+        write_report(
+            Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes
+        )  # fmt: skip
         return Path(path)
 
     def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:

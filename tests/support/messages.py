@@ -337,6 +337,8 @@ def version_unknown(found: int, *, newest: int) -> str:
 
 NO_MODEL_TO_REPORT = "a report needs at least one trained model"
 REPORT_NOT_WRITTEN = "the report could not be written to"
+REPORT_TO_A_FOLDER = "is a folder; name a file for the report"
+REPORT_TO_NO_FOLDER = "there is no folder .* for the report"
 REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
 TEST_VISITS_IN_POPULARITY = "count the training visits alone"
 

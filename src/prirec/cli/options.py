@@ -32,6 +32,10 @@ Radius = Annotated[
         help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also write one HTML page: figures, plots, a map, places for one person."),
+]
 Near = Annotated[
     str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")
 ]
