@@ -868,13 +868,9 @@ def compare(
 
 def refuse_report(path: Path | None = None, *, data: Path | None = None) -> None:
     """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file."""
-    from importlib.util import find_spec
+    from prirec.evaluate.plots import require_matplotlib
 
-    from prirec.data.tables import require_polars
-
-    require_polars()
-    if find_spec("matplotlib") is None:
-        raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+    require_matplotlib()
     if data is not None and _is_partitioned(data):
         raise UsageError("a report needs all data on one machine, and a partitioned folder is read part by part")
     if path is not None:
@@ -1118,9 +1114,6 @@ def _wall_clock(at: datetime | str | int | None) -> int | None:
 
 
 def _polars(rows: list[dict[str, Any]]) -> "pl.DataFrame":
-    from prirec.data.tables import require_polars
-
-    require_polars()
     import polars as pl
 
     return pl.DataFrame(rows, infer_schema_length=None)

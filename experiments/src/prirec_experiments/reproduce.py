@@ -8,7 +8,6 @@ from typing import Any
 import typer
 
 from prirec.cli.output import bar, bars, console, duration, note, show_table
-from prirec.data.tables import require_polars
 from prirec.errors import UsageError
 from prirec.util.shown import SIMULATION
 from prirec_experiments.cities import CITIES
@@ -82,7 +81,6 @@ class Pending:
 
 def reproduce_all(request: Request) -> None:
     """Measures what is missing of each named experiment, then shows all results."""
-    require_polars()
     _refuse_models(request)
     workspace = Workspace(request.data, request.threads)
     chosen = [_pending(one, workspace, request) for one in request.experiments]
