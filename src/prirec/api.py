@@ -171,10 +171,10 @@ def make_city(
     By default there are two places for five people and 40 records a person. `shape` takes the other fields of
     prirec.data.synthetic.CityPlan: districts, categories, span_km, centre, ignored_per_click, days.
     """
-    from prirec.data.schema import suggest
     from prirec.data.synthetic import CityPlan
     from prirec.data.synthetic import make_city as make
     from prirec.util.keyed_random import generator
+    from prirec.util.suggest import suggest
 
     known = set(CityPlan.__dataclass_fields__) - {"people", "places", "records"}
     for name in shape:
@@ -1058,7 +1058,7 @@ def forecast(
 def read_ledger(file: Path | str, settings: Settings | PresetName | None = None) -> "Account":
     """What a device has spent on what, and what is left of the budget that the settings give; the file is only read.
 
-    A `prirec.Device` knows its own budget: `device.statement()`.
+    A `prirec.Device` knows its own budget: `device.account()`.
     """
     from prirec.device.ledger import ledger_in
     from prirec.privacy.ledger import Budget, account

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from functools import partial
 
 import numpy as np
@@ -26,6 +25,7 @@ from support.engine_twins import UNUSUAL_CITIES, city
 from support.failing_shards import Doomed
 from support.setting_variants import PRIVATE_ROUNDS, ROUNDS
 from support.shards import assert_shards_equal_the_oracle, cut
+from support.waiting import until
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
 LOSSY = {"online": 0.85, "dropout": 0.15}
@@ -151,9 +151,7 @@ def test_a_node_killed_in_the_middle_of_a_round(nodes, tmp_path):
     ray = import_ray()
 
     def taken_down() -> None:
-        until = time.monotonic() + 60
-        while not mark.exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        until(mark.exists)
         nodes.remove_node(node, allow_graceful=False)
 
     killer = threading.Thread(target=taken_down)

@@ -173,7 +173,7 @@ def deployment(*, https: bool) -> dict[str, str]:
         patch.setattr(deployments, "found_deployment", partial(found_deployment, entropy=Entropy(b"founding")))
         made = deployed(small_city(people=people, places=12, records=5 * people), settings, folder)
         if https:
-            with served(made, folder, pace=Pace(60.0, 60.0)) as at:
+            with served(made, folder, pace=Pace(900.0, 900.0)) as at:
                 asyncio.run(take_part(made, at))
         else:
             agents = agents_of(made, lambda person: Direct(made.store, person.membership().name))

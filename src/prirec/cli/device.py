@@ -96,12 +96,11 @@ def init(
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         device.set_budget(budget)  # before joining: nothing beyond it is ever sent
         joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
-        member = device.person.membership()
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
     if fingerprint is None:
         typer.echo("compare it with the fingerprint that the operator published")
-    if member is None or not member.enrolled:
+    if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
     typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prirec.data.dataset import Category, Column, Columns, Declared, Numbers, Tags
-from prirec.data.schema import RESERVED, Kind, Schema, suggest
+from prirec.data.schema import RESERVED, Kind, Schema
 from prirec.data.tables import Table, holds_numbers, holds_words
 from prirec.errors import UsageError
 from prirec.types import BoolArray, IndexArray, RealArray
+from prirec.util.suggest import suggest
 
 if TYPE_CHECKING:
     import polars as pl

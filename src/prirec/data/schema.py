@@ -19,13 +19,13 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
 from prirec.data.dataset import Declared
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.suggest import suggest
 
 Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -160,12 +160,3 @@ def _declared_lines(key: str, known: Declared) -> list[str]:
 def _quoted(text: str) -> str:
     # JSON strings are TOML strings but for DEL, which TOML wants escaped
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all of them where none is near."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known are {', '.join(names)}" if names else "none is known here"

@@ -14,10 +14,11 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prirec.data.schema import RESERVED, suggest
+from prirec.data.schema import RESERVED
 from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, OffsetArray
 from prirec.util.decode_errors import NOT_UNPACKED
+from prirec.util.suggest import suggest
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,6 @@ import numpy as np
 
 from prirec.config import PresetName, Settings, load
 from prirec.data.dataset import Dataset
-from prirec.data.schema import suggest
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import UsageError
@@ -24,6 +23,7 @@ from prirec.metrics import Quality, measure
 from prirec.model.scoring import scores
 from prirec.simulate.setup import Outcome, Setup, run, set_up
 from prirec.types import RealArray
+from prirec.util.suggest import suggest
 
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)

@@ -12,7 +12,7 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import Models
-from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation, Suggestion
+from prirec.protocols.prediction import Moment, PersonState, Predictor, Recommendation, Suggestion
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km
@@ -26,7 +26,7 @@ class Advisor:
 
     setup: Setup
     models: Models
-    guide: Guide
+    predictor: Predictor
     known: PlaceLists = field(repr=False)  # where each person has been, as the device knows it
 
     @classmethod
@@ -41,14 +41,14 @@ class Advisor:
 
     @classmethod
     def _knowing(cls, setup: Setup, models: Models, known: PlaceLists) -> Self:
-        guide = Guide.of(
+        predictor = Predictor.of(
             setup.encoding,
             interaction=models.interaction,
             factors=models.factors,
             places=setup.samples.catalogue,
             location=setup.prepared.dataset.places.location,
         )
-        return cls(setup, models, guide, known)
+        return cls(setup, models, predictor, known)
 
     def row(self, person_id: str) -> int:
         """Who that is; the id is not repeated in the error."""
@@ -70,24 +70,24 @@ class Advisor:
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
-        return self.guide.recommend(self.asker(person), moment=moment, k=k, radius_km=radius_km)
+        return self.predictor.recommend(self.person_state(person), moment=moment, k=k, radius_km=radius_km)
 
-    def asker(self, person: int) -> Asker:
+    def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
         w, u = self.models.of(person)
-        return Asker(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
+        return PersonState(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1) for one person at these places."""
-        return self.guide.scores(self.asker(person), places, context)
+        return self.predictor.scores(self.person_state(person), places, context)
 
     def matched(self, person: int, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        return self.guide.matched(self.asker(person), moment, k=k, radius_km=radius_km)
+        return self.predictor.matched(self.person_state(person), moment, k=k, radius_km=radius_km)
 
     def context(self, person: int, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
         """The context of each matched place, and how far it is from home."""
-        return self.guide.context(self.asker(person), matched, moment)
+        return self.predictor.context(self.person_state(person), matched, moment)
 
     def home(self, person: int) -> tuple[float, float] | None:
         home = self.setup.samples.home

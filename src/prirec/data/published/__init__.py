@@ -7,10 +7,10 @@ from pathlib import Path
 from prirec.data.folder import Loaded, read_folder
 from prirec.data.published import foursquare, others
 from prirec.data.published.common import Format
-from prirec.data.schema import suggest
 from prirec.data.tables import require_polars
 from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
 from prirec.errors import DataError, UsageError
+from prirec.util.suggest import suggest
 
 __all__ = ["FORMATS", "Format", "import_published"]
 
