@@ -1021,4 +1021,4 @@ class Foreign:
     @staticmethod
     def invalid_value(flag: str = "") -> str:
         """Typer's, for a flag that is out of the limits that its declaration has."""
-        return f"Invalid value for '?{flag}"
+        return f"invalid value for {flag}"

@@ -32,9 +32,22 @@ Radius = Annotated[
         help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
     ),
 ]
+
+
+def no_flag(path: Path | None) -> Path | None:
+    """UsageError for a file that is called like a flag: its name was left out, and the next flag taken for it."""
+    if path is not None and str(path).startswith("--"):
+        raise UsageError(f"a file is to be named before {path}; write ./{path} if it is really called that")
+    return path
+
+
 Report = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also write one HTML page: figures, plots, a map, places for one person."),
+    typer.Option(
+        metavar="FILE",
+        callback=no_flag,
+        help="Also write one HTML page: figures, plots, a map, places for one person.",
+    ),
 ]
 Near = Annotated[
     str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")

@@ -232,6 +232,7 @@ def duration(seconds: float) -> str:
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 HELP = {"help_option_names": ["-h", "--help"]}
+PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
 
 
 def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
@@ -264,15 +265,33 @@ class Commands(TyperGroup):
             _let_go_of_output()
             sys.exit(StateError.exit_code)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _in_one_form():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _in_one_form():
+                return super().invoke(ctx)
         except PrirecError as refusal:
             raise _told(str(refusal), refusal.exit_code) from None
         except OSError as broken:
             if broken.errno == errno.EPIPE or broken.filename is None:
                 raise
             raise _told(f"{broken.filename}: {broken.strerror}", StateError.exit_code) from None
+
+
+@contextmanager
+def _in_one_form() -> Iterator[None]:
+    """A refusal of the parser becomes a line like all others; a group of commands that is named alone shows its help."""
+    try:
+        yield
+    except PARSER_ERROR as error:
+        from prirec.cli.parser_errors import asks_for_help, problem_of
+
+        if asks_for_help(error):
+            raise
+        raise _told(problem_of(error), UsageError.exit_code) from None
 
 
 def _let_go_of_output() -> None:
