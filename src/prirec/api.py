@@ -931,8 +931,8 @@ class Comparison(Shown):
         rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
-            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC has "
-            f"{best['model']}, {best['auc']:.4f}."
+            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC is that "
+            f"of '{best['model']}', {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (

@@ -150,7 +150,7 @@ def test_cities_whose_data_are_not_there_are_left_out_and_said_so(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["table9"], "there is no experiment 'table9'; there are table2, "),
+        (["table9"], "there is no experiment 'table9'; did you mean 'table5'?"),
         ([], "name an experiment, or all"),
         (["--report", "x.html", "--quick", "--out", "nowhere"], "there are no results in nowhere"),
     ],

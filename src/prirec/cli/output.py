@@ -283,7 +283,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _in_one_form() -> Iterator[None]:
-    """A refusal of the parser becomes a line like all others; a group of commands that is named alone shows its help."""
+    """A refusal of the parser becomes a line like all others; a group of commands alone still shows its help."""
     try:
         yield
     except PARSER_ERROR as error:
