@@ -50,7 +50,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...",
+            metavar="NAME",
             help="table2 ... table5, figure4 ... figure7, beyond, or all.",
             autocompletion=among(NAMES),
         ),
@@ -118,7 +118,7 @@ def tune(
     cities: Annotated[
         list[str],
         typer.Argument(
-            metavar="CITY...", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(TUNED_CITIES)
+            metavar="CITY", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(TUNED_CITIES)
         ),
     ],
     *,

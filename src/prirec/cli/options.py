@@ -87,9 +87,23 @@ Where = Annotated[
 ]
 
 
+EXAMPLE_WIDTH = 74  # of eighty columns, less the indent and the sign that a line goes on
+
+
 def examples(*lines: str) -> str:
-    """The end of a command's help: one example a line, kept as it is (the first character says so)."""
-    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+    """The end of a command's help: one example a line, kept as it is (the first character says so). What does not fit
+    into eighty columns goes on in the next line, as a shell reads it."""
+    return "\n".join(("\b", "Examples:", *(f"  {_folded(line)}" for line in lines)))
+
+
+def _folded(line: str) -> str:
+    """Broken before a flag, never between a flag and its value."""
+    lines = [""]
+    for part in re.split(r" (?=--?[a-z])", line):
+        if lines[-1] and len(lines[-1]) + len(part) >= EXAMPLE_WIDTH:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n    ".join(lines)
 
 
 # Where and when, from flags. What was given is not repeated in an error: it says where someone is.

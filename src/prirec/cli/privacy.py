@@ -50,7 +50,7 @@ def plan(
     assignments: Assignments = None,
     json: Json = False,
 ) -> None:
-    """Say what each person is promised, and whether the noise is usable.
+    """Say what each person is promised, and if the noise is usable.
 
     Before any collection, and not computed from anyone's records: of a data folder only the numbers of people and
     places count, public columns of places, and the names of all others."""
