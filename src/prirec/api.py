@@ -783,7 +783,8 @@ class History(Shown, Sequence["IterationReport"]):
 class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
-    A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
+    A reason is told in words; its `pull`, which `to_dict` has too, says how far a group of features lifts (+) or lowers
+    (-) this place against the mean nearby.
     """
 
     def __init__(
@@ -814,7 +815,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         }
 
     def to_polars(self) -> "pl.DataFrame":
-        """One row for each place; reasons as a list of (name, pull)."""
+        """One row for each place; reasons as a list of (name, pull, words)."""
         return _polars([{"rank": at, **place.to_dict()} for at, place in enumerate(self._places, start=1)])
 
     def panels(self) -> Iterator[str | Table]:
@@ -822,11 +823,11 @@ class Suggestions(Shown, Sequence["Suggestion"]):
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
         yield f"Places for {self.person}, best first; km from {self.distance_from}:"
-        yield Table((">", "place", "about", ">km", ">chance", "why (+) and why not (-)"), [
+        yield Table((">", "place", "about", ">km", ">chance", "why"), [
             (
                 str(at), place.place, place.about,
                 "" if place.distance_km is None else f"{place.distance_km:.1f}",
-                f"{100 * place.probability:.0f} %", ", ".join(reason.words for reason in place.reasons),
+                f"{100 * place.probability:.0f} %", place.why,
             )
             for at, place in enumerate(self._places, start=1)
         ])  # fmt: skip

@@ -9,7 +9,8 @@ import pytest
 
 import prirec
 from prirec.errors import DataError, StateError, UsageError
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from support import messages
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}

@@ -168,7 +168,7 @@ def test_a_longer_list_hits_at_least_as_often(run, city):
 def test_recommendations_come_with_distance_words_and_reasons(run, city, someone):
     found = call("recommend", run, city, "--person", someone, columns=140)
     assert found.exit_code == 0
-    assert all(word in found.stdout for word in ("place", "km", "chance", "why (+) and why not (-)", "from home"))
+    assert all(word in found.stdout for word in ("place", "km", "chance", "why", "from home"))
     places = json.loads(call("recommend", run, city, "--person", someone, "--json").stdout)["places"]
     assert len(places) == 10
     assert places == sorted(places, key=lambda place: -place["probability"])

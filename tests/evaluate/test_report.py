@@ -21,7 +21,8 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.report import Advice, write_report
 from prirec.metrics import Quality
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Contender, Entry, compare
 from support import messages
 

@@ -30,7 +30,8 @@ from prirec.evaluate.spread import (
     group_by_records,
 )
 from prirec.graph.cohorts import cohort_numbers
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, advise
 from prirec.util.files import replacing
@@ -477,7 +478,7 @@ def _reasons(reasons: Sequence[Reason], longest: float) -> str:
     if not reasons:
         return '<span class="about">nothing sets it apart from the average nearby place</span>'
     return "".join(
-        f"<span>{text(reason.name)}</span>{_bar(reason.pull, longest)}"
+        f"<span>{text(reason.words)}</span>{_bar(reason.pull, longest)}"
         f'<span class="figure">{f"{reason.pull:+.2f}".replace("-", "−")}</span>'
         for reason in reasons
     )
