@@ -68,6 +68,7 @@ FORECAST_WITHOUT_NUMBERS = "a forecast needs a city"
 NOTHING_PROMISED_TO_COMPARE = "training compares a plan with none, and these settings promise nothing"
 BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
+REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
 CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
 CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
@@ -122,10 +123,27 @@ TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
 PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
+FLAG_FOR_A_FILE = "^a file is to be named before "
 
 
 def setting_given_twice(name: str) -> str:
     return f"the setting '{_exactly(name)}' is given twice"
+
+
+def no_such_command(word: str) -> str:
+    return f"^there is no command '{word}'; "
+
+
+def no_such_option(word: str) -> str:
+    return f"^there is no option {word}; "
+
+
+def not_one_of(choices: str) -> str:
+    return f"is not one of {choices}"
+
+
+def help_says_more(command: str) -> str:
+    return f"; `{command} --help` says more$"
 
 
 def takes_a_point(flag: str) -> str:
@@ -315,6 +333,10 @@ def recipe_invalid(name: str) -> str:
 
 def did_you_mean(word: str) -> str:
     return f"did you mean '{word}'"
+
+
+def known_are(words: str) -> str:
+    return f"known are {words}"
 
 
 def no_such_table(name: str) -> str:
@@ -984,6 +1006,21 @@ RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE = "alpha must be above 0, spread 0 or more"
 RIVALS_PENALTIES_NEGATIVE = "lambda_w and lambda_v must be 0 or more"
 PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
 OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
+NO_PUBLISHED_DATA = "holds none of the published data"
+DATA_OF_YOUR_OWN = "it is a data folder of your own: use `prirec train` and `prirec evaluate`"
+RESULTS_OF_QUICK_RUNS = "those of quick runs are shown with --quick"
+
+
+def no_such_experiment(name: str) -> str:
+    return f"^there is no experiment '{name}'; "
+
+
+def no_such_city(name: str) -> str:
+    return f"^there is no city '{name}'; "
+
+
+def no_such_tuned_model(name: str) -> str:
+    return f"^no model '{name}' can be tuned; "
 
 
 def model_option_belongs_to(experiments: str) -> str:
@@ -1006,6 +1043,9 @@ class Foreign:
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
     NO_SUCH_FILE = "No such file or directory"
+    EXTRA_ARGUMENT = "got unexpected extra argument"
+    MISSING_ARGUMENT = "^missing argument"
+    MISSING_OPTION = "^missing option"
 
     UNEXPECTED = "RuntimeError: unexpected"
     REPORTS_DIFFER = "say"
