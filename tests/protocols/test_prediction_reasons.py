@@ -156,7 +156,7 @@ def told(group: str, *, liked: bool = True, **how) -> str:
         (POPULARITY, "popular", "little visited"),
         (NEARBY, "in a popular area", "in a quiet area"),
         ("visitors", "many visitors", "few visitors"),
-        ("price_level", "high price level", "low price level"),
+        ("price_level", "price level: high", "price level: low"),
     ],
 )
 def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more, less):

@@ -141,4 +141,4 @@ def _more_or_less(block: AnyBlock, name: str) -> tuple[str, str]:
         return "far from home", "close to home"
     if isinstance(block, Nearest):
         return "far from your other places", "close to your other places"
-    return _MORE_OR_LESS.get(block.column, (f"high {name}", f"low {name}"))
+    return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))
