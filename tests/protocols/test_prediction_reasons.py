@@ -155,7 +155,7 @@ def told(group: str, *, liked: bool = True, **how) -> str:
         ("distance from own visits", "far from your other places", "close to your other places"),
         (POPULARITY, "popular", "little visited"),
         (NEARBY, "in a popular area", "in a quiet area"),
-        ("visitors", "many visitors", "few visitors"),
+        ("visitors", "popular", "little visited"),
         ("price_level", "price level: high", "price level: low"),
     ],
 )
@@ -194,13 +194,15 @@ def test_reasons_carry_their_words_and_their_figures():
     made = wording(of="visitors", here=0.0, there=2.0)
     found = Contrast(pulls, CITY.labels(), made).reasons(0)
     assert [(one.name, one.pull, one.words) for one in found] == [
-        ("category", 0.4, "like other cafe places you visited"), ("visitors", -0.3, "few visitors"),
+        ("category", 0.4, "like other cafe places you visited"), ("visitors", -0.3, "little visited"),
     ]  # fmt: skip
     one = Suggestion("p07", "", None, 0.75, found)
-    assert one.why == "like other cafe places you visited; but few visitors"
+    assert one.why == "like other cafe places you visited; but little visited"
     assert Suggestion("p07", "", None, 0.75, found[:1]).why == "like other cafe places you visited"
-    assert Suggestion("p07", "", None, 0.75, found[1:]).why == "but few visitors"
+    assert Suggestion("p07", "", None, 0.75, found[1:]).why == "but little visited"
     assert Suggestion("p07", "", None, 0.75, ()).why == ""
+    twice = (Reason("visits", 0.5, "popular"), Reason("category", 0.1), Reason("visitors", -0.6, "popular"))
+    assert Suggestion("p07", "", None, 0.75, twice).why == "category; but popular"
     assert Reason("category", 0.4).words == "category"
 
 

@@ -84,10 +84,8 @@ class Contrast:
 
 
 _MORE_OR_LESS = {  # than the mean of the matched places
-    "visitors": ("many visitors", "few visitors"),
-    "visits": ("many visits", "few visits"),
-    "recent visits": ("many recent visits", "few recent visits"),
-    POPULARITY: ("popular", "little visited"),
+    **dict.fromkeys(("visitors", "visits", POPULARITY), ("popular", "little visited")),
+    "recent visits": ("popular lately", "little visited lately"),
     NEARBY: ("in a popular area", "in a quiet area"),
 }
 
