@@ -867,14 +867,15 @@ def compare(
     return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
 
 
-def refuse_report(path: Path | None = None, *, data: Path | None = None) -> None:
-    """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file."""
+def refuse_report(path: Path | None = None, *, data: Path | None = None, out: Path | None = None) -> None:
+    """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file. The
+    folder `out` is there by the time it is written."""
     from prirec.evaluate.plots import require_matplotlib
 
     require_matplotlib()
     if data is not None and _is_partitioned(data):
         raise UsageError("a report needs all data on one machine, and a partitioned folder is read part by part")
-    if path is not None:
+    if path is not None and (out is None or path.absolute().parent != out.absolute()):
         from prirec.evaluate.report import refuse_unwritable
 
         refuse_unwritable(path)

@@ -46,9 +46,10 @@ def test_a_saved_run_knows_its_source_and_leaves_no_checkpoint(run, city):
 
 
 def test_own_data_get_a_page_from_train_and_from_evaluate(city, run, tmp_path):
-    trained, measured = tmp_path / "trained.html", tmp_path / "measured.html"
+    trained, measured = tmp_path / "r" / "page.html", tmp_path / "measured.html"  # one in the folder of the run
     found = call("train", city, "--out", tmp_path / "r", "--iterations", 2, "--report", trained)
     assert f"report: {trained}" in found.stdout
+    assert call("evaluate", tmp_path / "r", city).exit_code == 0
     found = call("evaluate", run, city, "--report", measured, "--json")
     answer = json.loads(found.stdout)
     assert answer["report"] == str(measured)

@@ -85,7 +85,7 @@ def train(
     if report is not None:
         from prirec.api import refuse_report
 
-        refuse_report(report, data=data)
+        refuse_report(report, data=data, out=out)
     checkpoint = checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint")
     done: list[IterationReport] = []
     try:
