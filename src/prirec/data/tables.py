@@ -129,7 +129,7 @@ def require_polars() -> None:
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError as missing:
-        raise UsageError("tables need polars; install it with: pip install 'prirec[tables]'") from missing
+        raise UsageError("tables need polars; install it with: pip install polars") from missing
 
 
 def find_table(folder: Path, name: str) -> Path | None:
