@@ -492,8 +492,8 @@ def _settle(db: Connection, wanted: Persist) -> JournalEntry:
     query = "SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ? AND cohort = ?"
     highest = db.one(query, of.deployment, of.kind, of.group)
     # A device masks once at a number, whatever the attempt. A collector may begin a burnt round anew: who had masked in
-    # it stays away, so the two sums have nobody in common. One that was opened is over.
-    known = None if held is None else replace(held, masked=held.stage is Stage.OPENED)
+    # it stays away, so the two sums have nobody in common.
+    known = None if held is None else replace(held, masked=held.masked and held.stage is not Stage.BURNT)
     verdict = journal.admit(wanted, held=known, last=None if highest is None else highest[0])
     if verdict is Verdict.KNOWN and held is not None:
         return held
