@@ -169,20 +169,21 @@ def dishonest_table() -> str:
     as few as may be survive, the dishonest all of them."""
     kinds = (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION)
 
-    def row(who: str, people: int, honest: Callable[[int, int], int]) -> str:
+    def row(who: str, people: int, dishonest: float) -> str:
         cohort = msgspec.structs.replace(PRIVATE.neighbours, size=min(people, 1000))
         plan = plan_for(
             msgspec.structs.replace(PRIVATE, neighbours=cohort), people=people, pois=PLACES, features=FEATURES
         )
         crowds = [(one, one.of.crowd) for one in map(plan.release, kinds)]
-        worth = [one.cost_if_honest(honest(of.size, of.survivors)).epsilon(plan.delta) for one, of in crowds]
+        honest = [max(1, of.survivors - round(dishonest * of.size)) for _, of in crowds]
+        worth = [one.cost_if_honest(many).epsilon(plan.delta) for (one, _), many in zip(crowds, honest, strict=True)]
         return "| " + " | ".join([who, *(f"{epsilon:.3g}" for epsilon in worth)]) + " |"
 
     return "\n".join([
         "| of the roster are dishonest | sum of visits | one sum of linear models | one sum of gradients |",
         "|---|---|---|---|",
-        *(row(f"{100 * share:.0f} %", PEOPLE, lambda n, m, s=share: m - round(s * n)) for share in DISHONEST),
-        *(row(f"all {people - 1:,} others", people, lambda n, m: 1) for people in ROSTERS),
+        *(row(f"{100 * share:.0f} %", PEOPLE, share) for share in DISHONEST),
+        *(row(f"all {people - 1:,} others", people, 1.0) for people in ROSTERS),
     ])  # fmt: skip
 
 

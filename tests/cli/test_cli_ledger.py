@@ -258,7 +258,7 @@ BAD_STORES = {
 
 
 @pytest.mark.parametrize("name", BAD_STORES)
-def test_what_is_no_sound_store_is_a_state_error_and_left_as_it_was(name, store):
+def test_a_missing_foreign_or_damaged_file_is_a_state_error_and_unchanged(name, store):
     make, message = BAD_STORES[name]
     make(store)
     there = {} if name in ("missing", "a folder") else read(store)

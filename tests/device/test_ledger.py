@@ -92,7 +92,7 @@ def test_an_attempt_that_masked_nothing_was_not_charged(paid: LedgerStore) -> No
     assert [one.charge.attempt for one in paid.ledger().entries] == [1]
 
 
-def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerStore) -> None:
+def test_with_an_exhausted_budget_nothing_is_masked_and_all_else_works(paid: LedgerStore) -> None:
     for number in (1, 2, 3):
         take_part(paid, number)
     assert paid.how_many_more(PRICE.cost, day=100) == 0
@@ -125,7 +125,7 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: LedgerStore) -> N
     assert len(paid.ledger().entries) == 1
 
 
-def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
+def test_a_lowered_budget_holds_at_once(store: Store) -> None:
     paid = LedgerStore(store)
     with store.transaction() as rows:
         save_budget(rows, Budget(50.0))
@@ -148,7 +148,7 @@ def test_the_same_round_at_another_price_is_refused(paid: LedgerStore) -> None:
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM spending", "UPDATE spending SET grains = 0"])
-def test_what_was_spent_cannot_be_taken_back(path: Path, paid: LedgerStore, statement: str) -> None:
+def test_charges_cannot_be_deleted_or_changed(path: Path, paid: LedgerStore, statement: str) -> None:
     take_part(paid, 1)
     with (
         closing(sqlite3.connect(path)) as connection,

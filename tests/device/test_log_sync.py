@@ -150,7 +150,7 @@ class Withholding(Wire):
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
+def test_a_missing_region_does_not_reveal_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
     home, elsewhere = h3.latlng_to_cell(35.7, 139.7, 6), h3.latlng_to_cell(48.9, 2.3, 6)
     withheld = RegionLine(h3.cell_to_parent(elsewhere, 5), b"\5" * 32)
     recommender = Dishonest()

@@ -12,13 +12,14 @@ from prirec.device.device import Device, status
 from prirec.device.ledger import save_floor
 from prirec.device.store import seal_ledger
 from prirec.errors import PeerError, PolicyError, UsageError
-from prirec.privacy.accountant import Spent, epsilon_by_pld
+from prirec.privacy.accountant import Spent
 from prirec.privacy.plan import Kind, plan_for
 from prirec.protocols.roster import Task
 from prirec.protocols.terms import noise_share
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from support import messages
+from support.accounting import epsilon_by_pld
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest_recommender import Dishonest, Target, whole_sum
 from support.hockey_stick import epsilon_of_one_share

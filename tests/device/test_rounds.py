@@ -61,7 +61,7 @@ def test_visits_outside_the_downloaded_regions_are_in_no_sum(here: Town, person:
     }
 
 
-def test_somebody_who_was_nowhere_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_visits_adds_nothing(here: Town, store: Store) -> None:
     vector = visits_vector(visited_places(Person(store), here.campaign, here.known), here.campaign)
     assert vector.shape == (here.campaign.charter.places,)
     assert not vector.any()
@@ -164,7 +164,7 @@ def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> 
     assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
 
 
-def test_somebody_without_records_learns_nothing_and_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_records_learns_nothing_and_adds_zeros(here: Town, store: Store) -> None:
     nobody, (linear, V) = Person(store), some_models(here)
     nobody.join(membership())
     records = encode_records(nobody, here.campaign, here.known)
@@ -223,9 +223,7 @@ def steepened(here: Town, scale: float) -> Campaign:
     return Campaign.of(here.campaign.charter, msgspec.structs.replace(here.edition, encoding=steep.to_json()))
 
 
-def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_was_told(
-    here: Town, person: Person
-) -> None:
+def test_the_steepest_encoding_makes_usable_features_of_any_value(here: Town, person: Person) -> None:
     """To stop for some values and not for others would tell which they are."""
     (linear, V), at = some_models(here), here.campaign.encoding.names().index("age")
     for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
@@ -241,7 +239,7 @@ def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_l
         steepened(here, 5e-324)
 
 
-def test_whatever_is_not_told_is_unknown(here: Town, store: Store) -> None:
+def test_values_missing_from_a_profile_are_unknown(here: Town, store: Store) -> None:
     nobody = Person(store)
     nobody.join(membership())
     assert not encode_records(nobody, here.campaign, here.known).own.person.any()
@@ -258,7 +256,7 @@ def test_a_visit_without_a_time_has_no_hour_and_no_day(here: Town, person: Perso
     assert context[1:, clock].any(axis=1).all()
 
 
-def test_home_is_what_was_told_or_the_middle_of_what_was_visited(here: Town, person: Person) -> None:
+def test_home_is_the_stated_one_or_the_median_of_visited_places(here: Town, person: Person) -> None:
     told = person.home()
     assert home_of(person, here.known) == told
     person.set_home(None)

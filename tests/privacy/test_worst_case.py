@@ -4,10 +4,11 @@ exact law of the noise that is left, of which the accountant's bound by Gaussian
 import pytest
 
 from prirec.config import PRIVATE
-from prirec.privacy.accountant import GRAINS, Spent, epsilon_by_pld, total
+from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import Kind, Plan, cost, plan_for
 from prirec.simulate.privacy_plan import Counts, make_plan
+from support.accounting import epsilon_by_pld
 from support.cities import change
 from support.hockey_stick import epsilon_of_one_share
 
@@ -71,6 +72,6 @@ def test_a_plan_says_what_its_figures_rest_on() -> None:
     assert f"{worst:,.1f}" in plan.assumption
     assert "at most 5 % of each roster work with the operator" in plan.assumption
     assert plan.assumption in list(plan.panels())
-    assert plan.as_dict()["epsilon_at_worst"] == worst
+    assert plan.to_dict()["epsilon_at_worst"] == worst
     nothing = make_plan(change(PRIVATE, privacy={"epsilon_per_user": None}, neighbours={"size": 200}), plan.counts)
-    assert (nothing.assumption, nothing.as_dict()["epsilon_at_worst"]) == ("", None)
+    assert (nothing.assumption, nothing.to_dict()["epsilon_at_worst"]) == ("", None)

@@ -9,7 +9,7 @@ from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Log, Words, from_json
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Masked, Round
+from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
 from prirec.wire.documents import Charter, Edition
 from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, MOST_RECORDS, MOST_WORK, Mail, refuse_oversized
@@ -26,7 +26,7 @@ GOOD = 'preset = "private"\n'
      GOOD + "[linear]\nalpha = " + "9" * 400, GOOD + "[linear]\nalpha = nan", "\0", GOOD + "#" * 70_000,
      "preset = 1979-05-27"],
 )  # fmt: skip
-def test_settings_that_are_none_are_refused_by_the_house_and_never_crash(text: str) -> None:
+def test_invalid_settings_are_a_usage_error_and_never_crash(text: str) -> None:
     with pytest.raises(UsageError):
         loads(text)
 
@@ -103,7 +103,7 @@ def test_work_is_refused_by_what_is_public_in_it() -> None:
 
 def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
     of = Round(bytes(16), "popularity", 1)
-    vector = Masked(1, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
+    vector = Masked(VERSION, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
     assert len(encode(Mail((encode(vector),), 0, 0))) <= Limits().mail
 
 
@@ -113,7 +113,7 @@ def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> No
         refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
 
 
-def test_many_columns_are_told_apart_in_one_pass() -> None:
+def test_repeated_column_names_are_found_in_one_pass() -> None:
     class Counted(str):
         """A column name that counts how often it is compared with another: in one pass over a hash table, hardly."""
 

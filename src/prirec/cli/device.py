@@ -187,9 +187,7 @@ def visit(
     ignored: Annotated[bool, typer.Option("--ignored", help="The place was shown and not chosen.")] = False,
     id_: Annotated[
         str | None,
-        typer.Option(
-            "--id", metavar="TEXT", show_default="from place and time", help="Id of this visit, stored only once."
-        ),
+        typer.Option("--id", metavar="TEXT", show_default="from place and time", help="Id of this visit; stored once."),
     ] = None,
     source: Annotated[
         Path | None,
@@ -327,7 +325,10 @@ def recommend(
     here, time = moment_of(near, at)
     with existing(file) as device:
         places = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
-    remarks, origin = distance_notes(places, radius_km=radius_km), "home" if here is None else "here"
+        home = "home" if device.profile().home is not None else "the middle of the visits"
+    remarks = distance_notes(places, radius_km=radius_km)
+    measured = any(one.distance_km is not None for one in places)
+    origin = None if not measured else "here" if here is not None else home
     if json:
         show_json({"places": [one.to_dict() for one in places], "distance_from": origin, "notes": remarks})
         return

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from prirec.cli.options import examples
 from prirec.errors import PrirecError, StateError, UsageError
+from prirec.util.files import FULL
 from prirec.util.shown import printable
 
 if TYPE_CHECKING:
@@ -235,7 +236,6 @@ def duration(seconds: float) -> str:
 # What happens when something is refused: one line on the standard error stream, and the code that says why.
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 HELP = {"help_option_names": ["-h", "--help"]}
 
 

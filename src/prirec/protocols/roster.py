@@ -250,7 +250,8 @@ class CollectorBase(RosterParty):
         self._agreed: dict[bytes, bytes] = {}  # key agreed with each member, for boxes
         self._roster: tuple[RosterEntry, ...] = ()
         self._places: dict[bytes, int] = {}
-        self._neighbours: list[frozenset[int]] = []
+        self._rows: list[list[int]] = []  # neighbours of each position, ascending
+        self._neighbours: list[frozenset[int]] = []  # the same as sets
 
     def invite(self, names: Collection[bytes]) -> list[Action]:
         """Open the round to these members."""
@@ -320,10 +321,10 @@ class CollectorBase(RosterParty):
         shape = graph.size, graph.degree, graph.threshold
         statement = Statement(self._invited, tree.root, *shape)
         self._view = RosterView(statement, digest(statement), self._agreed)
-        rows = mask_graph.all_neighbours(graph, beacon=tree.root).tolist()
-        self._neighbours = [frozenset(row) for row in rows]
+        self._rows = mask_graph.all_neighbours(graph, beacon=tree.root).tolist()
+        self._neighbours = [frozenset(row) for row in self._rows]
         sends: list[Action] = []
-        for at, row in enumerate(rows):
+        for at, row in enumerate(self._rows):
             near = sorted([at, *row])
             listed = tuple(self._roster[one] for one in near)
             sends.append(self.send(Roster, self._roster[at].name, *shape, tree.root, listed, tree.prove(near)))
