@@ -213,7 +213,8 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
     asyncio.run(target.agent.step(wait=0))
     recommender.model(edition, np.zeros((len(ENCODING.names()), SETTINGS.model.dimension)))
     asyncio.run(target.agent.step(wait=0))
-    assert waits == [7.0, 7.0]  # for the charter and for the edition
+    assert len(waits) == 2  # for the charter and for the edition
+    assert all(0 < wait <= 7.0 for wait in waits)  # the rest of seven seconds
 
 
 def test_status_says_why_a_persons_data_are_not_used(tmp_path: Path) -> None:

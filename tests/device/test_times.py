@@ -139,10 +139,28 @@ def test_each_message_leaves_at_the_same_time_whatever_was_visited_and_however_l
             seen.append(requests_of(tmp_path / f"{seconds} {at}", visits, kind, budget=budget))
     assert seen == [seen[0]] * len(seen)
     sent = {name: when for when, names in seen[0] for name in names}
-    assert seen[0][-1][0] == SILENCE
     if budget > 1.0:
         assert list(sent) == ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
-        assert (sent["Keys"], sent["Boxes"]) == (0.0, SILENCE)
+        assert (sent["Keys"], sent["Boxes"], sent["Masked"]) == (0.0, SILENCE, 1.1 * SILENCE)
+    else:
+        assert seen[0][-1][0] == SILENCE
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.15, 0.25])
+def test_nor_does_it_tell_how_long_it_takes_to_store_what_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """A row is stored for each place that was visited, in the transaction before the vector leaves."""
+    store = rounds.save_visit_contribution
+
+    def slow(rows: Any, campaign: bytes, visited: Any) -> None:
+        asyncio.get_running_loop().selector.skipped += seconds * (1 + 0.1 * len(visited.places))  # type: ignore[attr-defined]
+        store(rows, campaign, visited)
+
+    monkeypatch.setattr(agents, "_in_thread", taking(0.5))
+    monkeypatch.setattr(rounds, "save_visit_contribution", slow)
+    seen = [requests_of(tmp_path / f"{at}", visits, popularity) for at, visits in enumerate(VISITORS)]
+    assert seen == [seen[0]] * len(seen)
 
 
 def test_keys_are_sent_before_a_record_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

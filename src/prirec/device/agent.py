@@ -25,7 +25,7 @@ from prirec.device.rounds import WHAT, Contribution, Rounds, contributions, cont
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.codec import decode
-from prirec.protocols.messages import Invitation, Round
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.protocols.party import Stage
 from prirec.types import DAY
 from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
@@ -33,6 +33,7 @@ from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
 MOST_REFUSALS = 8
 
+_HANDING_OVER = 0.1  # of the time for a contribution: for handing it to its round, and for masking and storing it
 _Made = TypeVar("_Made")
 
 
@@ -158,28 +159,39 @@ class Agent:
             made = contributions_at(self.view, self.person, rounds)
         else:
             work = asyncio.wrap_future(_in_thread(partial(contributions, self.person.store.path, rounds)))
-            await asyncio.wait([work], timeout=0.9 * time)  # the rest is for handing over
+            await asyncio.wait([work], timeout=(1 - _HANDING_OVER) * time)
             if work.done() and work.exception() is None:
                 made = work.result()
         for of in rounds:
             self.rounds.supply(of, made.get(of))
         self._computed += len(rounds)
         if time is not None:
-            await self._sleep(began + time - loop.time())
+            await self._end_slot(began, time)
+
+    async def _end_slot(self, began: float, slot: float) -> None:
+        """Wait until a slot of so many seconds is over, or the second one, and so on: how long it took to do what was
+        done since `began` may have depended on the person."""
+        elapsed = asyncio.get_running_loop().time() - began
+        await self._sleep(slot - elapsed % slot if slot > 0 else 0.0)
 
     async def _process(self, inbox: Inbox) -> None:
         """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
         length is another, and before a round is entered: one that was set back may be as long as before."""
-        if inbox.entries != self.view.member.head.length or any(map(self._invites, inbox.messages)):
+        loop = asyncio.get_running_loop()
+        began, kinds = loop.time(), {_kind(queued.body) for queued in inbox.messages}
+        if inbox.entries != self.view.member.head.length or Invitation in kinds:
             before = self._region_documents()
             await self.follow()
             if self._region_documents() != before:
-                await self._sleep(self.retry.grace)
+                await self._end_slot(began, self.retry.grace)
                 self._finish_download()
+            began = loop.time()
         for queued in inbox.messages:
             self._after = queued.number  # first: a message that cannot be processed must not come back for ever
             answers = self._answer(queued)
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
+        if Delivery in kinds and self.retry.work is not None:  # what is stored with a vector is longer or shorter
+            await self._end_slot(began, _HANDING_OVER * self.retry.work)
 
     def _answer(self, queued: QueuedMessage) -> list[bytes]:
         """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
@@ -190,12 +202,6 @@ class Agent:
             self.dropped_messages, self.last_fault = self.dropped_messages + 1, problem
             return []
 
-    def _invites(self, queued: QueuedMessage) -> bool:
-        try:
-            return isinstance(decode(queued.body), Invitation)
-        except PeerError:
-            return False
-
     def _region_documents(self) -> tuple[bytes | None, ...]:
         """The documents that say which regions the next sums are over."""
         return tuple(self.view.latest.get(subject) for subject in ("charter", "edition"))
@@ -205,6 +211,13 @@ class Agent:
         if self._download is not None and self._download.done():
             self._download.exception()  # retrieved and ignored: a failed download starts again at the next log sync
             self._download, self.view = None, View.of(self.person)
+
+
+def _kind(body: bytes) -> type[AnyMessage] | None:
+    try:
+        return type(decode(body))
+    except PeerError:
+        return None
 
 
 def _in_thread(work: Callable[[], _Made]) -> "Future[_Made]":

@@ -154,10 +154,8 @@ class Participation:
 def participation(of: Round, view: View) -> Participation:
     """How this device takes part in a round that it was invited to. PeerError if the round is not the one that the
     device has worked out from its own log."""
-    if not is_current(of, view):
-        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
-    campaign, model = view.campaign, view.model
-    if campaign is None or view.position is None:
+    campaign, model = _current(of, view), view.model
+    if view.position is None:
         raise PeerError(Fault.ORDER, "this device has no part in that campaign")
     if model is None:
         task = campaign.popularity(attempt=of.attempt)
@@ -165,11 +163,11 @@ def participation(of: Round, view: View) -> Participation:
         V, centre = _interaction(model, campaign), _centre(view)
         task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
     else:
-        task = campaign.interaction(model.iteration, V=_interaction(model, campaign), attempt=of.attempt)
+        V = _interaction(model, campaign)
+        task = campaign.interaction(model.iteration, V=V, attempt=of.attempt)
+        _compile_kernels(campaign.rounds, *V.shape)
     if task.round != of:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
-    if model is not None and of.kind == "interaction":
-        _compile_kernels(campaign.rounds, *_interaction(model, campaign).shape)
     allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
     with view.documents.person.store.reading() as rows:
         fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
@@ -226,12 +224,17 @@ def contributions_at(view: View, person: Person, rounds: Iterable[Round]) -> dic
 
 def contribution(of: Round, view: View, person: Person) -> Contribution:
     """What this device adds to a round that it takes part in."""
-    campaign, model = view.campaign, view.model
-    if campaign is None or not is_current(of, view):
-        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
+    campaign, model = _current(of, view), view.model
     if model is None:
         return _visits(view, campaign, person)
     return (_mixing if of.kind == "linear" else _learning)(view, campaign, model, person)
+
+
+def _current(of: Round, view: View) -> Campaign:
+    """The campaign, if this device's log is at this round of it."""
+    if view.campaign is None or not is_current(of, view):
+        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
+    return view.campaign
 
 
 def is_current(of: Round, view: View) -> bool:
@@ -377,7 +380,7 @@ class Rounds:
         not enter the device learns for itself."""
         self.waiting.remove(of)
         if made is None:
-            self.empty = StateError("this device's part in a round was not computed in time; it adds zeros")
+            self.empty = StateError("this device's part in a sum could not be computed, or not in time; it adds zeros")
             return
         self.empty = made.empty or self.empty
         if of in self._entered:
