@@ -222,7 +222,7 @@ def _campaign(folder: Path, trace: Trace) -> None:
                 device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
         with recommender.serving() as url:
             for at, device in enumerate(devices):
-                device.join(url, home=homes[at], authority=recommender.authority, code="")
+                device.join(url, home=homes[at], authority=recommender.authority)
             recommender.begin(settings)
             with trace.on():
                 asyncio.run(_rounds(recommender, devices))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from prirec.config import PresetName, Settings, apply, check
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import SIMULATION, Shown, Table, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from prirec.simulate.recommend import Advisor
     from prirec.simulate.saved_runs import Run
     from prirec.simulate.setup import CityDescription, Outcome, Setup
-
-SIMULATION = "Simulation: all data are on one machine, and nothing here is private to anyone."
 
 # A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
 TableLike: TypeAlias = Any
@@ -82,10 +80,11 @@ class City(Shown):
         skip_bad: bool = False,
     ) -> None:
         from prirec.data.folder import assemble, refuse_swapped
+        from prirec.data.given_tables import table_of
         from prirec.data.schema import schema_from
 
         given = {"visits": visits, "pois": pois, "users": users}
-        tables = {key: _table(key, value) for key, value in given.items() if value is not None}
+        tables = {key: table_of(key, value) for key, value in given.items() if value is not None}
         if "visits" not in tables:
             raise UsageError("a city needs visits: a table with the columns 'user' and 'poi'")
         loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict, skip_bad=skip_bad)
@@ -207,73 +206,6 @@ def make_city(
     return City.of(make(plan, generator(seed, "city")), source=f"made up with seed {seed}")
 
 
-def _table(name: str, given: TableLike) -> Any:
-    """A table of a data folder, from whatever a caller has at hand."""
-    from prirec.data.tables import memory_table, require_polars
-
-    require_polars()
-    return memory_table(name, _frame(name, given))
-
-
-def _frame(name: str, given: TableLike) -> "pl.DataFrame":
-    import polars as pl
-
-    if isinstance(given, pl.LazyFrame):
-        given = given.collect()
-    frame: pl.DataFrame = given if isinstance(given, pl.DataFrame) else _frame_of_values(name, given)
-    if frame.height == 0:
-        raise UsageError(f"the table '{name}' has no rows; leave it out if there is nothing to say")
-    # pandas and NumPy write NaN where a cell is empty
-    return frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-
-
-def _frame_of_values(name: str, given: TableLike) -> "pl.DataFrame":
-    import polars as pl
-
-    columns = _columns(name, given)
-    try:
-        return pl.DataFrame(columns, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        # the cause is not chained: it could show somebody's cells
-        raise UsageError(
-            f"the table '{name}' cannot be read: its columns must be equally long, and hold one kind of value each"
-        ) from None
-
-
-def _columns(name: str, given: TableLike) -> dict[str, list[Any]]:
-    """Columns by name, with None for what pandas holds as NaN, NaT or NA."""
-    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas, or what behaves like it
-        given = given.to_dict(orient="list")
-    if isinstance(given, Mapping):
-        columns = {str(key): _cells(name, str(key), values) for key, values in given.items()}
-    elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
-        keys = dict.fromkeys(str(key) for row in given for key in row)
-        columns = {key: [_cell(row.get(key)) for row in given] for key in keys}
-    else:
-        raise UsageError(
-            f"the table '{name}' is a Polars or pandas frame, a mapping of columns, or a list of rows that are "
-            f"mappings, not {type(given).__name__}"
-        )
-    return columns
-
-
-def _cells(name: str, column: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UsageError(f"the column '{column}' of '{name}' must be a list or an array of cells")
-    values = values.tolist() if hasattr(values, "tolist") else values  # NumPy's own numbers become Python's
-    return [_cell(value) for value in values]
-
-
-def _cell(value: Any) -> Any:
-    """NaN, NaT and NA are not equal to themselves; NA does not even say so."""
-    if isinstance(value, str | int | bytes | list | tuple) or value is None:
-        return value
-    try:
-        return value if bool(value == value) else None
-    except TypeError:
-        return None
-
-
 # Settings
 
 
@@ -322,7 +254,7 @@ def fit(
     address: str | None = None,
     actors: int | None = None,
     checkpoint: Path | str | None = None,
-    every: int = 5,
+    checkpoint_every: int = 5,
     resume: bool = True,
     out: Path | str | None = None,
     overwrite: bool = False,
@@ -333,15 +265,15 @@ def fit(
     `settings` are those of `prirec.settings`, or a preset's name; "private" by default. `engine` is "local" (fast),
     "plain" (slow and readable), "protocol" (every message of the secure sums) or "cluster" (rounds on Ray, at `address`
     with so many `actors`); all give the same bits. With a `checkpoint`, an interrupted training goes on where it was
-    saved last, `every` so many iterations; `resume=False` starts over. With `out` the fit is saved to that folder, and
-    the checkpoint removed. `progress` is called after each iteration.
+    saved last, every `checkpoint_every` iterations; `resume=False` starts over. With `out` the fit is saved to that
+    folder, and the checkpoint removed. `progress` is called after each iteration.
 
     A folder that `prirec data partition` has made is trained by a cluster part by part, so that no machine holds all of
     it; such a fit needs `out`.
     """
     with Training(
         city, settings, engine=engine, threads=threads, address=address, actors=actors, checkpoint=checkpoint,
-        every=every, resume=resume, out=out, overwrite=overwrite,
+        checkpoint_every=checkpoint_every, resume=resume, out=out, overwrite=overwrite,
     ) as training:  # fmt: skip
         return training.run(progress=progress)
 
@@ -366,7 +298,7 @@ class Training:
         address: str | None = None,
         actors: int | None = None,
         checkpoint: Path | str | None = None,
-        every: int = 5,
+        checkpoint_every: int = 5,
         resume: bool = True,
         out: Path | str | None = None,
         overwrite: bool = False,
@@ -379,7 +311,7 @@ class Training:
             _settings(settings), engine, _threads(threads), actors, address,
         )  # fmt: skip
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
-        self._every, self._resume = every, resume
+        self._every, self._resume = checkpoint_every, resume
         self._out, self._overwrite = None if out is None else Path(out), overwrite
         self._stack = ExitStack()
         self._partitioned: PartitionedRun | None = None
@@ -415,9 +347,12 @@ class Training:
         elif self._engine != "local" and self._chosen.schedule == "centralised":
             raise UsageError(f"engine '{self._engine}' has no meaning here: the centralised model has one engine")
         if self._checkpoint is not None:
-            _refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
+            from prirec.cluster.checkpoints import refuse_other_kind
+
+            refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
 
     def _prepare(self, city: City) -> None:
+        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import set_up, settings_notes
 
@@ -431,13 +366,14 @@ class Training:
             self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume, setup=setup)
 
     def _prepare_partitioned(self, folder: Path, *, strict: bool) -> None:
+        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.cluster.pool import cluster_cpus, ray_session
         from prirec.cluster.train import open_partitioned
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import reporting_notes
 
         if strict:
-            raise UsageError("strict needs all records in one place: prirec data describe --strict looks at them")
+            raise UsageError("strict needs all records in one place; check them with `prirec data describe` first")
         if self._out is None:
             raise UsageError(
                 "a partitioned folder is trained part by part, and shards save the run: give out, a folder"
@@ -460,6 +396,7 @@ class Training:
 
     def run(self, progress: "Callable[[IterationReport], None] | None" = None) -> "Fit":
         """Train, measure and, where there is an `out`, save. `progress` is called after each iteration."""
+        from prirec.cluster.checkpoints import remove_checkpoint
         from prirec.engines.train import Checkpointing
 
         checkpointing = None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
@@ -470,7 +407,7 @@ class Training:
             else self._run_partitioned(self._partitioned, checkpointing, report)
         )
         if self._out is not None and self._checkpoint is not None:
-            _remove_checkpoint(self._checkpoint)
+            remove_checkpoint(self._checkpoint)
         return found
 
     def _run(
@@ -490,7 +427,7 @@ class Training:
         found = Fit.of(self._city, outcome, notes=notes, resumed_at=self.resumed_at)
         if self._out is not None:
             found.save(self._out, overwrite=self._overwrite)
-        found.add_operator_notes()  # once it is saved: figures that cannot be read must not cost a training
+        found._add_operator_notes()  # once it is saved: figures that cannot be read must not cost a training
         return found
 
     @contextmanager
@@ -535,64 +472,11 @@ def _is_partitioned(folder: Path) -> bool:
     return is_partitioned(folder)
 
 
-# Checkpoints of unfinished trainings: a file, or on a cluster a folder
-
-
 def has_checkpoint(path: Path) -> bool:
     """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
     from prirec.cluster.checkpoints import is_occupied
 
     return is_occupied(path)
-
-
-def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" = None) -> int:
-    """Iterations that a checkpoint holds; 0 where there is none. Without `resume` it is removed.
-
-    Only what is a checkpoint is ever removed: a slip of the hand in a path costs no file. That it belongs to the run is
-    checked here for a file, by `setup`; for a folder by the cluster, which knows the number of shards."""
-    from prirec.cluster.checkpoints import is_checkpoint_folder, read_manifest
-    from prirec.engines.state import identity, is_checkpoint, load_checkpoint
-    from prirec.engines.train import hold_out
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not has_checkpoint(path):
-        return 0
-    known = is_checkpoint_folder(path) if path.is_dir() else is_checkpoint(path)
-    if not resume:
-        if not known:
-            raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
-        _remove_checkpoint(path)
-        return 0
-    if path.is_dir() or setup is None:
-        done = read_manifest(path).iteration
-    else:
-        seen, _ = hold_out(setup.samples, setup.settings)
-        try:
-            done = load_checkpoint(path, identity(seen, setup.settings)).state.iteration
-        except StateError as refusal:
-            raise StateError(f"{refusal}; --no-resume starts over" if known else str(refusal)) from None
-    if setup is not None and done > setup.settings.iterations:
-        raise UsageError(
-            f"the checkpoint {path} holds {done} iterations, more than the {setup.settings.iterations} asked for; ask "
-            "for more iterations, or start over with --no-resume (resume=False)"
-        )
-    return done
-
-
-def _remove_checkpoint(path: Path) -> None:
-    from prirec.cluster.checkpoints import discard
-
-    if path.is_dir():
-        discard(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _refuse_other_kind(path: Path, *, folder: bool) -> None:
-    if folder and path.is_file():
-        raise UsageError(f"the checkpoint {path} is a file, and on a cluster it is a folder; name another")
-    if not folder and path.is_dir():
-        raise UsageError(f"the checkpoint {path} is a folder; name a file")
 
 
 # Fits
@@ -673,8 +557,7 @@ class Fit(Shown):
     @property
     def typical_person(self) -> str:
         """The id of a person with the median number of training records."""
-        counts = self._advisor.setup.samples.train.counts()
-        return self.people[int(counts.argsort(kind="stable")[len(counts) // 2])]
+        return self.people[self._advisor.typical_person]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -736,7 +619,7 @@ class Fit(Shown):
             return None, ()
         return operator_figures(self._tested.samples, self._models, self._settings)
 
-    def add_operator_notes(self) -> None:
+    def _add_operator_notes(self) -> None:
         """Say in `notes` why an operator could read no quality figures, if that is so."""
         self._notes = (*self._notes, *self._operator[1])
 
@@ -826,8 +709,8 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import set_up_later
 
         if self._outcome is not None:
-            return Advisor.in_earnest(self._outcome.setup, self._models)
-        return Advisor.in_earnest(*set_up_later(self._dataset(), self.run))
+            return Advisor.knowing_all_visits(self._outcome.setup, self._models)
+        return Advisor.knowing_all_visits(*set_up_later(self._dataset(), self.run))
 
     def _dataset(self) -> "Dataset":
         if self._city is None:
@@ -919,14 +802,14 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         """Ready for JSON: the person, the places with reasons, what distances are from, and notes."""
         return {
             "person": self.person,
-            "places": [place.as_dict() for place in self._places],
+            "places": [place.to_dict() for place in self._places],
             "distance_from": self.distance_from,
             "notes": list(self.notes),
         }
 
     def to_polars(self) -> "pl.DataFrame":
         """One row for each place; reasons as a list of (name, pull)."""
-        return _polars([{"rank": at, **place.as_dict()} for at, place in enumerate(self._places, start=1)])
+        return _polars([{"rank": at, **place.to_dict()} for at, place in enumerate(self._places, start=1)])
 
     def panels(self) -> Iterator[str | Table]:
         if not self._places:
@@ -1009,7 +892,7 @@ class Comparison(Shown):
         return [
             {
                 "model": entry.contender.name,
-                **entry.outcome.quality.as_dict(),
+                **entry.outcome.quality.to_dict(),
                 "seconds": entry.seconds,
                 "collects": entry.contender.collects,
             }
@@ -1028,10 +911,10 @@ class Comparison(Shown):
         from prirec.simulate.setup import Outcome
 
         require_report_tools()
-        from prirec.evaluate.report import advise_somebody, write_report
+        from prirec.evaluate.report import advise_typical_person, write_report
 
         fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
-        advice = advise_somebody(fits[-1])[1] if fits else None
+        advice = advise_typical_person(fits[-1]) if fits else None
         write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
         return Path(path)
 
@@ -1045,7 +928,7 @@ class Comparison(Shown):
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
-                row["model"], *(_figure(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
+                row["model"], *(number(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
                 *((f"{row['seconds']:.1f}",) if seconds else ()), row["collects"],
             )
             for row in rows
@@ -1167,7 +1050,7 @@ def forecast(
 def read_ledger(file: Path | str, settings: Settings | PresetName | None = None) -> "Account":
     """What a device has spent on what, and what is left of the budget that the settings give; the file is only read.
 
-    A `prirec.Device` knows its own budget: `device.statement()`.
+    A `prirec.Device` knows its own budget: `device.account()`.
     """
     from prirec.device.ledger import ledger_in
     from prirec.privacy.ledger import Budget, account
@@ -1229,7 +1112,3 @@ def _polars(rows: list[dict[str, Any]]) -> "pl.DataFrame":
     import polars as pl
 
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"

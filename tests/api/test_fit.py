@@ -74,13 +74,17 @@ def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
     private = prirec.fit(city, prirec.settings("private", iterations=2))
     assert private.plan.plan is not None
     assert private.plan.verdict in repr(private)
-    assert private.plan.as_dict()["promised"]["epsilon"] == 1.0
+    assert private.plan.to_dict()["promised"]["epsilon"] == 1.0
 
 
 def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
     seen: list[int] = []
     again = prirec.fit(
-        city, fit.settings, checkpoint=tmp_path / "half", every=1, progress=lambda report: seen.append(report.iteration)
+        city,
+        fit.settings,
+        checkpoint=tmp_path / "half",
+        checkpoint_every=1,
+        progress=lambda report: seen.append(report.iteration),
     )
     assert seen == [1, 2, 3]
     assert again.quality == fit.quality
@@ -149,7 +153,7 @@ def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path:
     assert loaded.rank(people=20) == fit.rank(people=20)
     assert loaded.settings == fit.settings
     assert loaded.history.to_dict() == fit.history.to_dict()
-    assert loaded.plan.as_dict() == fit.plan.as_dict()
+    assert loaded.plan.to_dict() == fit.plan.to_dict()
     loaded.save(tmp_path / "copy")
     assert (tmp_path / "copy" / "run.json").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
 

@@ -48,20 +48,20 @@ def test_a_city_is_made_where_and_as_large_as_was_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "words"),
+    ("flag", "value", "message"),
     [
-        ("--days", 49_711, "at most 49,710"),
-        ("--days", 0, "--days"),
-        ("--span-km", 501, "between 0.1 and 500"),
-        ("--centre", "Sydney", "--centre takes a latitude and a longitude"),
-        ("--centre", "85,0", "between -80 and 80"),
-        ("--ignored-per-click", 0, "between 0.01 and 1000"),
+        ("--days", 49_711, messages.days_at_most(49_710)),
+        ("--days", 0, messages.Foreign.invalid_value("--days")),
+        ("--span-km", 501, messages.size_of_a_city(0.1, 500)),
+        ("--centre", "Sydney", messages.takes_a_point("--centre")),
+        ("--centre", "85,0", messages.size_of_a_city(-80, 80)),
+        ("--ignored-per-click", 0, messages.size_of_a_city(0.01, 1000)),
     ],
 )
-def test_a_city_that_cannot_be_is_a_usage_error_with_its_limit(flag, value, words, tmp_path):
+def test_a_city_that_cannot_be_is_a_usage_error_with_its_limit(flag, value, message, tmp_path):
     found = call("data", "make", tmp_path / "x", flag, value)
     assert found.exit_code == 2
-    assert words in found.stderr
+    assert says(found.stderr, message)
     assert not (tmp_path / "x").exists()
 
 
@@ -130,9 +130,15 @@ def test_an_import_speaks_json_alone_and_tells_what_was_left_out(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("name", "code"), [("gowala", 2), ("gowalla", 3)])
-def test_an_unknown_format_and_a_missing_source_are_refused(name, code, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("gowala", 2, messages.did_you_mean("gowalla")),
+        ("gowalla", 3, messages.published_folder_needs("loc-gowalla_totalCheckins.txt")),
+    ],
+)
+def test_an_unknown_format_and_a_missing_source_are_refused(name, code, message, tmp_path):
     found = call("data", "import", name, tmp_path / "nothing", tmp_path / "target")
     assert found.exit_code == code
-    assert "gowalla" in found.stderr
+    assert says(found.stderr, message)
     assert not (tmp_path / "target").exists()

@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from prirec.api import SIMULATION
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import load_run, set_up_again
-from support import shell
+from prirec.util.shown import SIMULATION
+from support import messages, shell
 from support.cities import change
 
 call = partial(shell.call, columns=140)
@@ -97,7 +97,7 @@ def test_a_folder_that_is_no_earlier_demo_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("years of work")
     found = call("demo", "--out", tmp_path, "--quick")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "not an earlier demo" in found.stderr
+    assert shell.says(found.stderr, messages.NOT_AN_EARLIER_DEMO)
     assert (tmp_path / name).read_text() == "years of work"
 
 
@@ -112,7 +112,7 @@ def earlier_demo(folder):
 def refused_here(*words):
     found = call("demo", "--quick", *words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "the folder you are in" in found.stderr
+    assert shell.says(found.stderr, messages.FOLDER_YOU_ARE_IN)
 
 
 def test_the_folder_one_is_in_is_refused_before_any_work(tmp_path, monkeypatch):

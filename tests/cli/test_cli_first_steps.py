@@ -16,10 +16,9 @@ from prirec.data.folder import read_folder
 from prirec.protocols.prediction import Reason, Suggestion
 from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
-from support import shell
+from support import messages, shell
 
 SCRIPT = Path(sys.executable).with_name("prirec")
-WORSE = "worse than knowing nothing"
 call = partial(shell.call, columns=200)
 
 
@@ -43,7 +42,7 @@ def someone(city):
 def test_a_run_folder_without_a_name_is_refused_before_anything_is_read(tmp_path, out):
     found = call("train", tmp_path / "no such data", "--out", out, "--settings", tmp_path / "no such file")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: --out takes the name of a folder")
+    assert shell.says(found.stderr, messages.OUT_WITHOUT_A_NAME)
 
 
 def near_place(city, row=4):
@@ -60,9 +59,9 @@ def test_places_beyond_the_radius_are_announced_with_how_few_are_within(run, cit
     answer = json.loads(call(*words, "--radius-km", radius, "--json").stdout)
     within = sum(place["distance_km"] <= float(radius) for place in answer["places"])
     assert 1 < within < len(answer["places"])  # k is the whole catalogue: every new place is in the answer
-    told = f"only {within} new places are within {float(radius):g} km; the nearest beyond are shown too"
-    assert told in answer["notes"]
-    assert f"note: {told}\n" in call(*words, "--radius-km", radius).stderr
+    message = messages.joined(messages.new_places_within(within), messages.nearest_beyond_are_shown(float(radius)))
+    assert any(shell.says(note, message) for note in answer["notes"])
+    assert shell.says(call(*words, "--radius-km", radius).stderr, message)
 
 
 def test_nothing_is_announced_when_all_lie_within_the_radius(run, city, someone):
@@ -73,14 +72,15 @@ def test_nothing_is_announced_when_all_lie_within_the_radius(run, city, someone)
 
 def test_a_radius_without_any_new_place_is_announced_from_home_too(run, city, someone):
     answer = json.loads(call("recommend", run, city, "--person", someone, "--radius-km", 0, "--json").stdout)
-    assert any(text.startswith("no new place is within 0 km") for text in answer["notes"])
+    message = messages.joined(messages.NO_NEW_PLACE, messages.nearest_beyond_are_shown(0))
+    assert any(shell.says(note, message) for note in answer["notes"])
 
 
 def test_a_point_far_from_every_place_is_refused_and_not_repeated(run, city, someone):
     words = ("recommend", run, city, "--person", someone, "--near", "-41.2875,12.625")
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "no place is within 100 km of that point; near takes latitude, then longitude" in found.stderr
+    assert shell.says(found.stderr, messages.no_place_within(100))
     assert "41.2875" not in found.stderr
     assert "12.625" not in found.stderr
     assert call(*words, "--radius-km", 20000).exit_code == 0  # who asks for so wide a circle means it
@@ -113,9 +113,9 @@ def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_i
     measured = json.loads(call("evaluate", out, data, "--json").stdout)
     assert trained["quality"]["log_loss"] > KNOWING_NOTHING
     for told in (" ".join(answer["notes"]) for answer in (trained, measured)):
-        assert WORSE in told
-        assert ("decisions/0009" in told, "--set data.split=time" in told) == (why, way_out)
-    assert WORSE in call("evaluate", out, data).stderr
+        assert shell.says(told, messages.WORSE_THAN_KNOWING_NOTHING)
+        assert ("decisions/0009" in told, "data.split = 'time'" in told) == (why, way_out)
+    assert shell.says(call("evaluate", out, data).stderr, messages.WORSE_THAN_KNOWING_NOTHING)
 
 
 def test_a_model_that_knows_something_is_not_doubted(run, city):
@@ -137,8 +137,8 @@ def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
-    assert found.returncode == 5
-    assert found.stderr == "error: the output could not be written whole: No space left on device\n"
+    assert (found.returncode, len(found.stderr.splitlines())) == (5, 1)
+    assert shell.says(found.stderr, messages.joined(messages.OUTPUT_NOT_WRITTEN, messages.Foreign.NO_SPACE_LEFT))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
@@ -160,15 +160,15 @@ HUGE = 99999999999999999999
 def test_numbers_out_of_all_reason_are_usage_errors_in_plain_words(words):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "Invalid value for" in found.stderr
+    assert shell.says(found.stderr, messages.Foreign.invalid_value())
 
 
 def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, city):
     found = call("evaluate", run, city, "-k", 5, "--people", 9)
     assert found.exit_code == 0
-    assert "note: -k, --people made no difference: there is a list only with --ranking\n" in found.stderr
-    assert "no difference" not in call("evaluate", run, city, "--ranking", "-k", 5).stderr
-    assert "no difference" not in call("evaluate", run, city).stderr
+    assert shell.says(found.stderr, messages.made_no_difference("-k, --people"))
+    assert call("evaluate", run, city, "--ranking", "-k", 5).stderr == ""
+    assert call("evaluate", run, city).stderr == ""
 
 
 @pytest.mark.parametrize("where", ["prirec.cli.options.changes_from", "prirec.data.folder.read_folder"])
@@ -179,8 +179,7 @@ def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(city, tm
     monkeypatch.setattr(where, stopped)
     found = call("train", city, "--out", tmp_path / "r")
     assert (found.exit_code, found.stdout) == (130, "")
-    assert found.stderr.startswith("note: stopped before")
-    assert found.stderr.endswith("nothing was saved yet\n")
+    assert shell.says(found.stderr, messages.STOPPED_BEFORE_A_CHECKPOINT)
     assert list(tmp_path.iterdir()) == []
 
 

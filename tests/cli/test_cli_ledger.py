@@ -19,14 +19,17 @@ from prirec.privacy.accountant import Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
-from support import shell
+from support import messages, shell
 from support.shell import flat
 from support.version_4_charges import charge_answer
 
-TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))
 SECRET = b"deployment-42-xy"
 call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
+
+
+def today() -> int:
+    return int(time.time() // 86_400)
 
 
 def read(path):
@@ -39,7 +42,8 @@ def store(tmp_path):
     return tmp_path / "device.db"
 
 
-def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
+def take_part(path, rounds, *, price=TENTH, days_ago=0, period=None, first=1):
+    day = today() - days_ago
     with Store.open(path) as opened:
         paid = LedgerStore(opened, Budget(1.0, 1e-6, period))
         for number in range(first, first + rounds):
@@ -51,7 +55,7 @@ def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
 def answer(path, number=1, *, unit=Unit.USER, epsilon=0.1, what="visited in June"):
     """As an earlier version charged for it."""
     with Store.open(path) as opened, opened.transaction() as rows:
-        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=TODAY, deployment=SECRET)
+        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=today(), deployment=SECRET)
 
 
 def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
@@ -123,8 +127,8 @@ def test_with_nothing_left_the_device_still_recommends(store):
 
 
 def test_with_a_period_both_figures_and_the_end_of_the_wait_are_shown(store):
-    take_part(store, 10, day=TODAY - 100, period=30)
-    take_part(store, 10, day=TODAY - 10, period=30, first=11)
+    take_part(store, 10, days_ago=100, period=30)
+    take_part(store, 10, days_ago=10, period=30, first=11)
     found = told("ledger", store, "--set", "privacy.period_days=30")
     assert (found["period"]["days"], found["period"]["releases"], found["lifetime"]["releases"]) == (30, 10, 20)
     assert found["period"]["epsilon"] == pytest.approx(1)
@@ -140,7 +144,7 @@ def test_a_ledger_beyond_the_budget_of_the_settings_is_noted(store):
     take_part(store, 10)
     words = ("ledger", store, "--set", "privacy.epsilon_per_user=0.5")
     assert told(*words)["overspent"] is True
-    assert "another budget" in call(*words).stderr
+    assert shell.says(call(*words).stderr, messages.DEVICE_HAD_ANOTHER_BUDGET)
 
 
 @pytest.mark.parametrize("unit", [Unit.EVENT, Unit.USER_DAY])
@@ -230,27 +234,27 @@ def left_in_the_middle(path):
 
 
 BAD_STORES = {
-    "missing": (lambda path: None, "there is no file"),
-    "a folder": (lambda path: path.mkdir(), "is not a file"),
-    "empty": (lambda path: path.touch(), "is empty"),
-    "text": (lambda path: path.write_text("u007,secret\n" * 20), "not a file of PriRec's"),
-    "foreign": (foreign, "not a file of PriRec's"),
-    "older": (older, "had no ledger yet"),
-    "newer": (newer, "get a newer program"),
-    "damaged": (damaged, "is damaged"),
-    "cut": (cut, "is damaged"),
-    "left in the middle": (left_in_the_middle, "in the middle of a write"),
+    "missing": (lambda path: None, messages.NO_DEVICE_FILE),
+    "a folder": (lambda path: path.mkdir(), messages.DEVICE_FILE_IS_A_FOLDER),
+    "empty": (lambda path: path.touch(), messages.DEVICE_FILE_EMPTY),
+    "text": (lambda path: path.write_text("u007,secret\n" * 20), messages.FILE_NOT_OURS),
+    "foreign": (foreign, messages.FILE_NOT_OURS),
+    "older": (older, messages.DEVICE_FILE_WITHOUT_A_LEDGER),
+    "newer": (newer, messages.version_too_new(99, newest=len(MIGRATIONS))),
+    "damaged": (damaged, messages.FILE_DAMAGED),
+    "cut": (cut, messages.FILE_DAMAGED),
+    "left in the middle": (left_in_the_middle, messages.DEVICE_FILE_LEFT_IN_A_WRITE),
 }
 
 
 @pytest.mark.parametrize("name", BAD_STORES)
 def test_what_is_no_sound_store_is_a_state_error_and_left_as_it_was(name, store):
-    make, problem = BAD_STORES[name]
+    make, message = BAD_STORES[name]
     make(store)
     there = {} if name in ("missing", "a folder") else read(store)
     found = call("ledger", store)
     assert (found.exit_code, found.stdout) == (5, "")
-    assert problem in found.stderr
+    assert shell.says(found.stderr, message)
     assert len(found.stderr.splitlines()) == 1
     assert "secret" not in found.stderr
     assert {file.name for file in store.parent.iterdir() if file.is_file()} == there.keys()

@@ -1,6 +1,6 @@
 """prirec privacy plan: before any collection, from settings and public counts alone."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -39,11 +39,10 @@ def test_the_plan_is_the_one_that_the_settings_come_to():
     assert (term["when"], term["days"], term["plans"]) == ("for life", None, 1)
     assert term["epsilon"] == plan.loss().epsilon == pytest.approx(1)
     assert term["epsilon_replace_one"] == plan.loss(Adjacency.REPLACE_ONE).epsilon > 2
-    for line, row, release in zip(found["sums"], plan.rows(), plan.releases, strict=True):
-        assert {key: line[key] for key in line if hasattr(row, key)} == {
-            key: getattr(row, key) for key in line if hasattr(row, key)
-        }
-        assert (line["epsilon_alone"], line["longest_contribution"]) == (row.loss.epsilon, release.of.sensitivity)
+    assert found["sums"] == [asdict(row) for row in plan.rows()]
+    for line, release in zip(found["sums"], plan.releases, strict=True):
+        alone = release.spent.loss(plan.delta).epsilon
+        assert (line["epsilon_alone"], line["longest_contribution"]) == (alone, release.of.sensitivity)
     assert [line["what"] for line in found["sums"]] == ["popularity", "linear", "interaction"]
     assert (found["amplification_by_sampling"], found["roster_is_public"]) == (False, True)
     assert found["randomized_response"] is None
@@ -224,28 +223,32 @@ def test_a_settings_file_names_its_own_preset(tmp_path):
 
 
 BAD_PLANS = {
-    "nothing to count": ((), 2, "--people and --places"),
-    "people only": (("--people", 900), 2, "--people and --places"),
-    "nobody": (("--people", 0, "--places", 9), 2, ""),
-    "years without a period": ((*SIZE, "--years", 2), 2, "privacy.period_days"),
-    "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, "years"),
-    "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, "years"),
-    "not a time": ((*SIZE, "--years", "nan", "--set", "privacy.period_days=30"), 2, "years"),
-    "too long": ((*SIZE, "--years", 21, "--set", "privacy.period_days=30"), 2, "years"),
-    "no epsilon": ((*SIZE, "--set", "privacy.epsilon_per_user=0.0"), 2, "privacy.epsilon_per_user"),
-    "said twice": ((*SIZE, "--set", "seed=1", "--set", "seed=2"), 2, "given twice"),
-    "a preset twice": ((*SIZE, "--preset", "fm", "--set", "preset=rounds"), 2, "given twice"),
-    "too few people": (("--people", 60, "--places", 9), 4, "floor"),
-    "no folder": (("nowhere",), 3, "nowhere"),
+    "nothing to count": ((), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
+    "people only": (("--people", 900), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
+    "nobody": (("--people", 0, "--places", 9), 2, messages.Foreign.invalid_value("--people")),
+    "years without a period": ((*SIZE, "--years", 2), 2, messages.YEARS_WITHOUT_A_PERIOD),
+    "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, messages.YEARS_WITHOUT_A_PERIOD),
+    "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "not a time": ((*SIZE, "--years", "nan", "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "too long": ((*SIZE, "--years", 21, "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "no epsilon": (
+        (*SIZE, "--set", "privacy.epsilon_per_user=0.0"),
+        2,
+        messages.setting_out_of_range("privacy.epsilon_per_user"),
+    ),
+    "a setting twice": ((*SIZE, "--set", "seed=1", "--set", "seed=2"), 2, messages.setting_given_twice("seed")),
+    "a preset twice": ((*SIZE, "--preset", "fm", "--set", "preset=rounds"), 2, messages.setting_given_twice("preset")),
+    "too few people": (("--people", 60, "--places", 9), 4, messages.too_few_devices(60, floor=100)),
+    "no folder": (("nowhere",), 3, messages.in_file("nowhere", messages.NO_SUCH_FOLDER)),
 }
 
 
 @pytest.mark.parametrize("name", BAD_PLANS)
 def test_what_cannot_be_planned_is_refused(name):
-    words, code, problem = BAD_PLANS[name]
+    words, code, message = BAD_PLANS[name]
     found = call("plan", *words)
     assert (found.exit_code, found.stdout) == (code, "")
-    assert problem in found.stderr
+    assert shell.says(found.stderr, message)
 
 
 def test_the_strictest_period_and_the_longest_time_still_have_a_figure():

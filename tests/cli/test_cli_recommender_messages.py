@@ -14,7 +14,7 @@ from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import PhaseOutcome
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates
-from support import shell
+from support import messages, shell
 from support.cities import small_city
 from support.founded_deployment import folder, store
 from support.running_deployment import PRIREC, running
@@ -32,7 +32,7 @@ def test_a_code_that_is_set_and_empty_opens_nothing(store, monkeypatch):
     monkeypatch.setenv(CODE, "")
     done = call("serve", store, "--port", 0)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"{CODE} is set and empty" in done.stderr
+    assert shell.says(done.stderr, messages.set_and_empty(CODE))
 
 
 @pytest.mark.parametrize(("env", "words"), [({}, "open to anybody"), ({CODE: "sesame"}, "asks for a code")])
@@ -48,7 +48,7 @@ def test_the_service_says_who_may_enrol(store, folder, env, words):
 def test_what_is_no_host_is_refused_with_words_that_say_what_is(folder, host):
     done = call("init", folder / "town.db", "--title", "Our town", "--host", host)
     assert (done.exit_code, list(folder.iterdir())) == (2, [])
-    assert "such as recommender.example" in shell.flat(done.stderr)
+    assert shell.says(done.stderr, messages.NOT_A_HOST)
 
 
 def test_another_certificate_is_not_made_for_what_is_no_host(store):
@@ -67,7 +67,7 @@ def test_a_service_warns_of_a_certificate_near_its_end(store, folder, age, event
     warned = [line["event"] for line in map(json.loads, service.lines) if line["level"] == "warning"]
     assert warned == ([] if event is None else [event])
     noted = call("status", store).stderr
-    assert ("certificate has ended" if age > 825 else "certificate ends in") in noted
+    assert shell.says(noted, messages.certificate_of_the_server("has ended" if age > 825 else r"ends in \d+ days"))
 
 
 # Campaigns and places
@@ -118,5 +118,5 @@ def test_a_campaign_that_was_ended_is_said_to_have_been(store, tmp_path):
 def test_a_folder_that_is_not_there_is_asked_for_what_publish_reads(store, folder):
     done = call("publish", store, folder / "nosuch")
     assert (done.exit_code, done.stdout) == (3, "")
-    assert "pois.csv" in done.stderr
+    assert shell.says(done.stderr, messages.PLACES_FOLDER_MISSING)
     assert "visits" not in done.stderr

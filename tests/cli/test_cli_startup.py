@@ -16,6 +16,8 @@ from prirec.cli.output import Commands, finite
 from prirec.device.device import Device
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 from prirec.util.shown import printable
+from support import messages
+from support.shell import says
 
 PATHS = [
     (),
@@ -139,7 +141,7 @@ def test_an_unexpected_error_shows_a_traceback_without_local_variables():
     )
     found = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
     assert found.returncode == 1
-    assert "RuntimeError: unexpected" in found.stderr
+    assert says(found.stderr, messages.Foreign.UNEXPECTED)
     assert "a private value" not in found.stderr
 
 

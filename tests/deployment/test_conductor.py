@@ -181,7 +181,7 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     monkeypatch.setattr(conducting, "LONGEST_PAUSE", 0.02)
     chaos, told, failed = town(2), list[ConductorEvent](), list[int]()
     chaos.mortal.luck = FaultSource(np.random.default_rng(7), FaultRates(server_full=0.15))
-    with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
+    with conducted(chaos, chaos.mortal, pace=900.0, tell=told.append, failed=partial(failed.append, 1)) as came:
         asyncio.run(in_real_time(chaos, came))
     chaos.public.follow()  # all models are what the sums come to
     assert set(attempts(chaos).values()) == {(0, Stage.OPENED)}

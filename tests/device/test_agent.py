@@ -103,7 +103,7 @@ class Refusing(Wire):
 
     first, asked = 0, 0
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.asked += 1
         if self.asked < self.first:
             raise PeerError(Fault.AUTH, "not you")

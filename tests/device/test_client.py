@@ -46,7 +46,7 @@ class Watcher:
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         path = head.split(b" ")[1]
         answers = {b"/v1/challenges": http.Challenge(b"sign this"), b"/v1/sessions": http.Session("token", 900)}
-        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, http.Post((), 0)))
+        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, http.Inbox((), 0)))
         writer.write(f"HTTP/1.1 200 OK\r\n{COOKIE}content-length: {len(body)}\r\n\r\n".encode())
         for at in range(len(body)):
             writer.write(body[at : at + 1])

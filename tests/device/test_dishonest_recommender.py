@@ -284,7 +284,7 @@ def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_g
     said = asyncio.run(target.invited(campaign.interaction(0, V=V)))
     assert [type(message) for message in said] == [Keys]
     assert opened.count(b"poison") == 1
-    assert target.agent.dropped_letters == 1
+    assert target.agent.dropped_messages == 1
     assert isinstance(target.agent.last_fault, ZeroDivisionError)
 
 
@@ -309,7 +309,7 @@ def test_letters_that_are_none_lead_to_nothing(tmp_path: Path, body: bytes) -> N
     target = Target.of(Dishonest(), tmp_path / "device")
     assert asyncio.run(target.hear(body)) == []
     assert isinstance(target.agent.rounds.declined, PrirecError)
-    assert target.agent.dropped_letters == 0
+    assert target.agent.dropped_messages == 0
 
 
 # a recommender that wishes to be left alone

@@ -104,9 +104,9 @@ def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerSt
     paid.write(Persist(of(3), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)  # the same again
     paid.write(Persist(of(3), Stage.AGREED, ONE), day=100)
     paid.write(Persist(of(4), Stage.BURNT, ONE), day=100)
-    told = paid.statement(day=100)
+    told = paid.account(day=100)
     assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert [(line.what, line.releases) for line in told.lines] == [("mixing", 3)]
+    assert [(item.what, item.releases) for item in told.items] == [("mixing", 3)]
 
 
 def test_a_refused_entry_of_the_journal_is_not_charged(paid: LedgerStore) -> None:
@@ -135,7 +135,7 @@ def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
         save_budget(rows, Budget(1e-3))
     assert before > 1
     assert paid.how_many_more(PRICE.cost, day=100) == 0
-    assert paid.statement(day=100).budget.epsilon == 1e-3
+    assert paid.account(day=100).budget.epsilon == 1e-3
     with pytest.raises(PolicyError):
         take_part(paid, 2)
 

@@ -90,10 +90,10 @@ def counted(paid: LedgerStore) -> Counter[str]:
 def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings: Settings, releases) -> None:
     take_part_in_everything(paid, settings)
     assert counted(paid) == Counter(dict(zip(map(str, Kind), releases, strict=False)))
-    told = paid.statement(day=TODAY)
+    told = paid.account(day=TODAY)
     assert 0.999 <= told.lifetime.epsilon <= 1
-    assert told.lifetime.delta == 1e-6
-    assert sorted((line.what, line.releases) for line in told.lines) == sorted(
+    assert told.budget.delta == 1e-6
+    assert sorted((item.what, item.releases) for item in told.items) == sorted(
         (WORDS[Kind(kind)], many) for kind, many in counted(paid).items()
     )
     before = paid.ledger()
@@ -110,14 +110,14 @@ def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
     paid = LedgerStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)
-    assert 0.999 * epsilon <= paid.statement(day=TODAY).lifetime.epsilon <= epsilon
+    assert 0.999 * epsilon <= paid.account(day=TODAY).lifetime.epsilon <= epsilon
 
 
 def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(store: Store) -> None:
     paid = LedgerStore(store, Budget(0.9))
     with pytest.raises(PolicyError):
         take_part_in_everything(paid, PRIVATE)
-    assert 0.8 < paid.statement(day=TODAY).lifetime.epsilon <= 0.9
+    assert 0.8 < paid.account(day=TODAY).lifetime.epsilon <= 0.9
 
 
 def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: Path, paid: LedgerStore) -> None:

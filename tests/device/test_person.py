@@ -186,9 +186,9 @@ def test_visits_tell_what_was_ignored_if_somebody_said_so_or_one_does(person: Pe
     assert not person.labelled()
     person.record_visit("p2", label=-1)
     assert person.labelled()
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     assert not person.labelled()
-    person.set_labelled(so=True)
+    person.set_labelled(labelled=True)
     person.remove_visit(person.visits()[1].id or "")
     assert person.labelled()
 
@@ -201,7 +201,7 @@ def fill(person: Person) -> None:
     person.set_profile({"secret": CANARY})
     person.set_home((35.4711, 139.4711))
     person.record_visit(CANARY, context={"note": CANARY})
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     person.join(membership())
     with person.store.transaction() as rows:
         save_model(rows, LinearModel(b"\1" * 32, 1, np.array([0.25, -4711.0])))

@@ -16,7 +16,6 @@ from prirec.device.store import (
     VisitContribution,
     document_names,
     drop_models,
-    drop_visit_contribution,
     prune_documents,
     save_documents,
     save_enrolled,
@@ -192,9 +191,6 @@ def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     assert person.visit_contribution(CAMPAIGN).places.tolist() == [2, 4]
     assert person.visit_contribution(CAMPAIGN).whole.tolist() == [-1, 7]
     assert len(person.visit_contribution(LATER).places) == 0
-    with person.store.transaction() as rows:
-        drop_visit_contribution(rows, CAMPAIGN)
-    assert len(person.visit_contribution(CAMPAIGN).places) == 0
 
 
 def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:

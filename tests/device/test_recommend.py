@@ -10,7 +10,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.recommend import PASSES, Published, asker, model_for, published, recommend
+from prirec.device.recommend import PASSES, Published, model_for, person_state, published, recommend
 from prirec.device.records import encode_records
 from prirec.device.rounds import learn
 from prirec.device.store import LinearModel, Store, save_model
@@ -165,7 +165,7 @@ def test_somebody_new_elsewhere_and_without_records_has_the_start_for_everyone(
     person.join(membership(cell=cell))
     public = ready(with_coordinates, V, {0: W[0], HOME_CELL: W[1]})
     assert model_for(person, public) == pytest.approx(W[0])
-    assert asker(person, public).home is None
+    assert person_state(person, public).home is None
     assert len(recommend(person, public)) == 10
 
 

@@ -96,7 +96,7 @@ def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_pa
     for visit in person.visits():
         if visit.label < 0:
             person.remove_visit(visit.id or "")
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     visits, own = person.visits(), encode_records(person, here.campaign, here.known).own
     assert own.label.tolist() == [1, *[-1] * ratio] * len(visits)
     assert encode_records(person, here.campaign, here.known).gamma == pytest.approx(50 / (50 + len(own.label)))
@@ -114,7 +114,7 @@ def test_what_was_ignored_draws_nothing_and_may_be_drawn(tmp_path: Path) -> None
     here = town()
     person = here.person(0, tmp_path)
     told = [visit.label for visit in person.visits()]
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     own = encode_records(person, here.campaign, here.known).own
     person.store.close()
     assert own.label.tolist() == [label for one in told for label in ([1, -1] if one > 0 else [-1])]

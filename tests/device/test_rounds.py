@@ -12,7 +12,7 @@ import pytest
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
-from prirec.device.store import Store, VisitContribution, drop_visit_contribution, save_visit_contribution
+from prirec.device.store import Store, VisitContribution, drop_models, save_visit_contribution
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Log
 from prirec.privacy.norm import within
@@ -91,7 +91,7 @@ def test_only_what_was_given_is_left_out(here: Town, person: Person) -> None:
     less = encode_records(person, here.campaign, here.known).own.context
     assert not same_bits(whole, less)
     with person.store.transaction() as rows:
-        drop_visit_contribution(rows, here.campaign.name)
+        drop_models(rows, keeping=())
     assert same_bits(encode_records(person, here.campaign, here.known).own.context, whole)
 
 

@@ -382,7 +382,7 @@ def test_no_finding_names_anyone_or_any_place():
     found = [one for setup in faults() for one in check(setup)]
     assert len({one.name for one in found}) >= 6
     assert not any("secret" in text for one in found for text in (one.name, one.words))
-    assert all(isinstance(one.as_dict()["figure"], int | float) for one in found)
+    assert all(isinstance(one.to_dict()["figure"], int | float) for one in found)
 
 
 def test_what_is_refused_is_told_together_and_what_is_flagged_passes():

@@ -109,5 +109,5 @@ def test_a_suggestion_goes_to_json_whole_and_prints_nothing():
     one = Suggestion("p07", "ramen, Harbour", 1.5, 0.75, (Reason("popularity", 0.5),))
     reasons = [{"name": "popularity", "pull": 0.5}]
     whole = {"place": "p07", "about": "ramen, Harbour", "distance_km": 1.5, "probability": 0.75, "reasons": reasons}
-    assert one.as_dict() == whole
+    assert one.to_dict() == whole
     assert "p07" not in repr(one)

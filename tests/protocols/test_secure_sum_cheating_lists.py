@@ -53,7 +53,7 @@ def told(gathering: Gathering, survivors: set[int], *, to: int = 0) -> Survivors
     """A list of survivors, with what the members signed with their vectors."""
     members, many = gathering.members, len(gathering.members)
     signed = tuple(
-        Signed(at, members[at]._signing_key.sign(encode(Delivered(members[at]._meeting.mark, members[at]._sharing))))
+        Signed(at, members[at]._signing_key.sign(encode(Delivered(members[at]._view.digest, members[at]._sharing))))
         for at in sorted(survivors - {to})
     )
     names = (gathering.collector.name, members[to].name)
@@ -178,7 +178,7 @@ def test_on_a_sparse_graph_survivors_need_what_every_neighbour_signed(change: st
     gathering = gather(66, SPARSE)
     true, member = held_at(gathering, Survivors)[0], gathering.members[0]
     first, second, *rest = true.signatures
-    other = encode(Delivered(member._meeting.mark, bitmap(range(65), size=66)))
+    other = encode(Delivered(member._view.digest, bitmap(range(65), size=66)))
     signed = gathering.members[first.position]._signing_key.sign(other)
     signatures = {
         "left out": (second, *rest),

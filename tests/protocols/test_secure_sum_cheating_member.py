@@ -134,7 +134,7 @@ def dealt(gathering: Gathering, **wrong: bytes) -> Boxes:
     member = gathering.members[0]
     true = next(one for one in held_at(gathering, Boxes) if one.sender == member.name)
     boxes = []
-    for at, other in member._meeting.others.items():
+    for at, other in member._view.neighbours.items():
         content = Secrets(bytes([at] * 36), bytes([at] * 36), b"")
         assert other.position == at
         boxes.append(Box(at, member.seal(other.name, Boxes, altered(content, **wrong))))
@@ -198,7 +198,7 @@ def test_a_commitment_to_another_seed_closes_the_sum() -> None:
 def test_a_vector_whose_sender_was_told_of_other_boxes_is_refused(terms: Any) -> None:
     gathering = gather(4, terms)
     first, second, *_ = held_at(gathering, Masked)
-    other = encode(Delivered(gathering.collector._meeting.mark, b"\7"))
+    other = encode(Delivered(gathering.collector._view.digest, b"\7"))
     for signature in (bytes(64), second.signature, gathering.members[0]._signing_key.sign(other)):
         assert refusal(gathering.collector, altered(first, signature=signature)) is Fault.AUTH
 

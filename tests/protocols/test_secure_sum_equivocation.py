@@ -126,7 +126,7 @@ def test_on_a_sparse_graph_exactly_those_beside_somebody_who_was_told_otherwise_
     terms, many = terms_of("double", "collector", corrupt=0, lost=10, length=1), 66
     change = {Invitation: invitation_with(model=OTHER_MODEL)}
     gathering, wire, sent = run(change, many=many, others={5, 40}, terms=terms, task=task_of(terms, model=OTHER_MODEL))
-    near = gathering.collector._near
+    near = gathering.collector._neighbours
     beside = {at for at in range(many) if at in {5, 40} or near[at] & {5, 40}}
     masked = {gathering.names.index(one.sender) for one in sent if isinstance(one, Masked)}
     assert masked == set(range(many)) - beside
@@ -147,10 +147,10 @@ def test_under_pads_two_words_about_V_open_nothing_but_noise(others: set[int], e
 
 def opened_by_hand(collector: TwoFaced, message: Masked) -> Any:
     """The vector in a box, whichever V its sender was told of."""
-    meeting = collector._meeting
+    view = collector._view
     if message.sender in collector.to:
-        invited = altered(meeting.statement.invited, model=OTHER_MODEL)
-        meeting = replace(meeting, mark=digest(altered(meeting.statement, invited=invited)))
-    header = meeting.header(sender=message.sender, receiver=collector.name, kind=Masked)
+        invited = altered(view.statement.invited, model=OTHER_MODEL)
+        view = replace(view, digest=digest(altered(view.statement, invited=invited)))
+    header = view.header(sender=message.sender, receiver=collector.name, kind=Masked)
     content = decode_content(Vector, unseal(collector._agreed[message.sender], header, message.sealed))
     return read_vector(content.values, collector.task.terms)

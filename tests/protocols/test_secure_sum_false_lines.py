@@ -40,20 +40,20 @@ def true_lines(gathering: Gathering) -> list[RosterEntry]:
 
 def box_from(gathering: Gathering, victim: Any, false: RosterEntry) -> bytes:
     """A box that the collector seals in the name of the one whose line it made up."""
-    header = victim._meeting.header(sender=false.name, receiver=victim.name, kind=Boxes)
+    header = victim._view.header(sender=false.name, receiver=victim.name, kind=Boxes)
     members = bytes(32) if gathering.task.terms.opening == "members" else b""
     return seal(BOX.agree(victim._box_key.public), header, Secrets(bytes(36), bytes(36), members))
 
 
 def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], false: set[int]) -> Delivery:
     """What the neighbours of a victim sent, or would have sent; for false lines, boxes that the collector made."""
-    boxes, signed, meeting = [], [], victim._meeting
-    for at, other in sorted(meeting.others.items()):
+    boxes, signed, view = [], [], victim._view
+    for at, other in sorted(view.neighbours.items()):
         message = sent[other.name]
-        real = next((box.sealed for box in message.boxes if box.position == meeting.position), b"")
+        real = next((box.sealed for box in message.boxes if box.position == view.position), b"")
         boxes.append(Box(at, box_from(gathering, victim, other) if at in false else real))
         signed.append(Signed(at, message.signature))
-    sharing = bitmap(range(meeting.graph.size), size=meeting.graph.size)
+    sharing = bitmap(range(view.graph.size), size=view.graph.size)
     names = (gathering.collector.name, victim.name)
     return Delivery(VERSION, gathering.task.round, *names, sharing, tuple(boxes), tuple(signed))
 
@@ -103,7 +103,7 @@ def test_a_second_line_under_the_name_of_somebody_who_signed_the_roster_gets_no_
     made, false, who = twice(gathering)
     sent = {one.name: sends(one.receive(made[one.name]))[0] for one in gathering.members}
     victim = gathering.members[who]
-    assert false in victim._meeting.others
+    assert false in victim._view.neighbours
     assert refusal(victim, delivery_to(gathering, victim, sent, {false})) is Fault.PARAMS_MISMATCH
     assert victim.state is State.BURNT
 

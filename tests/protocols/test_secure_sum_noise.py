@@ -81,7 +81,7 @@ def test_the_noise_of_those_who_are_lost_is_lost_with_them(opening: str) -> None
 def test_on_a_sparse_mask_graph_it_is_the_same() -> None:
     gathering = gather(75, noisy("collector", corrupt=0, lost=30, length=2))
     wire = gathering.run(silent(gathering, vectors=[3, 70]))
-    assert not gathering.members[0]._meeting.graph.is_complete
+    assert not gathering.members[0]._view.graph.is_complete
     assert_opened(gathering, wire, sorted(set(range(75)) - {3, 70}))
 
 

@@ -15,7 +15,7 @@ from prirec.recommender import mailbox as desks
 from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
 from prirec.recommender.responses import RefusedError
 from prirec.recommender.store import Store
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 from support.hypothesis_settings import PATIENT
 from support.mailboxes import Watched, opened
 from support.services import Site
@@ -257,12 +257,12 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
             with desk.long_poll(name(1), after=first, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=first)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
-                known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
+                known = [(name(2), QueuedMessage(first - 1, b"another's")), (name(1), QueuedMessage(first, b"mine"))]
                 await asyncio.to_thread(desk.wake, known)
                 await asyncio.sleep(0.05)
                 assert not waiting.done()
                 later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
-                await asyncio.to_thread(desk.wake, [(name(1), Letter(later, b"later"))])
+                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(later, b"later"))])
                 found = await asyncio.wait_for(waiting, PATIENCE)
             assert [letter.body for letter in found.letters] == [b"later"]
 
@@ -289,7 +289,7 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
-                await asyncio.to_thread(desk.wake, [(name(1), Letter(number, b"hello"))])
+                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(number, b"hello"))])
                 async with asyncio.timeout(PATIENCE):
                     while len(calls) < 2:
                         await asyncio.sleep(0.005)
@@ -307,14 +307,14 @@ def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkey
     async def run(mend: Callable[[], None]) -> None:
         async with opened(store) as desk:
             for _ in range(MOST_SENT_IN_MEMORY + 1):
-                desk.wake([(name(1), Letter(1, b"x"))])
+                desk.wake([(name(1), QueuedMessage(1, b"x"))])
                 with pytest.raises(RefusedError):
                     await desk.ask(name(2), [said(2, b"x")], after=0)
             mend()
             await desk.ask(name(2), [], after=0)
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                desk.wake([(name(1), Letter(number, b"hello"))])
+                desk.wake([(name(1), QueuedMessage(number, b"hello"))])
                 found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
             assert [letter.body for letter in found.letters] == [b"hello"]
             assert store.lookups == before  # it was brought, and not read

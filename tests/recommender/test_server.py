@@ -30,7 +30,7 @@ def test_a_conductor_beside_the_service_answers_and_wakes(
     with served(site, conduct=partial(echo, folder=folder)) as service:
         phone = service.phone()
         post = phone.mail(phone.says(), wait=20)
-        assert [letter.body for letter in post.letters] == [b"%d" % os.getpid()]
+        assert [letter.body for letter in post.messages] == [b"%d" % os.getpid()]
         assert not list(folder.glob("ended-*"))
     assert len(list(folder.glob("ended-*"))) == 1
 
@@ -87,7 +87,7 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
         waiting = pool.submit(phone.mail, wait=30)
         process.until(lambda: "prirec_waiting_polls 1.0" in process.line.get("/metrics").text)
         assert process.ended_by(number) == 0
-        assert waiting.result().letters == ()  # the poll, which does not end by itself, was answered
+        assert waiting.result().messages == ()  # the poll, which does not end by itself, was answered
         assert [line["event"] for line in process.lines()] == ["serving"]
     assert len(list(folder.glob("ended-*"))) == 1
     assert not (folder / "store-wal").exists()  # and the store was closed
@@ -126,5 +126,5 @@ def test_a_service_starts_again_where_it_ended(site: Site) -> None:
     with served(site) as service:
         again = service.phone(enrolled=False)
         again.token = token  # a session outlives the worker that opened it
-        assert [letter.body for letter in again.mail().letters] == [b"hello"]
+        assert [letter.body for letter in again.mail().messages] == [b"hello"]
         assert service.store.counts().messages == 1

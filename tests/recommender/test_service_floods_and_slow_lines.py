@@ -99,7 +99,7 @@ def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
         taken = 1000 // size
         assert answers[:taken] == [200] * taken
         assert answers[taken + 1 :] == [429] * (19 - taken)
-        assert phone.mail().letters == ()  # letters are still fetched
+        assert phone.mail().messages == ()  # letters are still fetched
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -110,10 +110,10 @@ def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
         other.log_in()
         first = pool.submit(one.mail, wait=20)
         until(lambda: "prirec_waiting_polls 1.0" in service.line.get("/metrics").text)
-        assert other.mail(wait=20).letters == ()
+        assert other.mail(wait=20).messages == ()
         assert not first.done()
         service.store.deliver([(one.name, of(), b"hello")])
-        assert len(first.result().letters) == 1
+        assert len(first.result().messages) == 1
 
 
 def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
@@ -167,7 +167,7 @@ def test_a_request_that_has_come_whole_may_wait_without_a_deadline(
         real(self, seconds)
 
     monkeypatch.setattr(server.Connection, "_expect", watched)
-    assert phone.mail(wait=1).letters == ()
+    assert phone.mail(wait=1).messages == ()
     assert given == [server.HEAD_SECONDS, pytest.approx(server.BODY_SECONDS, rel=0.01), None]
 
 

@@ -125,9 +125,9 @@ def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:
     for after, wait in ((0, 1), (1, 0), (2**63 - 1, 0)):
         answer = eve.post("/v1/mail", encode(Mail((), after, wait)), **{"x-device": bob.name.hex()})
         assert CANARY not in answer.content
-        assert eve.mail(eve.says(mark=after % 7), after=after).letters == ()
+        assert eve.mail(eve.says(mark=after % 7), after=after).messages == ()
     eve.post("/v1/devices/leave", encode(Mail()))
-    assert [letter.body for letter in bob.mail().letters] == [CANARY]
+    assert [letter.body for letter in bob.mail().messages] == [CANARY]
 
 
 def test_nobody_speaks_in_anothers_name(service: Served) -> None:

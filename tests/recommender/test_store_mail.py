@@ -7,7 +7,7 @@ from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import store as store_mail
 from prirec.recommender.store import MOST_MESSAGES, PostedMessage, Store
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 from support import messages
 from support.stores import ONE, enter, invite, name, of, said
 
@@ -135,8 +135,8 @@ def test_a_message_does_not_print(store: Store) -> None:
 def test_a_letter_is_for_its_receiver_alone(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
-    assert store.letters(name(1), 0, 9) == [Letter(1, b"a"), Letter(3, b"c")]
-    assert store.letters(name(2), 0, 9) == [Letter(2, b"b")]
+    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a"), QueuedMessage(3, b"c")]
+    assert store.letters(name(2), 0, 9) == [QueuedMessage(2, b"b")]
     assert store.letters(name(3), 0, 9) == []
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_delivered_where_one_of_the_rounds_is_not_open(store: Store, 
         store.deliver([(name(1), of(2), b"a"), (name(1), over, b"b")])
     assert store.letters(name(1), 0, 9) == []
     store.deliver([(name(1), of(2), b"a")])
-    assert store.letters(name(1), 0, 9) == [Letter(1, b"a")]
+    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a")]
 
 
 def test_letters_follow_what_must_be_in_the_journal_before_them(store: Store) -> None:
@@ -216,6 +216,6 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     with Store.open(url) as again:
         again.deliver([(name(1), of(), b"b")], inviting=[(name(1), of())])
         again.post_messages([said(1, b"b")])
-        assert again.letters(name(1), 0, 9) == [Letter(4, b"b")]
+        assert again.letters(name(1), 0, 9) == [QueuedMessage(4, b"b")]
         assert again.incoming(0, 9) == [(3, b"b")]
         assert again.receivers_since(0) == (4, {name(1)})

@@ -14,6 +14,7 @@ from prirec.errors import StateError, UsageError
 from prirec.recommender import tls
 from support import messages
 from support.services import Served, Site, served
+from support.waiting import PATIENCE
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -34,7 +35,7 @@ def test_an_older_tls_is_refused(service: Served) -> None:
 
 def test_without_tls_there_is_no_answer(service: Served) -> None:
     with socket.create_connection(("127.0.0.1", service.port)) as plain:
-        plain.settimeout(5)
+        plain.settimeout(PATIENCE)
         plain.sendall(b"GET /v1/deployment HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"200" not in plain.recv(1000)
     assert service.line.get("/healthz").status_code == 200

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prirec.cli.city import as_dict, cells
+from prirec.cli.city import cells, to_dict
 from prirec.data.folder import Loaded
 from prirec.device.device import Device
 from prirec.errors import PolicyError, StateError, UsageError
@@ -171,9 +171,9 @@ def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
     outcome = Outcome(
         Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(DeviceAnswer(4, (place,), 0.9),)
     )
-    assert "p17" not in str(as_dict(outcome, personal=False))
-    assert as_dict(outcome, personal=False)["recommended"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
-    assert as_dict(outcome, personal=True)["recommended"][0]["places"][0]["place"] == "p17"
+    assert "p17" not in str(to_dict(outcome, personal=False))
+    assert to_dict(outcome, personal=False)["recommended"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
+    assert to_dict(outcome, personal=True)["recommended"][0]["places"][0]["place"] == "p17"
     assert "p17" not in repr(outcome)
     assert cells(row)[:5] == ("learning", "1", "1 of 1", "58 of 60", "2")
 

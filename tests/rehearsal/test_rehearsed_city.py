@@ -67,7 +67,7 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
     assert any(row.opened for row in outcome.rows[2:])  # it went on after the server's death
     for file in sorted((kept / "devices").iterdir()):
         with Device.open(file) as device:
-            assert device.statement().lifetime.epsilon <= 1.0
+            assert device.account().lifetime.epsilon <= 1.0
     assert still_there(seen) == []
     assert list(memory.iterdir()) == []
 

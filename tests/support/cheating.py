@@ -107,4 +107,4 @@ def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -
 def delivered_to(gathering: Gathering) -> bytes:
     """What goes with a vector: who went on, as the collector has it."""
     collector: Any = gathering.collector
-    return encode(Delivered(collector._meeting.mark, bitmap(collector._sharing, size=collector.size)))
+    return encode(Delivered(collector._view.digest, bitmap(collector._sharing, size=collector.size)))

@@ -128,7 +128,7 @@ class Wire:
 
     recommender: Dishonest
     said: list[AnyMessage] = field(default_factory=list)
-    box: list[http.Letter] = field(default_factory=list)
+    box: list[http.QueuedMessage] = field(default_factory=list)
     sent: int = 0
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
@@ -140,14 +140,14 @@ class Wire:
     async def document(self, name: bytes) -> bytes:
         return self.recommender.documents[name]
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.said += [decode(body) for body in messages]
         self.box = [letter for letter in self.box if letter.number > after]
-        return http.Post(tuple(self.box[: http.MOST_LETTERS]), self.recommender.head.length)
+        return http.Inbox(tuple(self.box[: http.MOST_QUEUED]), self.recommender.head.length)
 
     def send(self, body: bytes) -> None:
         self.sent += 1
-        self.box.append(http.Letter(self.sent, body))
+        self.box.append(http.QueuedMessage(self.sent, body))
 
 
 @dataclass
@@ -171,7 +171,7 @@ class Target:
         person.set_profile(profile or {})
         for place in visits:
             person.record_visit(place)
-        person.set_labelled(so=True)
+        person.set_labelled(labelled=True)
         line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
         return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
 

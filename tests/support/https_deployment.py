@@ -42,7 +42,7 @@ def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits =
         yield Address(f"https://localhost:{port}", authority.certificate)
 
 
-async def take_part(deployment: Deployment, at: Address, *, seconds: float = 300.0) -> Mapping[str, Entropy]:
+async def take_part(deployment: Deployment, at: Address, *, seconds: float = 3600.0) -> Mapping[str, Entropy]:
     """Everyone enrols, a campaign is begun and gone through; what each device drew."""
     drawn = {name: Entropy(bytes.fromhex(name)) for name in deployment.people}
     stop = asyncio.Event()

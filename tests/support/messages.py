@@ -1,9 +1,10 @@
-"""The catalogue of error messages: what tests expect an error to say, by the package that raises it.
+"""The catalogue of messages: what tests expect an error, or a note beside a result, to say, by the package it is from.
 
-`pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR)`: the type says whose fault it is, the entry says what is
-wrong. An entry is a regular expression, as short as identifies its message; values that a test knows are arguments.
+`pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR)`, `says(found.stderr, messages.ONE_NEIGHBOUR)` for a command:
+the type or the exit code says whose fault it is, the entry says what is wrong. An entry is a regular expression, as
+short as identifies its message; values that a test knows are arguments.
 tests/docs/test_messages.py holds every entry against the texts in the sources, so whoever rewords a message changes
-one line here. What an argument with a default adds is looked for in the error alone.
+one line here. What an argument with a default adds is looked for in the message alone.
 """
 
 import re
@@ -42,6 +43,11 @@ def in_column(column: str, problem: str = "", *, file: str = "", line: int | Non
     return ", ".join(place) + f": {problem}" * bool(problem)
 
 
+def in_line(line: int, problem: str = "") -> str:
+    """A problem, another entry of this catalogue, with one line of a file."""
+    return f"line {line}" + f": {problem}" * bool(problem)
+
+
 # api.py and prirec/__init__.py
 
 VISITS_MISSING = "a city needs visits"
@@ -63,10 +69,21 @@ NOTHING_PROMISED_TO_COMPARE = "training compares a plan with none, and these set
 BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
+CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
 def no_such_attribute(name: str) -> str:
     return f"module 'prirec' has no attribute '{name}'"
+
+
+def belongs_to_the_cluster(argument: str) -> str:
+    return f"^{argument} belongs to engine 'cluster'"
+
+
+def more_iterations_done(done: int, *, wanted: int) -> str:
+    return f"holds {done} iterations, more than the {wanted} asked for"
 
 
 def not_a_table(name: str) -> str:
@@ -93,10 +110,44 @@ def no_fit_of(name: str) -> str:
 
 SET_WITHOUT_A_VALUE = "write --set KEY=VALUE"
 SETTING_GIVEN_TWICE = "the setting '.*' is given twice"
+NOT_AN_EARLIER_DEMO = "exists and is not an earlier demo"
+FOLDER_YOU_ARE_IN = "is the folder you are in, or holds it"
+FORGET_WITHOUT_YES = "this erases visits, profile, model and identity for good; add --yes"
+OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
+STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
+STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
+OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
+NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
+TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
+FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
+NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
+PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
 
 
 def setting_given_twice(name: str) -> str:
     return f"the setting '{_exactly(name)}' is given twice"
+
+
+def takes_a_point(flag: str) -> str:
+    return f"^{flag} takes a latitude and a longitude in degrees"
+
+
+def made_no_difference(flags: str) -> str:
+    return f"{flags} made no difference: there is a list only with --ranking"
+
+
+def resuming_after(iteration: object, *, rounds: int, file: str = "") -> str:
+    """`iteration` is a number, or a regular expression."""
+    return f"resuming after iteration {iteration} of {rounds}, from {_exactly(file)}"
+
+
+def set_and_empty(variable: str) -> str:
+    return f"^{variable} is set and empty"
+
+
+def certificate_of_the_server(when: str) -> str:
+    """`when` is a regular expression."""
+    return f"the server's certificate {when}: prirec recommender keys rotate"
 
 
 # cluster, and checkpoints of engines too
@@ -105,11 +156,18 @@ CHECKPOINT_OF_ANOTHER_RUN = "the checkpoint .* is of another run"
 CHECKPOINT_DAMAGED = "the checkpoint .* is damaged; remove it"
 ACTORS_LOST_REPEATEDLY = "actors are lost again and again"
 CLUSTER_RUNS_ROUNDS_ONLY = "the cluster runs rounds"
+SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
+RAY_MISSING = r"pip install 'prirec\[cluster\]'"
+CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
 def checkpoint_of_shards(shards: int) -> str:
     return f"is of {shards} shards; ask for as many actors"
+
+
+def no_cluster_at(address: str) -> str:
+    return f"no Ray cluster answers at {_exactly(address)} .*; is its head running"
 
 
 def node_has_another(program: str, version: str, *, here: str) -> str:
@@ -134,6 +192,7 @@ EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records,
 LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
 COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
 COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
+WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
 SETTING_TO_BE_REMOVED = "; remove the setting"
@@ -256,6 +315,10 @@ NO_VISITS_TO_WRITE = "there are no visits to write"
 LABELS_WOULD_BE_LOST = "labels of -1 would be lost; set labelled"
 DECLARED_COLUMN_MISSING = "is declared, and there is no such column"
 DECLARATION_INCOMPLETE = "needs either words, or both low and high"
+TABLE_EMPTY = "is empty; its first line names the columns"
+TABLE_OF_NO_ROWS = "holds no rows; leave the file out"
+ID_EMPTY = "the id is empty"
+NO_SUCH_FOLDER = "there is no such folder"
 
 
 def coordinates_swapped(table: str) -> str:
@@ -286,11 +349,31 @@ def days_at_most(most: int) -> str:
     return f"days must be at most {most:,}"
 
 
+def size_of_a_city(low: float, high: float) -> str:
+    return f"must lie between {low:g} and {high:g}"
+
+
 # device
 
 NO_DEVICE_FILE = "there is no file .*; name the file in which a device keeps"
+DEVICE_FILE_MISSING = "there is no file .*; prirec device init makes one"
+DEVICE_FILE_IS_A_FOLDER = "is not a file; name the file in which a device keeps"
+DEVICE_FILE_EMPTY = "is empty: no device has written to it yet"
+DEVICE_FILE_WITHOUT_A_LEDGER = "which had no ledger yet"
+DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
+ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
+BUDGET_DOES_NOT_COVER_A_ROUND = "privacy budget does not cover another round for"
+COLUMN_MISSING = "is missing; the first line names the columns"
+COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
+COLUMN_NAMES_NOT_DISTINCT = "every column has a name of its own"
+CELLS_UNEVEN = "has not as many cells as the first line"
+NOT_A_TIME = "a time is a local date and time"
+NOT_A_LABEL = r"a label is 1 \(visited\) or 0"
+NOT_FINITE = "a number must be finite"
+NOT_CSV = "is not CSV in UTF-8"
+CERTIFICATE_NOT_TRUSTED = "the recommender's certificate does not hold"
 ANOTHER_AGENT_AT_WORK = "another agent is at work"
-CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
+CODE_NEEDED_TO_ENROL = "if its operator hands out an enrolment code, give it"
 NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
@@ -319,6 +402,14 @@ def no_place_on_this_device_within(km: float) -> str:
     return f"this device has no place within {km} km of that point"
 
 
+def blank_or_too_long(what: str) -> str:
+    return f"{what} is 1 to .* characters of text, not blank"
+
+
+def digits_of_a_fingerprint(least: int) -> str:
+    return f"a fingerprint has {least} to 64 hexadecimal digits"
+
+
 # engines and rounds
 
 ONE_NEIGHBOUR = "with a single neighbour the sum is that neighbour's own model; give at least two"
@@ -326,6 +417,7 @@ NO_THREADS = "an engine needs at least one thread"
 NO_SHARDS = "there must be at least one shard"
 MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
 
 
 def no_such_engine(name: str) -> str:
@@ -355,6 +447,13 @@ NO_MODEL_TO_REPORT = "a report needs at least one trained model"
 REPORT_NOT_WRITTEN = "the report could not be written to"
 REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
 TEST_VISITS_IN_POPULARITY = "count the training visits alone"
+LEARNS_FROM_THE_TEST = "this evaluation would learn from what it is tested on"
+LABELS_ANTI_CORRELATED = "labels anti-correlated by the split"
+
+
+def columns_of_the_test(columns: str) -> str:
+    return rf"columns of the table of people \({columns}\) follow from their visits"
+
 
 # features
 
@@ -479,6 +578,7 @@ AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
 REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
 CAP_OF_NOTHING = "give a cap from 1 up"
 SIGMA_OUT_OF_RANGE = "sigma, the noise in units of a person's norm"
+DEVICE_HAD_ANOTHER_BUDGET = "the device had another budget"
 
 
 EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothing"
@@ -629,6 +729,9 @@ TOO_MANY_REQUESTS = "TOO_MANY"
 ADDRESS_TAKEN = "this address and port cannot be listened on"
 NO_WORKERS = "a service has at least one worker"
 ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
+CERTIFICATE_WITHOUT_ITS_KEY = "a certificate and its key belong together"
+DATABASE_COPIED_BY_ITS_OWN_MEANS = "such as pg_dump --schema=prirec"
+NOT_A_HOST = "a server goes by a host name in ASCII, such as recommender.example"
 
 
 def no_store(path: object) -> str:
@@ -669,7 +772,7 @@ def certificate_or_key_unreadable(certificate: str) -> str:
 
 # rehearsal
 
-FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: give --devices"
+FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 
 # sharing
 
@@ -717,7 +820,7 @@ CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
 SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
 FOLDER_EXISTS = "exists; name another folder"
 SETTING_NOT_READ = "is read by .* alone, which this training has not"
-OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
+OVERWRITE_REPLACES_A_RUN = "overwrite replaces an earlier run"
 NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
 RUN_UNREADABLE = "cannot be read by this version"
 NO_PLACE_OF_THE_RUN = "no place of this run is in these data"
@@ -739,6 +842,18 @@ FIGURES_NEED_ONE_SCORE = "there is one score for each test record, and each pers
 MODEL_NEEDS_ARGUMENTS = "cannot be made without arguments"
 SCORES_OF_ANOTHER_SHAPE = "one number for each of"
 SCORES_NOT_NUMBERS = "hold NaN; every record needs a number"
+TRAINED_ON_ANOTHER_CITY = "it was trained on another city"
+WORSE_THAN_KNOWING_NOTHING = "is worse than knowing nothing, on these test records"
+NEIGHBOURS_DRAWN_ANEW = "this city has no coordinates: neighbours are drawn anew"
+NO_LEARNING_RATE_HELPS = "; no learning rate helps"
+NO_QUALITY_FIGURE = "no quality figure can be read: "
+NO_FIGURE_WILL_BE_READ = "too much to read any of them, and their part of the budget would be spent for nothing"
+REPORTERS_ARE_KNOWN = "Whoever answers about a place is known to have a record there"
+NO_NEW_PLACE = "no new place is"
+CITY_IS_MADE_UP = "this city is made up, and yours is another"
+AUC_OF_POPULARITY_ALONE = "AUC is of popularity alone, not of a model"
+REPLACE_ONE_EXPLAINED = "replace-one: the same promise between any two contributions"
+NO_POPULARITY_WITHIN_A_BUDGET = "these settings release no popularity within a budget"
 
 
 def no_such_model(name: str) -> str:
@@ -803,6 +918,26 @@ def no_place_within(km: float) -> str:
     return f"no place is within {km} km of that point"
 
 
+def new_places_within(places: int) -> str:
+    return f"only {places} new places are"
+
+
+def nearest_beyond_are_shown(km: float) -> str:
+    return f" within {km:g} km; the nearest beyond are shown too"
+
+
+def epsilon_of_bits(places: int) -> str:
+    return f"a bit for each of {places} places is an ε of {places} per user"
+
+
+def figures_not_read(figures: str) -> str:
+    return f"too much to read {figures}"
+
+
+def read_by_others_only(setting: str, *, reader: str) -> str:
+    return f"^{_exactly(setting)} is read by {_exactly(reader)} alone, which this training has not"
+
+
 # util
 
 LATITUDE_FIRST = "give latitude first, then longitude"
@@ -821,6 +956,10 @@ def version_too_new(found: int, *, newest: int) -> str:
 
 def file_not_made(reason: str) -> str:
     return rf"could not be made \({reason}\); name a folder"
+
+
+def extra_missing(extra: str) -> str:
+    return rf"get them with: pip install 'prirec\[{extra}\]'"
 
 
 def store_unusable(code: str) -> str:
@@ -858,6 +997,7 @@ RIVALS_DIMENSION_OR_SEED_NEGATIVE = "dimension and seed must be 0 or more"
 RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE = "alpha must be above 0, spread 0 or more"
 RIVALS_PENALTIES_NEGATIVE = "lambda_w and lambda_v must be 0 or more"
 PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
+OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
 
 
 def model_option_belongs_to(experiments: str) -> str:
@@ -881,6 +1021,7 @@ class Foreign:
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
     NO_SUCH_FILE = "No such file or directory"
 
+    UNEXPECTED = "RuntimeError: unexpected"
     REPORTS_DIFFER = "say"
     STATES_DIFFER = "differ"
     SEARCH_BROKE = "a search that broke"
@@ -890,3 +1031,8 @@ class Foreign:
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
     SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
+
+    @staticmethod
+    def invalid_value(flag: str = "") -> str:
+        """Typer's, for a flag that is out of the limits that its declaration has."""
+        return f"Invalid value for '?{flag}"

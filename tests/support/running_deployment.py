@@ -135,7 +135,7 @@ class Others:
                     device.person.set_home(home)
                     device.describe({name: told(column, row) for name, column in self.town.people.columns.items()})
                     device.person.record_visits(visits_of(self.town.visits, row, self.town.places.ids))
-                    device.person.set_labelled(so=self.town.labelled)
+                    device.person.set_labelled(labelled=self.town.labelled)
 
     def take_part(self, *, authority: bytes) -> None:
         """Until the campaign is over; all are then gone again."""

@@ -143,8 +143,9 @@ def tune(
     import os
     from itertools import product
 
-    from prirec.cli.output import SIMULATION, show_table
+    from prirec.cli.output import show_table
     from prirec.errors import UsageError
+    from prirec.util.shown import SIMULATION
     from prirec_experiments.experiment import Workspace
     from prirec_experiments.on_cluster import connected, refuse_address
     from prirec_experiments.results_store import ResultsStore, write_whole

@@ -7,9 +7,10 @@ from typing import Any
 
 import typer
 
-from prirec.cli.output import SIMULATION, bar, bars, console, note, show_table
+from prirec.cli.output import bar, bars, console, duration, note, show_table
 from prirec.data.tables import require_polars
 from prirec.errors import UsageError
+from prirec.util.shown import SIMULATION
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
 from prirec_experiments.figure7 import FIGURE7
@@ -112,7 +113,7 @@ def _show_forecast(chosen: list[Pending], request: Request) -> None:
     """Prints how many cells are left and about how long they take, before any is begun."""
     factor = slowness() if any(one.left.cells for one in chosen) else 1.0
     rows = [
-        (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", _duration(factor * one.left.seconds))
+        (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", duration(factor * one.left.seconds))
         for one in chosen
     ]
     show_table(("experiment", ">done", ">to do", ">about"), rows)
@@ -180,9 +181,3 @@ def _width(table: Table) -> int:
     figures = [at for at, name in enumerate(table.columns) if name.startswith(">")]
     words = len(table.columns) - len(figures)
     return 24 * words + sum(2 + max(len(row[at]) for row in (table.columns, *table.rows)) for at in figures)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

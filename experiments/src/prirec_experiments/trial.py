@@ -77,11 +77,11 @@ def train_and_test(
     counts = setup.samples.train.counts()
     quality = measure(test.label, scores, person=test.person, training_records=counts)
     values = {
-        **quality.as_dict(),
-        **ranked(setup, fitted.scorer).as_dict(),
+        **quality.to_dict(),
+        **ranked(setup, fitted.scorer).to_dict(),
         "seconds": seconds,
         "losses": list(fitted.losses),
-        "flagged": [one.as_dict() for one in findings],
+        "flagged": [one.to_dict() for one in findings],
     }
     return values, CellScores.of(setup.samples, scores)
 

@@ -46,7 +46,7 @@ def check(
         found = check_folder(data, skip_bad=skip_bad)
     written = found.write_schema() if write_schema and found.schema else None
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
     else:
         show(found.panels())
         if written is not None:
@@ -103,7 +103,7 @@ def describe(
         found = read_folder(data, strict=strict, skip_bad=skip_bad).describe(settings)
     ids = found.people[:people]
     if json:
-        show_json({**found.as_dict(), **({"people_ids": ids} if people else {})})
+        show_json({**found.to_dict(), **({"people_ids": ids} if people else {})})
         return
     show(found.panels())
     notes(found.notes)

@@ -69,7 +69,7 @@ def demo(
             comparison.report(beside / REPORT)
     if json:
         rows = [
-            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.as_dict()}
+            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.to_dict()}
             for one in comparison.entries
         ]
         files = {"report": str(out / REPORT), "run": str(out / RUN), "data": str(out / DATA)}

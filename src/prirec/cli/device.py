@@ -96,12 +96,11 @@ def init(
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         device.set_budget(budget)  # before joining: nothing beyond it is ever sent
         joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
-        member = device.person.membership()
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
     if fingerprint is None:
         typer.echo("compare it with the fingerprint that the operator published")
-    if member is None or not member.enrolled:
+    if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
     typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 
@@ -320,7 +319,7 @@ def recommend(
     measured = any(one.distance_km is not None for one in places)
     origin = None if not measured else "here" if here is not None else home
     if json:
-        show_json({"places": [one.as_dict() for one in places], "distance_from": origin, "notes": remarks})
+        show_json({"places": [one.to_dict() for one in places], "distance_from": origin, "notes": remarks})
         return
     notes(remarks)
     show_suggestions(places, origin=origin)
@@ -373,7 +372,7 @@ def privacy(file: DeviceFile, *, json: Json = False) -> None:
     with existing(file) as device:
         found = device.account()
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)

@@ -40,7 +40,8 @@ def evaluate(
     """Measure a saved run on its test records.
 
     Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
-    from prirec.cli.output import SIMULATION, busy, figure, notes, show, show_json
+    from prirec.cli.output import busy, notes, show, show_json
+    from prirec.util.shown import SIMULATION, number
 
     with busy("reading the data"):
         from prirec.api import load, read_folder
@@ -51,13 +52,13 @@ def evaluate(
         ranked = fit.rank(k=k, radius_km=radius_km, candidates=candidates, people=people) if ranking else None
         remarks = [*fit.quality_notes, *([] if ranking else _unused(context))]
     if json:
-        answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.as_dict()}
+        answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.to_dict()}
         if ranked is not None:
-            answer["ranking"] = {**ranked.as_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
+            answer["ranking"] = {**ranked.to_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
         show_json({**answer, "notes": remarks})
         return
     notes((*fit.notes, *remarks))
-    typer.echo(f"AUC {figure(quality.auc)} on {quality.records:,} test records that this run never saw")
+    typer.echo(f"AUC {number(quality.auc)} on {quality.records:,} test records that this run never saw")
     show(quality.panels())
     if ranked is not None:
         show(ranked.panels(k=k, among=_candidates(fit, candidates, radius_km)))

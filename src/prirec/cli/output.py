@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from prirec.util.shown import Table as Panel
 
-SIMULATION = "simulation: all data on one machine; nothing here is private to anyone"
-
 
 def program() -> tuple[str, ...]:
     """The words that call this program: its name, or the way it was called where a shell would not find the name."""
@@ -121,11 +119,6 @@ def show(panels: "Iterable[str | Panel]") -> None:
             show_table(panel.columns, panel.rows, title=panel.title or None)
 
 
-def figure(value: float | None, *, digits: int = 4) -> str:
-    """A number for a table; a dash where there is none."""
-    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
-
-
 # Progress on the standard error stream, one bar a model; silent where nobody watches.
 
 
@@ -161,7 +154,7 @@ class Bar:
             return ""
         left = self._total - passed.iteration
         rate, moved = passed.took_part / passed.seconds, passed.moved / 1e6
-        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {_duration(left * passed.seconds)} left"
+        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {duration(left * passed.seconds)} left"
 
     def finish(self) -> None:
         """Training may stop early, or have been done before: the bar is full all the same."""
@@ -228,7 +221,8 @@ def model_bars(models: Mapping[str, int]) -> "Iterator[Callable[[str, IterationR
             row.finish()
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """About how long, in the unit that suits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

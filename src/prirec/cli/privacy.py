@@ -66,7 +66,7 @@ def plan(
 
         found = make_plan(city, people=people, places=places, features=features, years=years, settings=settings)
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     show(found.details())
@@ -160,7 +160,7 @@ def forecast(
         )
         shown.update(task, completed=shown.tasks[task].total, stage="")
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)
@@ -194,7 +194,7 @@ def ledger(
 
     found = read_ledger(store, choose(preset=preset, file=file, assignments=assignments))
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prirec.cli.options import At, DataFolder, Json, ListLength, Near, Radius, RunFolder, SkipBad, examples, moment_of
-from prirec.cli.output import SIMULATION, busy, notes, show_json, show_table
+from prirec.cli.output import busy, notes, show_json, show_table
+from prirec.util.shown import SIMULATION
 
 if TYPE_CHECKING:
     from prirec import Suggestion
@@ -40,7 +41,7 @@ def recommend(
         fit = load(run, read_folder(data, skip_bad=skip_bad))
         found = fit.recommend(person, near=here, at=time, k=k, radius_km=radius_km)
     if json:
-        places = [place.as_dict() for place in found]
+        places = [place.to_dict() for place in found]
         show_json({"places": places, "distance_from": found.distance_from, "notes": found.notes})
         return
     notes((*fit.notes, *found.notes))

@@ -89,8 +89,8 @@ def train(
             flags={"iterations": iterations, "model.dimension": dimension, "seed": seed}, neighbours=neighbours,
             how={
                 "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
-                "every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite, "strict": strict,
-                "skip_bad": skip_bad,
+                "checkpoint_every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite,
+                "strict": strict, "skip_bad": skip_bad,
             },
         )  # fmt: skip
     except KeyboardInterrupt:  # also while the program loads, which takes a second or two
@@ -147,7 +147,8 @@ def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int
 
 
 def _show(fit: "Fit", before: Sequence[str], *, data: Path, out: Path, json: bool) -> None:
-    from prirec.cli.output import SIMULATION, figure, notes, program, say, show, show_json
+    from prirec.cli.output import notes, program, say, show, show_json
+    from prirec.util.shown import SIMULATION, number
 
     if json:
         show_json(_as_dict(fit, data=data, out=out))
@@ -155,7 +156,7 @@ def _show(fit: "Fit", before: Sequence[str], *, data: Path, out: Path, json: boo
     notes(words for words in fit.notes if words not in before)
     quality, plan = fit.quality, fit.plan
     records = f"{quality.records:,} test records"
-    typer.echo(f"AUC {figure(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
+    typer.echo(f"AUC {number(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
     show(quality.panels())
     if fit.operator_quality is not None:
         show(fit.operator_quality.panels())
@@ -181,12 +182,12 @@ def _as_dict(fit: "Fit", *, data: Path, out: Path) -> dict[str, Any]:
             "period_days": first.days,
             "terms": [asdict(term) for term in fit.plan.terms],
             "cohorts": asdict(fit.plan.cohorts),
-            "figures": None if figures is None else figures.as_dict(),
+            "figures": None if figures is None else figures.to_dict(),
         }
     return {
         "run": str(out),
         "source": str(data),
-        "quality": fit.quality.as_dict(),
+        "quality": fit.quality.to_dict(),
         "iterations": len(fit.history),
         "resumed_at": fit.resumed_at,
         "loss": [passed.loss for passed in fit.history],

@@ -59,7 +59,7 @@ class Description:
             ("places with coordinates", _percent(self.located_places)),
         ]
 
-    def as_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Plain numbers and texts, ready for JSON."""
         return asdict(self)
 

@@ -19,7 +19,7 @@ from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extr
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.party import Stage
 from prirec.types import DAY
-from prirec.wire.http import MOST_MESSAGES, Letter, Post
+from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
 MOST_REFUSALS = 8
@@ -59,11 +59,11 @@ class Agent:
         )
         self._sleep, self._code = sleep, code
         self._outgoing = self.rounds.pending_messages(self.view)  # messages to post
-        self._after = 0  # number of the last letter that was processed
+        self._after = 0  # number of the last queued message that was processed
         self._failures = self._refusals = 0  # in a row
         self._download: asyncio.Task[None] | None = None  # of extra regions, beside the steps
         self.problem: UnavailableError | PassingError | None = None  # why the last step failed
-        self.dropped_letters = 0  # those whose processing raised an unforeseen exception
+        self.dropped_messages = 0  # whose processing raised an unforeseen exception
         self.last_fault: Exception | None = None  # the last of these exceptions
 
     async def run(self, stop: asyncio.Event, *, after: Callable[[], None] = lambda: None) -> None:
@@ -86,10 +86,10 @@ class Agent:
             await self.stop_downloads()
 
     async def step(self, *, wait: int | None = None) -> bool:
-        """Post what is outgoing, poll, process the letters. False if the recommender or the disk did not let it."""
+        """Post what is outgoing, poll, process what came. False if the recommender or the disk did not let it."""
         try:
             if not self.view.member.enrolled:
-                await enrol(self.person, self.view.member, self.client, code=self._code)
+                await enrol(self.person, self.client, code=self._code)
                 self.view = View.of(self.person)
             self._finish_download()
             await self._process(await self._poll(self.retry.wait if wait is None else wait))
@@ -115,11 +115,11 @@ class Agent:
 
     @property
     def _progress(self) -> tuple[int, int]:
-        """Letters and log entries processed so far."""
+        """The last message and the log entries processed so far."""
         return self._after, self.view.member.head.length
 
-    async def _poll(self, wait: int) -> Post:
-        """Post what is outgoing and long-poll for letters. UnavailableError for a refusal that may not last."""
+    async def _poll(self, wait: int) -> Inbox:
+        """Post what is outgoing and long-poll. UnavailableError for a refusal that may not last."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         try:
             post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
@@ -131,26 +131,26 @@ class Agent:
         self._outgoing = later
         return post
 
-    async def _process(self, post: Post) -> None:
-        """Follow the log if it has grown, then answer the letters: they refer to what the log says by now."""
-        if post.entries > self.view.member.head.length:
+    async def _process(self, inbox: Inbox) -> None:
+        """Follow the log if it has grown, then answer the messages: they refer to what the log says by now."""
+        if inbox.entries > self.view.member.head.length:
             before = self._region_documents()
             await self.follow()
             if self._region_documents() != before:
                 await self._sleep(self.retry.grace)
                 self._finish_download()
-        for letter in post.letters:
-            self._after = letter.number  # first: a letter that cannot be processed must not come back for ever
-            answers = self._answer(letter)
-            self._outgoing += [one for one in answers if one not in self._outgoing]  # a letter may arrive twice
+        for queued in inbox.messages:
+            self._after = queued.number  # first: a message that cannot be processed must not come back for ever
+            answers = self._answer(queued)
+            self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
 
-    def _answer(self, letter: Letter) -> list[bytes]:
-        """Messages to post in answer to a letter. Others write letters: one that leads to an error of any kind is
-        dropped and counted, and the agent goes on."""
+    def _answer(self, queued: QueuedMessage) -> list[bytes]:
+        """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
+        counted, and the agent goes on."""
         try:
-            return self.rounds.receive(letter.body, self.view)
+            return self.rounds.receive(queued.body, self.view)
         except Exception as problem:  # not BaseException: what ends the process passes
-            self.dropped_letters, self.last_fault = self.dropped_letters + 1, problem
+            self.dropped_messages, self.last_fault = self.dropped_messages + 1, problem
             return []
 
     def _region_documents(self) -> tuple[bytes | None, ...]:

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from prirec.device.person import Person, Point
-from prirec.device.store import Membership, save_enrolled
+from prirec.device.store import ALREADY_A_MEMBER, Membership, save_enrolled
 from prirec.errors import Fault, PeerError, ProtocolError, StateError, UsageError
 from prirec.graph.cohorts import coarse_cells
 from prirec.protocols.codec import decode_with, encode
@@ -32,7 +32,7 @@ from prirec.wire.http import FINEST_CELL
 LIMIT = documents.LIMIT + 2**20  # bytes of a response
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
 WHOLE = 300.0  # seconds for a whole response: a server that sends a byte every 9 must not hold a device for ever
-NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it (--code)"
+NOT_ENROLLED = "the recommender does not enrol this device; if its operator hands out an enrolment code, give it"
 # identity: a compressed response could be small on the wire and exceed the limit in memory
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
@@ -87,10 +87,10 @@ class Client:
     async def leave(self) -> None:
         _expect(http.Done, await self._in_session("/v1/devices/leave", http.Mail()))
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
-        """Post messages, then long-poll for letters numbered above `after`, for at most `wait` seconds."""
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
+        """Post messages, then long-poll for queued messages numbered above `after`, for at most `wait` seconds."""
         request = http.Mail(tuple(messages), after, wait)
-        return _expect(http.Post, await self._in_session("/v1/mail", request, wait=wait))
+        return _expect(http.Inbox, await self._in_session("/v1/mail", request, wait=wait))
 
     async def _in_session(self, path: str, content: WireStruct, *, wait: float = 0.0) -> bytes:
         """Post under a session, with one retry under a new one: the old one may have expired."""
@@ -209,19 +209,19 @@ def home_cell(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
 
 async def join(
     person: Person, url: str, *, cell: int, authority: bytes = b"", fingerprint: str | None = None,
-    code: str | None = None, entropy: Callable[[int], bytes] = urandom,
+    code: str = "", entropy: Callable[[int], bytes] = urandom,
 ) -> Membership:  # fmt: skip
-    """Pin the recommender's key, and make an identity that is used nowhere else, so that two deployments cannot tell
-    that they know the same device.
+    """Pin the recommender's key, make an identity that is used nowhere else, so that two deployments cannot tell that
+    they know the same device, and enrol.
 
-    With a fingerprint, the key must begin with it. With a code, which may be empty, the device enrols at once, and
-    belongs nowhere if that is refused."""
+    With a fingerprint, the key must begin with it. A device whose enrolment is refused belongs nowhere; one whose
+    recommender stops answering is not enrolled yet, and its agent enrols it later."""
     _check_url(url)
     wanted = None if fingerprint is None else re.sub(r"[\s:]", "", fingerprint).lower()
     if wanted is not None and not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT},64}}", wanted):
         raise UsageError(f"a fingerprint has {FINGERPRINT} to 64 hexadecimal digits")
     if person.membership() is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
+        raise StateError(ALREADY_A_MEMBER)
     try:
         trust = tls_context(authority)
     except (ssl.SSLError, ValueError):
@@ -239,22 +239,20 @@ async def join(
         )  # fmt: skip
         # stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
         person.join(member)
-        if code is not None:
-            client = Client(connection, identity=member.identity, deployment=member.deployment)
-            try:
-                await enrol(person, member, client, code=code)
-            except UnavailableError:
-                pass  # the agent enrols later; this request may have arrived all the same
-            except PeerError:
-                person.leave()
-                raise
-    return member
+        try:
+            await enrol(person, Client(connection, identity=member.identity, deployment=member.deployment), code=code)
+        except UnavailableError:
+            pass  # this request may have arrived all the same: enrolling twice is harmless
+        except PeerError:
+            person.leave()
+            raise
+    return person.require_membership()
 
 
-async def enrol(person: Person, member: Membership, client: Client, *, code: str) -> None:
+async def enrol(person: Person, client: Client, *, code: str) -> None:
     """Enrol the device, and store that it is done. A refusal for want of a code says so."""
     try:
-        await client.enrol(cell=member.cell, code=code)
+        await client.enrol(cell=person.require_membership().cell, code=code)
     except PeerError as refusal:
         if refusal.fault is Fault.AUTH:
             raise PeerError(Fault.AUTH, NOT_ENROLLED) from None

@@ -25,7 +25,7 @@ from prirec.device.ledger import LedgerStore, load_budget, save_budget
 from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
 from prirec.device.store import Membership, Store
 from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
-from prirec.privacy.ledger import Account, Budget, Statement, account
+from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
@@ -127,14 +127,14 @@ class Device:
         found = read_visits(Path(file))
         recorded = self.record_visits(found.visits)
         if found.labelled:
-            self.person.set_labelled(so=True)
+            self.person.set_labelled(labelled=True)
         return recorded
 
     def remove_visit(self, id: str) -> None:  # noqa: A002
         """Delete a visit; the model keeps what it learnt from it until the next campaign. UsageError if there is
         none."""
         if not self.person.remove_visit(id):
-            raise UsageError("there is no visit with that id; prirec device export lists them")
+            raise UsageError("there is no visit with that id; an export of the device lists all of them")
 
     def recommend(
         self, *, near: Point | None = None, at: int | None = None, k: int = 10, radius_km: float = 5.0
@@ -180,13 +180,9 @@ class Device:
         with self.store.transaction() as rows:
             save_budget(rows, budget)
 
-    def statement(self) -> Statement:
-        """What was spent on what, and in total."""
-        return self.ledger_store.statement(day=self.day)
-
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
-        return account(self.ledger_store.ledger(), budget=self.budget, day=self.day)
+        return self.ledger_store.account(day=self.day)
 
     @property
     def ledger_store(self) -> LedgerStore:
@@ -202,16 +198,17 @@ class Device:
 
     async def join_async(
         self, url: str, *, home: Point | None = None, authority: bytes | Path = b"", fingerprint: str | None = None,
-        code: str | None = None,
+        code: str = "",
     ) -> Membership:  # fmt: skip
-        """Join a deployment and pin its recommender's key.
+        """Join a deployment: pin its recommender's key and enrol.
 
         url: the recommender's HTTPS address.
         home: latitude and longitude. The recommender gets the coarse H3 cell around it (about 36 km²); without a home
             it gets none, and the device downloads all regions.
         authority: CA certificate (PEM, or a file with it) that signed the server's certificate; empty: the system's.
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
-        code: enrolment code; with one (it may be empty) the device enrols at once, else when it first takes part.
+        code: enrolment code, if the operator requires one. PeerError, and nothing is joined, where it is refused. If
+            the recommender stops answering in between, the device is not enrolled yet, and enrols when it takes part.
         """
         with needing("device"):
             from prirec.device.client import home_cell, join
@@ -246,7 +243,7 @@ class Device:
     ) -> None:
         """Take part until `stop` is set. Stopping is immediate and safe at any moment, like switching the device off.
 
-        StateError if another agent works on the file: letters that one agent has read the other never sees."""
+        StateError if another agent works on the file: a message that one agent has fetched the other never sees."""
         import asyncio
 
         with needing("device"):
@@ -420,9 +417,9 @@ class DeviceStatus:
         """In one sentence: whether the device can recommend and, if not, what is missing."""
         of = self.membership
         if of is None:
-            return "in no deployment yet; prirec device init joins one"
+            return "in no deployment yet; let it join one"
         if not of.enrolled:
-            return f"joined {of.title}, not enrolled yet; prirec device run enrols it"
+            return f"joined {of.title}, not enrolled yet; it enrols when it next takes part"
         if not of.can_recommend:
             missing = "no campaign has begun" if of.campaign is None else "no model is published, or none is downloaded"
             return f"enrolled in {of.title}; cannot recommend yet: {missing}"

@@ -18,7 +18,7 @@ from prirec.device.store import APPLICATION, DAMAGED, MIGRATIONS, Store, write_j
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
 from prirec.privacy.accountant import Adjacency, PrivacyLoss, Spent, Unit
-from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
+from prirec.privacy.ledger import Account, Budget, Charge, Ledger, LedgerEntry, Verdict
 from prirec.protocols.journal import JournalEntry
 from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN
@@ -70,9 +70,10 @@ class LedgerStore:
         with self._store.reading() as rows:
             return _load(rows)
 
-    def statement(self, *, day: int) -> Statement:
+    def account(self, *, day: int) -> Account:
+        """What was spent on what, and what is left of the budget."""
         with self._store.reading() as rows:
-            return rules.statement(_load(rows), budget=self._budget(rows), day=day)
+            return rules.account(_load(rows), budget=self._budget(rows), day=day)
 
     def _budget(self, rows: Rows) -> Budget:
         return load_budget(rows) if self._fixed_budget is None else self._fixed_budget

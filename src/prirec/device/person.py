@@ -144,16 +144,22 @@ class Person:
             ignored = rows.execute("SELECT EXISTS (SELECT 1 FROM visits WHERE label < 0)").fetchone()
             return bool((declared or ignored)[0])
 
-    def set_labelled(self, *, so: bool) -> None:
+    def set_labelled(self, *, labelled: bool) -> None:
         """For an app that shows places and records which of them were ignored: say so once."""
         with self.store.transaction() as rows:
-            rows.execute("INSERT OR REPLACE INTO labelled VALUES (1, ?)", (bool(so),))
+            rows.execute("INSERT OR REPLACE INTO labelled VALUES (1, ?)", (bool(labelled),))
 
     # --- the deployment, and what the device has from it
 
     def membership(self) -> Membership | None:
         with self.store.reading() as rows:
             return load_membership(rows)
+
+    def require_membership(self) -> Membership:
+        """StateError for a device that belongs to no deployment."""
+        if (membership := self.membership()) is None:
+            raise StateError("this device belongs to no deployment yet; prirec device init joins one, and Device.join")
+        return membership
 
     def join(self, membership: Membership) -> None:
         """Store the deployment that the device joins. StateError if it belongs to one already."""

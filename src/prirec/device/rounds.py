@@ -279,9 +279,8 @@ def _bounded(values: RealArray) -> RealArray:
 # second time. A round that the log has left behind is over: nothing more is masked, paid for or posted for it.
 
 
-MOST_ROUNDS = (
-    4  # at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
-)
+# at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
+MOST_ROUNDS = 4
 
 
 def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:

@@ -164,7 +164,7 @@ class Store:
 
     @contextmanager
     def agent_lock(self) -> Iterator[None]:
-        """Held by the one process that answers letters on this file; StateError while another holds it.
+        """Held by the one process that takes part with this file; StateError while another holds it.
 
         A lock on a file of its own, so that writers do not wait for it; the system releases it when the process ends,
         however it ends."""
@@ -278,10 +278,13 @@ class Membership:
         return self.identity.public
 
 
+ALREADY_A_MEMBER = "this device belongs to a deployment already; let it leave that one first"
+
+
 def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     """Store the deployment that the device joins. StateError if it belongs to one: it has to leave that first."""
     if load_membership(rows) is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
+        raise StateError(ALREADY_A_MEMBER)
     wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
     if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
         raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
@@ -385,7 +388,7 @@ def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: 
     """Record what was masked: it may be in the opened sum, so it is what the device leaves out again (decisions/0006).
 
     Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
-    drop_visit_contribution(rows, campaign)
+    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
     pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
     rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
 
@@ -395,11 +398,6 @@ def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitC
     found = rows.execute("SELECT place, whole FROM given WHERE campaign = ? ORDER BY place", (campaign,)).fetchall()
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
     return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
-
-
-def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
-    """Where the sum was opened without this device, nothing has to be left out of it."""
-    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
 
 
 # --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------

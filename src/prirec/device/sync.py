@@ -104,11 +104,8 @@ class View:
 
     @classmethod
     def of(cls, person: Person) -> "View":
-        member = person.membership()
-        if member is None:
-            raise StateError("this device belongs to no deployment yet: prirec device init")
         with person.store.reading() as rows:
-            return cls(member, load_latest(rows), DocumentCache(person))
+            return cls(person.require_membership(), load_latest(rows), DocumentCache(person))
 
     # --- the campaign under way, or the last one
 

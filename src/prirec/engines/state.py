@@ -185,8 +185,8 @@ def load_checkpoint(path: Path, whose: str) -> Checkpoint:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is what `save` writes, damaged or not, so that no other file is ever overwritten as one. Where the
-    list of arrays at its end is unreadable or cut off, the first array decides."""
+    """Whether a file is what `save_checkpoint` writes, damaged or not, so that no other file is ever overwritten as
+    one. Where the list of arrays at its end is unreadable or cut off, the first array decides."""
     try:
         with ZipFile(path) as archive:
             return {"header.npy", "linear0.npy"} <= set(archive.namelist())

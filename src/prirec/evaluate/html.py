@@ -1,6 +1,5 @@
 """Pieces of HTML. Every text that comes from data or settings passes through `text` on its way to the page."""
 
-import math
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -8,11 +7,6 @@ from prirec.util.shown import text  # one definition for pages and notebooks
 
 # Even if a text slipped through unescaped, the page could neither run nor fetch anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A figure with so many digits; a dash where it has no meaning."""
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 
 def packaged(name: str) -> str:

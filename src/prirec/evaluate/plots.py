@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.evaluate.html import number, packaged
+from prirec.evaluate.html import packaged
 from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
-from prirec.util.shown import text
+from prirec.util.shown import number, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

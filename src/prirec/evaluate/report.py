@@ -17,7 +17,7 @@ from prirec.config import dump
 from prirec.data.dataset import Dataset
 from prirec.errors import UsageError
 from prirec.evaluate import plots
-from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section
+from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
     Z_95,
@@ -35,7 +35,7 @@ from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, advise
 from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
-from prirec.util.shown import text
+from prirec.util.shown import number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,14 +418,12 @@ def _about_cohorts(sizes: np.ndarray) -> str:
 _HALF = 100  # half the width of a bar's drawing
 
 
-def advise_somebody(outcome: Outcome) -> tuple[str, Advice]:
-    """The id of a person with a median number of training records, and ten places for that person."""
-    setup = outcome.setup
-    counts = setup.samples.train.counts()
-    person = int(np.argsort(counts, kind="stable")[len(counts) // 2])
-    advisor = Advisor.in_earnest(setup, outcome.trained.state.models)
-    words = f"a person with the median number of training records ({counts[person]})"
-    return setup.samples.ids[person], Advice(words, advise(advisor, person))
+def advise_typical_person(outcome: Outcome) -> Advice:
+    """Ten places for a person with the median number of training records."""
+    advisor = Advisor.knowing_all_visits(outcome.setup, outcome.trained.state.models)
+    person = advisor.typical_person
+    records = outcome.setup.samples.train.counts()[person]
+    return Advice(f"a person with the median number of training records ({records})", advise(advisor, person))
 
 
 def advice_section(advice: Advice) -> str:

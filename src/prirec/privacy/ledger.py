@@ -22,7 +22,7 @@ from typing import Any
 
 from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import MOST_GRAINS, Adjacency, PrivacyLoss, Spent, Unit, affordable, check_budget, total
+from prirec.privacy.accountant import MOST_GRAINS, Adjacency, Spent, Unit, affordable, check_budget, total
 from prirec.util.shown import Shown, Table
 
 _SIZES = tuple(Unit)  # from the smallest to the largest
@@ -142,43 +142,6 @@ def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> i
     return low
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What was spent on one purpose, had it been the only one."""
-
-    what: str
-    releases: int
-    loss: PrivacyLoss
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A ledger in figures for the person: each purpose by itself, and the total, which is less than their sum."""
-
-    lines: tuple[Line, ...]
-    lifetime: PrivacyLoss
-    lifetime_replace_one: PrivacyLoss
-    period: PrivacyLoss | None  # of the days that count today, if the budget has a period
-    budget: Budget
-
-
-def statement(ledger: Ledger, *, budget: Budget, day: int) -> Statement:
-    """What was spent on what, per unit, and in total."""
-    delta, spent = budget.delta, ledger.spent(budget)
-    period = None if budget.period_days is None else ledger.counted(budget, day=day).loss(delta)
-    replaced = spent.loss(delta, Adjacency.REPLACE_ONE)
-    return Statement(tuple(_lines(ledger.entries, delta)), spent.loss(delta), replaced, period, budget)
-
-
-def _lines(entries: Iterable[LedgerEntry], delta: float) -> Iterable[Line]:
-    def by(charge: Charge) -> tuple[str, Unit]:
-        return charge.what, charge.cost.unit
-
-    for (what, unit), group in groupby(sorted((one.charge for one in entries), key=by), key=by):
-        charges = list(group)
-        yield Line(what, len(charges), total((one.cost for one in charges), unit).loss(delta))
-
-
 def fits(spent: Spent, budget: Budget) -> bool:
     """Whether the noisy sums stay within what the budget leaves beside the local answers of earlier versions."""
     answers = math.fsum(loss.epsilon for loss in spent.local)
@@ -289,7 +252,7 @@ class Account(Shown):
         yield f"{_ADJACENCY[self.counted_per is Unit.USER]} Together is less than the sum of each alone."
         yield "More covered: releases at the last price that the budget still covers, if nothing else is paid for."
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         adjacency = {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE}
         return {**asdict(self), "nothing_left": self.nothing_left, "adjacency": adjacency}
@@ -322,15 +285,22 @@ def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
     return Account(
         budget=budget,
         counted_per=unit,
-        items=tuple(
-            Item(line.what, line.loss.unit, line.releases, line.loss.epsilon, more.get((line.what, line.loss.unit)))
-            for line in _lines(ledger.entries, budget.delta)
-        ),
+        items=tuple(_items(ledger.entries, budget.delta, more)),
         lifetime=over(None),
         period=None if budget.period_days is None else over(budget.period_days),
         overspent=whole and not fits(ledger.counted(budget, day=day), budget),
         covered_again_in_days=_covered_again(ledger, budget, prices.values(), day=day) if whole else None,
     )
+
+
+def _items(entries: Iterable[LedgerEntry], delta: float, more: dict[tuple[str, Unit], int]) -> Iterator[Item]:
+    def by(charge: Charge) -> tuple[str, Unit]:
+        return charge.what, charge.cost.unit
+
+    for (what, unit), group in groupby(sorted((one.charge for one in entries), key=by), key=by):
+        charges = list(group)
+        epsilon = total((one.cost for one in charges), unit).loss(delta).epsilon
+        yield Item(what, unit, len(charges), epsilon, more.get((what, unit)))
 
 
 def _covered_again(ledger: Ledger, budget: Budget, prices: Iterable[Spent], *, day: int) -> int | None:

@@ -287,8 +287,7 @@ def _count(share: float, size: int) -> int:
 # Longer products are cut into pieces.
 # Poisson(γ), γ ≤ 1: propose n with probability 2^-(n+1), accept with γ^n 2^(n-1)/n!.
 #
-# A kernel whose random words run out returns a position behind their end; its caller then starts that answer again
-# (privacy/noise.py).
+# A kernel whose random words run out returns a position behind their end; `Stream.draw` then starts that answer again.
 
 _LARGEST_RATE = 2**40
 _TWO = np.uint64(2)

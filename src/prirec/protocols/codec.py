@@ -156,7 +156,7 @@ class Statement(WireStruct, frozen=True, tag="prirec statement"):
     threshold: Natural
 
 
-class Vouched(WireStruct, frozen=True, tag="prirec member"):
+class MemberStatement(WireStruct, frozen=True, tag="prirec member"):
     """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
     keys in that line, and for no other line under the same name."""
 
@@ -172,7 +172,7 @@ class Delivered(WireStruct, frozen=True, tag="prirec delivered"):
     sharing: bytes
 
 
-class Settled(WireStruct, frozen=True, tag="prirec survivors"):
+class SurvivorList(WireStruct, frozen=True, tag="prirec survivors"):
     """Signed by a member's round key: whose boxes and whose vectors arrived."""
 
     statement: Digest

@@ -1,13 +1,14 @@
 """Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
 The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
-chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Guide` is the
+chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is the
 algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
 simulation of it. Below it are the lines of the algorithm, and the reasons that a person is shown.
 """
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -86,7 +87,7 @@ class Suggestion:
     probability: float
     reasons: tuple[Reason, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "place": self.place,
@@ -106,18 +107,18 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asker:
+class PersonState:
     """The private half of a prediction: one person. Nothing of it prints."""
 
     features: FeatureArray  # (m,) X^i
     linear: RealArray  # (D + 1,) W_i
-    latent: RealArray  # (K',) u_i; no entries where the guide has no factors
+    latent: RealArray  # (K',) u_i; no entries where there are no factors
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
+class Predictor:
     """The public half of a prediction: a catalogue under a published V. Computed once, for any number of people."""
 
     encoding: Encoding = field(repr=False)
@@ -145,66 +146,66 @@ class Guide:
         return cls(encoding, interaction, factors, places, part, location, points, index)
 
     def recommend(
-        self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
+        self, person: PersonState, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:  # fmt: skip
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
         when = moment if moment is not None else Moment()
-        matched = self.matched(asker, when, k=k, radius_km=radius_km)
-        context, km = self.context(asker, matched, when)
-        samples = combine(asker.features, self.places[matched], context)
-        pulls = contributions(asker.linear, self.interaction, samples)
+        matched = self.matched(person, when, k=k, radius_km=radius_km)
+        context, km = self.context(person, matched, when)
+        samples = combine(person.features, self.places[matched], context)
+        pulls = contributions(person.linear, self.interaction, samples)
         groups, names = self.encoding.groups()
-        if len(asker.latent):
-            pulls = np.column_stack([pulls, self.affinity(asker, matched)])
+        if len(person.latent):
+            pulls = np.column_stack([pulls, self.affinity(person, matched)])
             groups, names = np.append(groups, len(names)).astype(np.int32), (*names, LATENT)
         return recommend(
             matched=matched,
-            scores=self.scores(asker, matched, context),
+            scores=self.scores(person, matched, context),
             k=k,
-            visited=asker.visited,
+            visited=person.visited,
             distance_km=km,
             contrast=Contrast.of(pulls, groups=groups, group_names=names),
         )
 
-    def matched(self, asker: Asker, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
+    def matched(self, person: PersonState, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        here = moment.here if moment.here is not None else asker.home
+        here = moment.here if moment.here is not None else person.home
         if self.index is None or here is None:
             return np.arange(len(self.places), dtype=np.int32)
         within = self.index.near(here, radius_km)
-        if len(np.setdiff1d(within, asker.visited)) >= k:
+        if len(np.setdiff1d(within, person.visited)) >= k:
             return within
-        return self.index.near(here, radius_km, at_least=k + len(asker.visited))
+        return self.index.near(here, radius_km, at_least=k + len(person.visited))
 
-    def context(self, asker: Asker, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
+    def context(self, person: PersonState, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
         """The context of each matched place, and how far it is from home. What visits are described by is not known of
         a visit that has not happened."""
         km = np.full(len(matched), np.nan)
-        if self.location is not None and asker.home is not None:
-            km = haversine_km(np.array(asker.home), self.location[matched])
+        if self.location is not None and person.home is not None:
+            km = haversine_km(np.array(person.home), self.location[matched])
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
         unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
-        own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
-        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
+        own = None if self.points is None else OwnVisits.of_one(self.points, person.visited)
+        near = partial(nearest_km, own, np.zeros(len(matched), dtype=np.int32), matched)
         return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
 
-    def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
+    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
         features = score_places(
-            linear=asker.linear,
+            linear=person.linear,
             interaction=self.interaction,
-            person=asker.features,
+            person=person.features,
             places=self.places[places],
             context=context,
             part=self.part.take(places),
         )
-        return features + self.affinity(asker, places)
+        return features + self.affinity(person, places)
 
-    def affinity(self, asker: Asker, places: IndexArray) -> RealArray:
+    def affinity(self, person: PersonState, places: IndexArray) -> RealArray:
         """u_i . p_j at these places; 0 where there is no latent part."""
-        if self.factors.shape[1:] != asker.latent.shape:
+        if self.factors.shape[1:] != person.latent.shape:
             raise UsageError("the latent vector and the factors of places must have the same length")
-        found: RealArray = self.factors[places] @ asker.latent
+        found: RealArray = self.factors[places] @ person.latent
         return found
 
 

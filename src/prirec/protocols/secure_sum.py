@@ -29,8 +29,8 @@ import numpy as np
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.codec import (
     Delivered,
-    Settled,
-    Vouched,
+    MemberStatement,
+    SurvivorList,
     bitmap,
     check_vector,
     decode_content,
@@ -76,7 +76,7 @@ from prirec.protocols.party import (
     Stage,
     State,
 )
-from prirec.protocols.roster import MEMBER_ENTROPY, CollectorBase, Meeting, MemberBase, Task, fewest_survivors
+from prirec.protocols.roster import MEMBER_ENTROPY, CollectorBase, MemberBase, RosterView, Task, fewest_survivors
 from prirec.protocols.terms import draw_noise
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
@@ -84,37 +84,37 @@ from prirec.sharing.masks import stretch
 from prirec.types import RingArray
 
 # Pads. Everything that two parties must believe alike is bound into the key of a pad: with other words there is another
-# pad, and the sum is noise. The mark of a meeting is the hash of round, terms, H(V) and roster.
+# pad, and the sum is noise. `RosterView.digest` is the hash of round, terms, H(V) and roster.
 
 
-def pairwise_pad(agreed: bytes, meeting: Meeting, *, sharing: bytes, low: bytes, high: bytes) -> RingArray:
+def pairwise_pad(agreed: bytes, view: RosterView, *, sharing: bytes, low: bytes, high: bytes) -> RingArray:
     """The pad of one edge. The lower name adds it, the higher one subtracts it."""
-    return _pad(_bound(agreed, "pairwise mask, the lower name adds", meeting, sharing, low, high), meeting)
+    return _pad(_bound(agreed, "pairwise mask, the lower name adds", view, sharing, low, high), view)
 
 
-def own_pad(seed: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
+def own_pad(seed: bytes, view: RosterView, *, name: bytes) -> RingArray:
     """The second mask: whoever may learn the pairwise pads of a person still lacks this one."""
-    return _pad(_bound(seed, "own mask", meeting, name), meeting)
+    return _pad(_bound(seed, "own mask", view, name), view)
 
 
-def members_pad(key: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
+def members_pad(key: bytes, view: RosterView, *, name: bytes) -> RingArray:
     """What lies on top of a vector where the members open: pairwise pads cancel for anyone who holds all vectors."""
-    return _pad(_bound(key, "members' pad", meeting, name), meeting)
+    return _pad(_bound(key, "members' pad", view, name), view)
 
 
-def commitment(seed: bytes, meeting: Meeting, *, name: bytes) -> bytes:
+def commitment(seed: bytes, view: RosterView, *, name: bytes) -> bytes:
     """Sent with the vector: by it the collector knows that it has put the seed together from the right shares."""
-    return _bound(seed, "commitment", meeting, name)
+    return _bound(seed, "commitment", view, name)
 
 
-def members_key(parts: Iterable[bytes], meeting: Meeting, *, sharing: bytes) -> bytes:
+def members_key(parts: Iterable[bytes], view: RosterView, *, sharing: bytes) -> bytes:
     """A key that all members hold, each of whom gave a part of it, and nobody else."""
-    return _bound(b"".join(parts), "members' key", meeting, sharing)
+    return _bound(b"".join(parts), "members' key", view, sharing)
 
 
-def members_check(key: bytes, meeting: Meeting) -> bytes:
+def members_check(key: bytes, view: RosterView) -> bytes:
     """By it the collector knows that all members hold the same key; it reveals nothing of the key."""
-    return _bound(key, "members' check", meeting)
+    return _bound(key, "members' check", view)
 
 
 def add_pads(value: RingArray, *, added: Iterable[RingArray] = (), taken: Iterable[RingArray] = ()) -> RingArray:
@@ -127,12 +127,12 @@ def add_pads(value: RingArray, *, added: Iterable[RingArray] = (), taken: Iterab
     return total
 
 
-def _bound(secret: bytes, purpose: str, meeting: Meeting, *fields: bytes) -> bytes:
-    return derive(secret, "prirec", VERSION, purpose, meeting.mark, *fields)
+def _bound(secret: bytes, purpose: str, view: RosterView, *fields: bytes) -> bytes:
+    return derive(secret, "prirec", VERSION, purpose, view.digest, *fields)
 
 
-def _pad(key: bytes, meeting: Meeting) -> RingArray:
-    terms = meeting.statement.invited.terms
+def _pad(key: bytes, view: RosterView) -> RingArray:
+    terms = view.statement.invited.terms
     return stretch(key, terms.length, ring_dtype(terms))
 
 
@@ -180,14 +180,14 @@ class Member(MemberBase):
 
     def _share(self, roster: Roster) -> list[Action]:
         """Send every neighbour a share of both secrets, and keep one of the seed."""
-        meeting = self.meet(roster)
-        self._edges = {at: self._mask_key.agree(other.mask_key) for at, other in meeting.others.items()}
-        self._meeting = meeting
+        view = self.check_roster(roster)
+        self._edges = {at: self._mask_key.agree(other.mask_key) for at, other in view.neighbours.items()}
+        self._view = view
         if self.task.terms.method == "pads":
-            everyone = bitmap(range(meeting.graph.size), size=meeting.graph.size)
-            return self._mask(everyone, frozenset(meeting.others), {})
-        near = [*meeting.others, meeting.position]
-        points, t = np.array(near, dtype=np.int64) + 1, meeting.graph.threshold
+            everyone = bitmap(range(view.graph.size), size=view.graph.size)
+            return self._mask(everyone, frozenset(view.neighbours), {})
+        near = [*view.neighbours, view.position]
+        points, t = np.array(near, dtype=np.int64) + 1, view.graph.threshold
         split = [
             secret_sharing.shamir_split(secret, threshold=t, points=points, seed=derive(self._coefficients, use))
             for secret, use in ((self._seed, "seed"), (self._mask_secret, "mask key"))
@@ -196,25 +196,25 @@ class Member(MemberBase):
         part = self._part if self.task.terms.opening == "members" else b""
         boxes = tuple(
             Box(at, self.seal(other.name, Boxes, Secrets(seed, mask_key, part)))
-            for (at, other), seed, mask_key in zip(meeting.others.items(), seeds, mask_keys, strict=False)
+            for (at, other), seed, mask_key in zip(view.neighbours.items(), seeds, mask_keys, strict=False)
         )
         self._own_share = seeds[-1]
-        signature = self._identity.sign(encode(Vouched(meeting.statement, meeting.position)))
+        signature = self._identity.sign(encode(MemberStatement(view.statement, view.position)))
         return [self.send(Boxes, self.task.collector, signature, boxes)]
 
     def _mask_among(self, delivery: Delivery) -> list[Action]:
         """Send the masked vector, once every neighbour that goes on has signed the same statement as this device."""
-        meeting = self._meeting
-        sharing = positions(delivery.sharing, size=meeting.graph.size)
+        view = self._view
+        sharing = positions(delivery.sharing, size=view.graph.size)
         # Exactly the neighbours that go on: with a box withheld, this device would mask with fewer than it believes.
-        near, came = sharing & meeting.others.keys(), {box.position: box.sealed for box in delivery.boxes}
+        near, came = sharing & view.neighbours.keys(), {box.position: box.sealed for box in delivery.boxes}
         signed = {one.position: one.signature for one in delivery.signatures}
-        if meeting.position not in sharing or not near == came.keys() == signed.keys():
+        if view.position not in sharing or not near == came.keys() == signed.keys():
             raise PeerError(Fault.PARAMS_MISMATCH, "the boxes delivered are not those of the neighbours that go on")
-        too_few = len(sharing) < fewest_survivors(self.task.terms, meeting.graph.size)
-        if too_few or 1 + len(near) < meeting.graph.threshold:
+        too_few = len(sharing) < fewest_survivors(self.task.terms, view.graph.size)
+        if too_few or 1 + len(near) < view.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
-        for at in sorted(meeting.others.keys() - near):  # all checks come before the vector leaves
+        for at in sorted(view.neighbours.keys() - near):  # all checks come before the vector leaves
             self._refuse_false_line(at)
         held = {at: self._open_box(at, came[at], signed[at]) for at in sorted(near)}
         self._held, self._sharing = held, delivery.sharing
@@ -222,36 +222,36 @@ class Member(MemberBase):
 
     def _mask(self, sharing: bytes, near: frozenset[int], held: dict[int, Secrets]) -> list[Action]:
         """y_u = x_u ± pairwise pads + own pad + members' pad + noise: see the top of this file."""
-        meeting, terms = self._meeting, self.task.terms
+        view, terms = self._view, self.task.terms
         added: list[RingArray] = []
         taken: list[RingArray] = []
         for at in near:
-            low, high = sorted((self.name, meeting.others[at].name))
-            pad = pairwise_pad(self._edges[at], meeting, sharing=sharing, low=low, high=high)
+            low, high = sorted((self.name, view.neighbours[at].name))
+            pad = pairwise_pad(self._edges[at], view, sharing=sharing, low=low, high=high)
             (added if self.name == low else taken).append(pad)
         proof = check = b""
         if terms.method == "double":
-            added.append(own_pad(self._seed, meeting, name=self.name))
-            proof = commitment(self._seed, meeting, name=self.name)
+            added.append(own_pad(self._seed, view, name=self.name))
+            proof = commitment(self._seed, view, name=self.name)
         if terms.opening == "members":
-            parts = {at: one.members for at, one in held.items()} | {meeting.position: self._part}
-            self._members_key = members_key((parts[at] for at in sorted(parts)), meeting, sharing=sharing)
-            added.append(members_pad(self._members_key, meeting, name=self.name))
-            check = members_check(self._members_key, meeting)
+            parts = {at: one.members for at, one in held.items()} | {view.position: self._part}
+            self._members_key = members_key((parts[at] for at in sorted(parts)), view, sharing=sharing)
+            added.append(members_pad(self._members_key, view, name=self.name))
+            check = members_check(self._members_key, view)
         if terms.noise:  # added like a pad, but one that nobody can take off
-            added.append(draw_noise(terms, meeting.graph.size, seed=self._noise_seed))
+            added.append(draw_noise(terms, view.graph.size, seed=self._noise_seed))
         y = add_pads(self._value, added=added, taken=taken)
         sealed = self.seal(self.task.collector, Masked, Vector(y.tobytes(), proof, check))
-        signature = self._signing_key.sign(encode(Delivered(meeting.mark, sharing)))
+        signature = self._signing_key.sign(encode(Delivered(view.digest, sharing)))
         sent = self.send(Masked, self.task.collector, sealed, signature)
         return [Persist(self.round, Stage.MASKED, digest(sent.message), encode(sent.message)), sent]
 
     def _agree(self, message: Survivors) -> list[Action]:
         """Sign a list of survivors: the only one that this device ever signs in this round. With two lists a collector
         could get shares of both secrets of a person."""
-        meeting, size = self._meeting, self._meeting.graph.size
+        view, size = self._view, self._view.graph.size
         survivors = positions(message.survivors, size=size)
-        if meeting.position not in survivors or not survivors <= positions(self._sharing, size=size):
+        if view.position not in survivors or not survivors <= positions(self._sharing, size=size):
             raise PeerError(
                 Fault.PARAMS_MISMATCH, "the survivors are not part of those who went on, or not this device"
             )
@@ -260,42 +260,42 @@ class Member(MemberBase):
         # On a sparse graph a collector could deliver other boxes to one arc of the ring than to the rest, and open the
         # sum of each. So every surviving neighbour must have masked among the same as this device. On a complete graph
         # the list that t sign says so already.
-        delivered, near = encode(Delivered(meeting.mark, self._sharing)), survivors & self._held.keys()
-        if not meeting.graph.is_complete and self._signers(message.signatures, delivered, near) < len(near):
+        delivered, near = encode(Delivered(view.digest, self._sharing)), survivors & self._held.keys()
+        if not view.graph.is_complete and self._signers(message.signatures, delivered, near) < len(near):
             raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other boxes; nothing is opened")
-        settled = Settled(meeting.mark, self._sharing, message.survivors)
+        settled = SurvivorList(view.digest, self._sharing, message.survivors)
         self._survivors, self._settled = survivors, encode(settled)
         agreement = self.send(Agreement, self.task.collector, self._signing_key.sign(self._settled))
         return [Persist(self.round, Stage.AGREED, digest(settled)), agreement]
 
     def _reveal(self, message: Agreements) -> list[Action]:
         """Give out a share of one of each neighbour's two secrets: which one follows from the list that t signed."""
-        near, enough = self._survivors & self._held.keys(), self._meeting.graph.threshold - 1  # this device signed too
+        near, enough = self._survivors & self._held.keys(), self._view.graph.threshold - 1  # this device signed too
         if self._signers(message.signatures, self._settled, near, enough=enough) < enough:
             raise PeerError(Fault.ABORTED, "too few have signed the same survivors; no share is given out")
         seeds = [Share(at, one.seed) for at, one in self._held.items() if at in self._survivors]
         mask_keys = [Share(at, one.mask_key) for at, one in self._held.items() if at not in self._survivors]
-        content = Revealed((*seeds, Share(self._meeting.position, self._own_share)), tuple(mask_keys))
+        content = Revealed((*seeds, Share(self._view.position, self._own_share)), tuple(mask_keys))
         reveal = self.send(Reveal, self.task.collector, self.seal(self.task.collector, Reveal, content))
         return [Persist(self.round, Stage.REVEALED, digest(reveal.message)), reveal]
 
     def _open(self, message: Opened) -> list[Action]:
         """Where the members open: take off the pads that only they hold."""
-        meeting, terms = self._meeting, self.task.terms
+        view, terms = self._view, self.task.terms
         if terms.opening != "members":
             raise PeerError(Fault.ORDER, "this sum is not opened to its members")
         opened = decode_content(Vector, self.unseal(message.sender, Opened, message.sealed))
-        names = {at: one.name for at, one in meeting.others.items()} | {meeting.position: self.name}
-        pads = (members_pad(self._members_key, meeting, name=names[at]) for at in sorted(self._survivors))
+        names = {at: one.name for at, one in view.neighbours.items()} | {view.position: self.name}
+        pads = (members_pad(self._members_key, view, name=names[at]) for at in sorted(self._survivors))
         total = add_pads(read_vector(opened.values, terms), taken=pads)
         return [Persist(self.round, Stage.OPENED, digest(message)), Finished(total, len(self._survivors))]
 
     def _open_box(self, at: int, sealed: bytes, signature: bytes) -> Secrets:
         """A neighbour's box, if its identity has signed the very statement that this device holds, and its place in it:
         which nobody signs with false keys in the line. So this also says that the keys are the neighbour's."""
-        name = self._meeting.others[at].name
+        name = self._view.neighbours[at].name
         try:
-            verify(name, signature=signature, message=encode(Vouched(self._meeting.statement, at)))
+            verify(name, signature=signature, message=encode(MemberStatement(self._view.statement, at)))
             content = decode_content(Secrets, self.unseal(name, Boxes, sealed))
         except PeerError as fault:
             raise FatalError(
@@ -308,7 +308,7 @@ class Member(MemberBase):
     def _refuse_false_line(self, at: int) -> None:
         """One that does not go on has signed no statement, but holds a box of this device: so its keys must be its own.
         Otherwise a collector could list keys of its own under the names of people who are away, and gather shares."""
-        line = self._meeting.others[at]
+        line = self._view.neighbours[at]
         try:
             verify(line.name, signature=line.signature, message=encode(keys_of(line, self.round)))
         except PeerError:
@@ -323,7 +323,7 @@ class Member(MemberBase):
         for one in signatures:
             if len(signers) < (len(among) if enough is None else enough) and one.position in among:
                 with suppress(PeerError):
-                    key = self._meeting.others[one.position].signing_key
+                    key = self._view.neighbours[one.position].signing_key
                     verify(key, signature=one.signature, message=what)
                     signers.add(one.position)
         return len(signers)
@@ -364,9 +364,9 @@ class Collector(CollectorBase):
             Reveal: self._take_reveal,
         }
 
-    def go_on(self) -> list[Action]:
+    def end_step(self) -> list[Action]:
         ends: dict[State, Callable[[], list[Action]]] = {
-            State.KEYS: self._convene,
+            State.KEYS: self._send_rosters,
             State.BOXES: self._deliver,
             State.VECTORS: self._settle if self._double else self._add_up,
             State.AGREEMENTS: self._pass_agreements,
@@ -383,26 +383,28 @@ class Collector(CollectorBase):
         }
         return expected.get(self.state, ((), ()))
 
-    def _convene(self) -> list[Action]:
-        actions = self.convene()
-        self._go_on_with(range(self.size))  # under pads everyone does
+    def _send_rosters(self) -> list[Action]:
+        actions = self.send_rosters()
+        self._continue_with(range(self.size))  # under pads everyone does
         return actions
 
-    def _go_on_with(self, who: Collection[int]) -> None:
+    def _continue_with(self, who: Collection[int]) -> None:
         self._sharing, self._shared = frozenset(who), bitmap(who, size=self.size)
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         at = self.position_of(message.sender, range(self.size))
         # A member that sealed no box for some neighbour would leave too few shares of its secrets, should it drop out.
-        if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
+        if self._neighbours[at] != {box.position for box in message.boxes} or len(message.boxes) != len(
+            self._neighbours[at]
+        ):
             raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
-        verify(message.sender, signature=message.signature, message=encode(Vouched(self._meeting.statement, at)))
+        verify(message.sender, signature=message.signature, message=encode(MemberStatement(self._view.statement, at)))
         self._boxes[at] = message
         return []
 
     def _deliver(self) -> list[Action]:
         """Send everyone who sealed boxes the boxes that are for them."""
-        self._go_on_with(self._boxes)
+        self._continue_with(self._boxes)
         self.refuse_too_few(len(self._sharing), "sealed their boxes")
         sealed: dict[int, list[Box]] = {at: [] for at in sorted(self._sharing)}
         for sender in sorted(self._sharing):
@@ -425,7 +427,7 @@ class Collector(CollectorBase):
         if (len(content.commitment), len(content.members)) != lengths:
             raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
         # Neighbours on a sparse graph will insist on this signature: a bad one costs its sender, not everybody's round.
-        delivered = encode(Delivered(self._meeting.mark, self._shared))
+        delivered = encode(Delivered(self._view.digest, self._shared))
         verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
         self._total += read_vector(content.values, self.task.terms)
         self._commitments[at], self._delivered[at] = content.commitment, Signed(at, message.signature)
@@ -438,11 +440,11 @@ class Collector(CollectorBase):
         self.refuse_too_few(len(self._survivors), "sent their vectors")
         if len(self._members) > 1:
             raise FatalError(Fault.ABORTED, "the members do not hold the same key; none of them could open the sum")
-        settled = Settled(self._meeting.mark, self._shared, bitmap(self._survivors, size=self.size))
+        settled = SurvivorList(self._view.digest, self._shared, bitmap(self._survivors, size=self.size))
         self._settled = encode(settled)
         sends = []
         for at in sorted(self._survivors):
-            near = [] if self._meeting.graph.is_complete else sorted(self._near[at] & self._survivors)
+            near = [] if self._view.graph.is_complete else sorted(self._neighbours[at] & self._survivors)
             signed = tuple(self._delivered[one] for one in near)
             sends.append(self.send(Survivors, self._roster[at].name, settled.survivors, signed))
         return [Persist(self.round, Stage.AGREED, digest(settled)), *sends]
@@ -458,7 +460,9 @@ class Collector(CollectorBase):
         signed = self._agreements
         return [
             self.send(
-                Agreements, self._roster[at].name, tuple(signed[one] for one in sorted(self._near[at] & signed.keys()))
+                Agreements,
+                self._roster[at].name,
+                tuple(signed[one] for one in sorted(self._neighbours[at] & signed.keys())),
             )
             for at in sorted(signed)
         ]
@@ -466,7 +470,7 @@ class Collector(CollectorBase):
     def _take_reveal(self, message: Reveal) -> list[Action]:
         at = self.position_of(message.sender, self._agreements)
         content = decode_content(Revealed, self.unseal(message.sender, Reveal, message.sealed))
-        near = self._near[at] & self._sharing
+        near = self._neighbours[at] & self._sharing
         seeds, mask_keys = sorted((near & self._survivors) | {at}), sorted(near - self._survivors)
         # Exactly those, once each: a missing share could keep the sum closed, and one too many is asked of nobody.
         given = [sorted(share.position for share in shares) for shares in (content.seeds, content.mask_keys)]
@@ -481,13 +485,11 @@ class Collector(CollectorBase):
         seeds, keys = self._recovered_seeds(), self._recovered_mask_keys()
         self._reveals = {}  # shares are not kept after use
         names = [one.name for one in self._roster]
-        total = add_pads(
-            self._total, taken=(own_pad(seed, self._meeting, name=names[at]) for at, seed in seeds.items())
-        )
+        total = add_pads(self._total, taken=(own_pad(seed, self._view, name=names[at]) for at, seed in seeds.items()))
         for lost, key in keys.items():
-            for at in sorted(self._near[lost] & self._survivors):
+            for at in sorted(self._neighbours[lost] & self._survivors):
                 agreed, (low, high) = key.agree(self._roster[at].mask_key), sorted((names[at], names[lost]))
-                pad = pairwise_pad(agreed, self._meeting, sharing=self._shared, low=low, high=high)
+                pad = pairwise_pad(agreed, self._view, sharing=self._shared, low=low, high=high)
                 if names[at] == low:  # the survivor added it, as the lower of the two
                     total -= pad
                 else:
@@ -499,14 +501,14 @@ class Collector(CollectorBase):
         shares = _by_owner({at: one.seeds for at, one in self._reveals.items()})
         seeds = {at: self._combined(shares.get(at, [])) for at in sorted(self._survivors)}
         for at, seed in seeds.items():
-            if commitment(seed, self._meeting, name=self._roster[at].name) != self._commitments[at]:
+            if commitment(seed, self._view, name=self._roster[at].name) != self._commitments[at]:
                 raise _unfit()
         return seeds
 
     def _recovered_mask_keys(self) -> dict[int, AgreementKey]:
         """The mask key of each member that was lost after its boxes were delivered."""
         shares = _by_owner({at: one.mask_keys for at, one in self._reveals.items()})
-        lost = sorted(at for at in self._sharing - self._survivors if self._near[at] & self._survivors)
+        lost = sorted(at for at in self._sharing - self._survivors if self._neighbours[at] & self._survivors)
         keys = {at: AgreementKey(self._combined(shares.get(at, []))) for at in lost}
         # The public half of a mask key is its commitment: a key from wrong shares does not match the roster.
         if any(key.public != self._roster[at].mask_key for at, key in keys.items()):
@@ -514,7 +516,7 @@ class Collector(CollectorBase):
         return keys
 
     def _combined(self, shares: list[tuple[int, bytes]]) -> bytes:
-        t = self._meeting.graph.threshold
+        t = self._view.graph.threshold
         if len(shares) < t:
             raise FatalError(Fault.ABORTED, "too few shares of a secret were given out; the sum stays closed")
         points = np.array([at for at, _ in shares[:t]], dtype=np.int64) + 1
@@ -531,8 +533,8 @@ class Collector(CollectorBase):
         return self._opened(self._total)
 
     def _opened(self, total: RingArray) -> list[Action]:
-        # The digest is the meeting's, no hash of the sum: with that, a guess of the sum could be tested.
-        opened = Persist(self.round, Stage.OPENED, self._meeting.mark)
+        # The digest is the view's, no hash of the sum: with that, a guess of the sum could be tested.
+        opened = Persist(self.round, Stage.OPENED, self._view.digest)
         if self.task.terms.opening == "collector":
             return [opened, Finished(total, len(self._survivors))]
         content, names = Vector(total.tobytes()), [self._roster[at].name for at in sorted(self._survivors)]

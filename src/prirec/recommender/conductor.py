@@ -32,11 +32,12 @@ from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # `map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL.
 ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
-WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers with letters that are on disk
+# told of receivers, each with a message that is on disk for it
+WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 
 # How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
 # may fail twice before another worker takes over.
@@ -344,7 +345,7 @@ class Outbox:
             self._persists = []
             for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(letters, first)])
+            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(letters, first)])
 
     def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
         batch, size = list[tuple[AnyMessage, bytes]](), 0

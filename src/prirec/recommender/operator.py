@@ -37,15 +37,6 @@ def check_title(title: str) -> None:
         raise UsageError(f"a deployment's title is one line of 1 to {LONGEST_TITLE} characters")
 
 
-def refuse_second_deployment(store: Store) -> None:
-    """StateError if the store has a deployment: its keys are pinned by devices, and never replaced."""
-    try:
-        store.founding()
-    except StateError:
-        return
-    raise StateError("a deployment was founded in this store before; name another one for a new deployment")
-
-
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
     """Replace the key of session tokens: sessions under the old one end when workers restart, and devices open new ones
     by themselves. The identity key cannot be rotated: devices pinned it when they joined, and the log hangs on it."""

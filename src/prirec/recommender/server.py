@@ -33,6 +33,7 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Store
+from prirec.util.process_limits import allow_many_files
 
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
 GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
@@ -82,7 +83,7 @@ def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
         store.founding()
     tls.server_context(worker.certificate, worker.key)
     listening = _listen(host, port)
-    _allow_many_connections()
+    allow_many_files()  # each waiting device holds a connection
     config = _configured(worker, workers=workers, log_config=observability.configuration())
     _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
     enrolment = "open to anybody" if worker.code is None else "asks for a code"
@@ -164,15 +165,6 @@ def _listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def _allow_many_connections() -> None:
-    """Raise the limit of open files: each waiting device holds a connection, and systems allow few by default."""
-    with suppress(ImportError, ValueError, OSError):  # not every system has this limit
-        import resource
-
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 @contextmanager
 def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | None) -> Iterator[None]:
     """Run a conductor in a thread of its own while the service lives; close the store at the end."""
@@ -217,7 +209,7 @@ def _ended_by_signals() -> Iterator[None]:
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
     """A folder through which workers share their metrics, so that any of them can report those of all."""
-    with TemporaryDirectory(prefix="prirec-figures-") as folder:
+    with TemporaryDirectory(prefix="prirec-metrics-") as folder:
         os.environ[SHARED_METRICS] = folder
         try:
             yield

@@ -71,8 +71,8 @@ from prirec.wire.http import (
     Challenge,
     Done,
     Hello,
+    Inbox,
     Mail,
-    Post,
     Refusal,
     Session,
     SignedClaim,
@@ -185,10 +185,9 @@ class Endpoints:
     async def session(self, request: Request) -> Response:
         """A session for an identity that is enrolled and has signed a challenge."""
         self._count(request)
+        # The signature first: who holds no key cannot find out whether a name is enrolled.
         claim = self._authenticator.check_claim(await self._request_body(request, SignedClaim))
-        if not await self._read(
-            self.store.enrolled, claim.name
-        ):  # only after the signature: who holds no key probes no name
+        if not await self._read(self.store.enrolled, claim.name):
             raise unauthenticated()
         return respond(self._authenticator.open_session(claim), headers=PRIVATE)
 
@@ -224,7 +223,7 @@ class Endpoints:
                 refused = self._refusals(posted, reply)
         finally:
             reserved.give_back()
-        return respond(Post(reply.letters, reply.entries, refused), headers=PRIVATE)
+        return respond(Inbox(reply.letters, reply.entries, refused), headers=PRIVATE)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
         """Count so many bytes more of a large body, while it is read."""
@@ -274,7 +273,7 @@ class Endpoints:
             return JSONResponse({"ready": False}, 503)
         return JSONResponse({"ready": True})
 
-    async def figures(self, request: Request) -> Response:
+    async def metrics_page(self, request: Request) -> Response:
         """Metrics for Prometheus."""
         self._count(request)
         return Response(self.metrics.page(), media_type=PAGE)
@@ -579,7 +578,7 @@ HEX: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 COUNT: Final = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 SECURITY: Final = {"securitySchemes": {"session": {"type": "http", "scheme": "bearer"}}}
 _WORDS: Final = {
-    200: "So it is.",
+    200: "Success.",
     304: "The document is the one that is held already.",
     400: "The body, or a parameter, is not what belongs here.",
     401: "Whoever asks is not known, or has not shown it: always the same words.",
@@ -642,7 +641,7 @@ _NAME = parameter("name", "path", schema=HEX, words="The document's SHA-256.")
 _AFTER = parameter("after", "query", schema=COUNT, words="How many entries are known already.")
 _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
-    MAIL: route_description("mail", *_ASKED, answer=Post, request=Mail, session=True),
+    MAIL: route_description("mail", *_ASKED, answer=Inbox, request=Mail, session=True),
     "GET /v1/deployment": route_description("deployment", answer=Hello),
     "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
     "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),
@@ -652,5 +651,5 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "POST /v1/sessions": route_description("session", *_ASKED, answer=Session, request=SignedClaim),
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
-    "GET /metrics": {"name": "figures", "include_in_schema": False},
+    "GET /metrics": {"name": "metrics_page", "include_in_schema": False},
 }

@@ -43,7 +43,7 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender.database import Connection, Database, Migrations, Row
 from prirec.wire import documents
 from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
@@ -131,12 +131,16 @@ class Store:
     def found(self, founding: Founding) -> None:
         """Create the deployment. StateError if the store has one: its keys are pinned by devices."""
         with self._database.transaction() as db:
-            if db.one("SELECT 1 FROM founding") is not None:
-                raise StateError("a deployment was founded in this store before; name another one for a new deployment")
+            _check_unfounded(db)
             db.execute(
                 "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)",
                 founding.deployment, founding.identity, founding.token_key, founding.title,
             )  # fmt: skip
+
+    def check_unfounded(self) -> None:
+        """StateError if the store has a deployment."""
+        with self._database.reading() as db:
+            _check_unfounded(db)
 
     def founding(self) -> Founding:
         """The deployment. StateError if none was founded here."""
@@ -256,10 +260,10 @@ class Store:
         self._erase_deleted(persists)
         return first
 
-    def letters(self, receiver: bytes, after: int, most: int) -> list[Letter]:
+    def letters(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
         """Mail of one device after a number."""
         query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
-        return [Letter(number, body) for number, body in self._all(query, receiver, after, most)]
+        return [QueuedMessage(number, body) for number, body in self._all(query, receiver, after, most)]
 
     def receivers_since(self, number: int) -> tuple[int, set[bytes]]:
         """The number of the latest letter, and who has mail after the number given."""
@@ -391,6 +395,11 @@ def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
         raise StateError("the store has lost its counters; put back a whole copy")
     db.execute("UPDATE counters SET value = value + ? WHERE name = ?", many, counter)
     return int(row[0]) + 1
+
+
+def _check_unfounded(db: Connection) -> None:
+    if db.one("SELECT 1 FROM founding") is not None:
+        raise StateError("a deployment was founded in this store before; name another one for a new deployment")
 
 
 def _progress(db: Connection) -> bytes | None:

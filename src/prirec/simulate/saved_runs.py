@@ -122,7 +122,7 @@ def refuse_occupied(path: Path, *, overwrite: bool) -> None:
     if hint := _earlier(path):
         raise StateError(f"there is no run in {path}{hint}, or name another folder")
     if path.exists() and not (overwrite and (path / "run.json").is_file()):
-        hint = "it holds no earlier run to overwrite" if overwrite else "--overwrite replaces an earlier run"
+        hint = "it holds no earlier run to overwrite" if overwrite else "overwrite replaces an earlier run"
         raise UsageError(f"{path} exists; name another folder ({hint})")
 
 

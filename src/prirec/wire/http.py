@@ -19,8 +19,8 @@ from prirec.wire.documents import Cell, Charter, Deployment, Edition
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
-MOST_LETTERS: Final = 64  # in one response
-MOST_MESSAGES: Final = 8  # in one request
+MOST_QUEUED: Final = 64  # messages for a device in one response
+MOST_MESSAGES: Final = 8  # of a device in one request
 MOST_SECONDS: Final = 30  # of one long poll
 FINEST_CELL: Final = 6  # H3 resolution of the smallest cell that a device shares: about 36 km²
 MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: fits a vector over two million places
@@ -83,25 +83,25 @@ class Session(SecretStruct, frozen=True, tag="prirec session"):
 
 
 class Mail(SecretStruct, frozen=True, tag="prirec mail"):
-    """POST /v1/mail: protocol messages to post, and a long poll for letters. `after` acknowledges letters up to that
-    number, which are then deleted."""
+    """POST /v1/mail: protocol messages to post, and a long poll for those that are queued for the device. `after`
+    acknowledges queued messages up to that number, which are then deleted."""
 
     messages: Annotated[tuple[bytes, ...], Meta(max_length=MOST_MESSAGES)] = ()
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     wait: Annotated[int, Meta(ge=0, le=MOST_SECONDS)] = 0
 
 
-class Letter(SecretStruct, frozen=True):
-    """One protocol message for a device."""
+class QueuedMessage(SecretStruct, frozen=True):
+    """One protocol message for a device, and its number in the queue."""
 
     number: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     body: bytes
 
 
-class Post(SecretStruct, frozen=True, tag="prirec post"):
-    """The response to Mail: letters for this device, and the length of the log."""
+class Inbox(SecretStruct, frozen=True, tag="prirec post"):
+    """The response to Mail: messages queued for this device, and the length of the log."""
 
-    letters: Annotated[tuple[Letter, ...], Meta(max_length=MOST_LETTERS)]
+    messages: Annotated[tuple[QueuedMessage, ...], Meta(max_length=MOST_QUEUED)]
     entries: Natural
     refused: tuple[str, ...] = ()  # for each posted message that was not accepted, why
 
@@ -118,7 +118,7 @@ class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
 
 
 Request: TypeAlias = SignedEnrolment | SignedClaim | Mail
-Answer: TypeAlias = Hello | Challenge | Session | Post | Done | Refusal
+Answer: TypeAlias = Hello | Challenge | Session | Inbox | Done | Refusal
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 

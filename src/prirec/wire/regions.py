@@ -16,7 +16,7 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.features.encoding import LARGEST, Encoding, encode_popularity
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.graph.cohorts import NO_CELL
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, own_part, prior_of
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
 from prirec.rounds.newcomers import Starts
@@ -59,7 +59,7 @@ class PlacePopularity:
         released = {name: self.released[:, at] for at, name in enumerate(self.names)}
         if own is None or POPULARITY not in released:
             return Popularity(released)
-        prior = prior_of(self.predicted, sigma=self.sigma, shape=self.shape)
+        prior = Prior(self.predicted, self.sigma, self.shape)
         part = own_part(NoisySums(self.sums, self.sigma, own), prior, released[POPULARITY], self.weight)
         return Popularity(released, {POPULARITY: part})
 
