@@ -63,7 +63,7 @@ def test_everything_is_listed_at_once_and_nothing_twice(tmp_path):
     assert len(found.problems) == len(EXPECTED), [one.words for one in found.problems]
     for words in ("'rating' is read as context", "'name' is shown", "1 row has fewer cells than columns, line 6"):
         assert any(words in doubt for doubt in found.doubts), words
-    assert HIDDEN not in f"{found!r} {found.as_dict()} {found.schema}"
+    assert HIDDEN not in f"{found!r} {found.to_dict()} {found.schema}"
 
 
 def test_visits_of_a_row_that_is_wrong_are_not_blamed(tmp_path):

@@ -58,7 +58,7 @@ class Problem:
     words: str  # with file, line and column
     rows: int | None = None  # how many rows it is about; None: a column, or a whole table
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"problem": self.words, "rows": self.rows}
 
 
@@ -79,10 +79,10 @@ class FolderCheck(Shown):
         if self.doubts:
             yield Panel(("doubtful, and read",), [(words,) for words in self.doubts])
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
-            "problems": [one.as_dict() for one in self.problems], "doubts": list(self.doubts), "schema": self.schema
+            "problems": [one.to_dict() for one in self.problems], "doubts": list(self.doubts), "schema": self.schema
         }  # fmt: skip
 
     def write_schema(self) -> Path:
