@@ -176,8 +176,8 @@ class Endpoints:
         check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
         self._enrolments.admit(signed, address=address, now=self.steady())
         wanted, now = signed.enrolment, int(self.clock())
-        fresh = partial(self.store.use_challenge, now=now, until=now + CHALLENGE_SECONDS + SKEW)
-        if not await self._write(fresh, wanted.challenge):
+        use = partial(self.store.use_challenge, now=now, until=now + CHALLENGE_SECONDS + SKEW)
+        if not await self._write(use, wanted.challenge):
             raise unauthenticated()
         day = now // DAY
         await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
@@ -514,7 +514,8 @@ class Service(FastAPI):
     def _is_at_wrong_port(self, scope: Scope) -> bool:
         """By the connection's own address, which no client can choose."""
         path, (_, port) = scope["path"], scope.get("server") or ("", None)
-        return path not in HEALTH_PATHS and (path in OPERATOR_PATHS) != (port == self.operator_port)
+        operators = port is not None and port == self.operator_port
+        return path not in HEALTH_PATHS and (path in OPERATOR_PATHS) != operators
 
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
@@ -587,7 +588,7 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
 def _unknown_route(metrics: Metrics) -> Callable[[Request, Exception], Awaitable[Response]]:
     """Answers to unknown paths and methods."""
 
-    async def handle(request: Request, error: Exception) -> Response:
+    async def handle(_: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == 405:
             refusal = RefusedError(405, NOT_FOUND, "this address does not take that method", headers=error.headers)
         else:
