@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from prirec.cluster.train import PartitionedRun
+    from prirec.data.check import FolderCheck
     from prirec.data.dataset import Dataset
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Checkpointing, Trained
@@ -62,7 +63,9 @@ class City(Shown):
     of its own; `pois` has `poi` and may have `lat`, `lon` and public columns; `users` has `user` and may have `lat`,
     `lon` (the home) and private columns. Each is a Polars or pandas frame, a mapping of columns, or a list of rows.
     `schema` says what is publicly known of private columns, in the form of schema.toml: {"users": {"age": {"low": 0,
-    "high": 100}}}. With `strict`, repeated visits are an error; otherwise they are left out and noted.
+    "high": 100}}}. Ids, times and coordinates under other names, such as user_id or latitude, are recognised. With
+    `strict`, repeated visits are an error; otherwise they are left out and noted. With `skip_bad`, rows that are wrong
+    are left out and counted in a note.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class City(Shown):
         name: str = "city",
         schema: Mapping[str, Any] | None = None,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.data.folder import assemble, refuse_swapped
         from prirec.data.given_tables import table_of
@@ -83,7 +87,7 @@ class City(Shown):
         tables = {key: table_of(key, value) for key, value in given.items() if value is not None}
         if "visits" not in tables:
             raise UsageError("a city needs visits: a table with the columns 'user' and 'poi'")
-        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict)
+        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict, skip_bad=skip_bad)
         refuse_swapped(loaded.dataset, users=Path("users"), pois=Path("pois"))
         self._dataset, self._notes, self._source = loaded.dataset, loaded.notes, f"the tables of '{name}'"
 
@@ -151,16 +155,26 @@ class City(Shown):
         )
 
 
-def read_folder(folder: Path | str, *, strict: bool = False) -> City:
+def read_folder(folder: Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     """Read a data folder: `visits` and, if there are any, `pois`, `users` and schema.toml.
 
     docs/how-to/your-own-data.md describes such folders. With `strict`, repeated visits are an error; otherwise they are
-    left out and noted.
+    left out and noted. With `skip_bad`, rows that are wrong are left out and counted in a note.
     """
     from prirec.data.folder import read_folder as read
 
-    loaded = read(Path(folder), strict=strict)
+    loaded = read(Path(folder), strict=strict, skip_bad=skip_bad)
     return City.of(loaded.dataset, notes=loaded.notes, source=str(folder))
+
+
+def check_folder(folder: Path | str, *, skip_bad: bool = False) -> "FolderCheck":
+    """Everything that is wrong or doubtful about a data folder, at once, and a proposed schema.toml.
+
+    With `skip_bad`, rows that are wrong are not problems, but counted among what is doubtful: they would be left out.
+    """
+    from prirec.data.check import check_folder as check
+
+    return check(Path(folder), skip_bad=skip_bad)
 
 
 def make_city(
@@ -289,6 +303,7 @@ class Training:
         out: Path | str | None = None,
         overwrite: bool = False,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.simulate.saved_runs import refuse_occupied
 
@@ -307,7 +322,7 @@ class Training:
         if engine == "cluster" and isinstance(city, str | Path) and _is_partitioned(Path(city)):
             self._prepare_partitioned(Path(city), strict=strict)
         else:
-            self._prepare(read_folder(city, strict=strict) if isinstance(city, str | Path) else _city(city))
+            self._prepare(_city(city, strict=strict, skip_bad=skip_bad))
 
     def __enter__(self) -> "Training":
         return self
@@ -344,7 +359,7 @@ class Training:
         self._city = city
         self._setup = setup = set_up(city.dataset, self._chosen)
         self.settings, samples = setup.settings, setup.samples
-        self.plan = make_plan(self.settings, Counts(len(samples.ids), len(samples.places), samples.features))
+        self.plan = make_plan(self.settings, Counts.of(samples))
         self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
         self._data_notes = (*city.notes, *setup.prepared.notes)
         if self._checkpoint is not None:
@@ -513,7 +528,7 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import to_run
 
         setup = outcome.setup
-        counts = Counts(len(setup.samples.ids), len(setup.samples.places), setup.samples.features)
+        counts = Counts.of(setup.samples)
         return cls(
             setup.settings, counts, outcome.trained.history, city=city, run=lambda: to_run(outcome, city.source),
             outcome=outcome, quality=outcome.quality, notes=notes, resumed_at=resumed_at,
@@ -559,7 +574,7 @@ class Fit(Shown):
         """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
 
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
-        which it may have learnt from, and UsageError where test records got into what was learnt from (`leaks`).
+        which it may have learnt from, and UsageError where test records have influenced the training (`leaks`).
         """
         if self._quality is not None:
             return self._quality
@@ -571,14 +586,14 @@ class Fit(Shown):
 
     @cached_property
     def leaks(self) -> "Findings":
-        """What is unfair about testing on these records: refused, or flagged where a figure says less than it seems."""
+        """Findings of the leak checker: refused (test records influenced training), or flagged (figures mean less)."""
         from prirec.evaluate.leaks import check
 
         return check(self._tested)
 
     @property
     def quality_notes(self) -> tuple[str, ...]:
-        """What makes the quality figures say less than they seem to, in sentences."""
+        """What makes the quality figures less meaningful, in sentences."""
         from prirec.simulate.setup import quality_notes
 
         return (*quality_notes(self.quality, self._tested), *(f"{one.name}: {one.words}" for one in self.leaks))
@@ -589,6 +604,16 @@ class Fit(Shown):
         from prirec.simulate.privacy_plan import make_plan
 
         return make_plan(self._settings, self._counts)
+
+    @cached_property
+    def noise_note(self) -> str:
+        """How many people these settings take, in a sentence, where noise drowns much of what these people add; empty
+        where it does not, where there is none, and for a run that was loaded without its city."""
+        from prirec.simulate.privacy_plan import drowned_by_noise
+
+        if self._settings.privacy.epsilon_per_user is None or (self._outcome is None and self._city is None):
+            return ""
+        return drowned_by_noise(self._tested.prepared, self._settings, self._counts)
 
     @property
     def operator_quality(self) -> "PrivateFigures | None":
@@ -625,7 +650,7 @@ class Fit(Shown):
         """
         from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
-        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, refuse_remote
+        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, origin_of, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
@@ -642,7 +667,7 @@ class Fit(Shown):
             *notes_on_moment(advisor, moment),
             *notes_on_distance(advisor, row, places, moment=moment, k=k, radius_km=radius_km),
         ]
-        return Suggestions(person, places, distance_from="home" if here is None else "here", notes=notes)
+        return Suggestions(person, places, distance_from=origin_of(advisor, row, moment), notes=notes)
 
     def rank(
         self,
@@ -788,7 +813,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
     """
 
     def __init__(
-        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str, notes: Sequence[str] = ()
+        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str | None, notes: Sequence[str] = ()
     ) -> None:
         self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
         self._places = tuple(places)
@@ -822,7 +847,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         if not self._places:
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
-        yield f"Places for {self.person}, best first; km from {self.distance_from}:"
+        yield f"Places for {self.person}, best first{(self.distance_from and f'; km from {self.distance_from}') or ''}:"
         yield Table((">", "place", "about", ">km", ">chance", "why"), [
             (
                 str(at), place.place, place.about,
@@ -933,8 +958,8 @@ class Comparison(Shown):
         rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
-            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC is that "
-            f"of '{best['model']}', {best['auc']:.4f}."
+            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: "
+            f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
@@ -1006,7 +1031,7 @@ def forecast(
     progress: Callable[[int, int, str], None] | None = None,
     training_progress: "Callable[[str, IterationReport | None], None] | None" = None,
 ) -> "Forecast":
-    """What noise leaves of popularity, before any collection: simulated on a city, or on a made-up one.
+    """How accurate noisy popularity is, before any collection: simulated on a city, or on a made-up one.
 
     As the settings plan it, and by every mechanism at each of `epsilons`, with the whole budget spent on popularity.
     With `train`, a model is trained on the city as planned, and one without a budget, to compare them. `progress` is
@@ -1073,11 +1098,11 @@ def read_ledger(file: Path | str, settings: Settings | PresetName | None = None)
 # Arguments
 
 
-def _city(given: City | Path | str) -> City:
+def _city(given: City | Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     if isinstance(given, City):
         return given
     if isinstance(given, str | Path):
-        return read_folder(given)
+        return read_folder(given, strict=strict, skip_bad=skip_bad)
     raise UsageError(
         f"a city is a prirec.City or the path of a data folder, not {type(given).__name__}; prirec.City(visits=...) "
         "makes one from tables"

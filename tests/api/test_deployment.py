@@ -54,7 +54,7 @@ def test_few_devices_begin_no_campaign(recommender: prirec.Recommender) -> None:
     assert recommender.campaign() is None
 
 
-def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+def test_keys_are_rotated_and_a_backup_is_made(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     before = recommender.certificates.certificate.read_bytes()
     recommender.rotate_keys()
     assert recommender.certificates.certificate.read_bytes() != before
@@ -77,7 +77,7 @@ def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.
         assert recommender.status().counts.people == 0
 
 
-def test_the_asynchronous_twins(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+def test_asynchronous_methods_do_what_the_plain_ones_do(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     async def app() -> None:
         async with recommender.serving_async() as url:
             with prirec.Device.open(folder / "phone.db") as device:
@@ -141,7 +141,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
     many = 55
     city = prirec.make_city(people=many, places=40, records=many * 20, seed=4)
     city.save(folder / "town")
-    settings = prirec.settings("private", iterations=1, floor=50, sums={"lost": 0.0}, neighbours={"size": 50})
+    settings = prirec.settings("private", iterations=1, floor=50, neighbours={"size": 50})
     with ExitStack() as stack:
         recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="Our town"))
         recommender.publish(folder / "town", settings)

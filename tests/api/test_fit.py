@@ -53,7 +53,7 @@ def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
         (lambda: prirec.compare(prirec.make_city(people=40), ["fm", "fm"]), messages.two_models_called("fm")),
     ],
 )  # fmt: skip
-def test_bad_arguments_get_a_sentence(call, words: str) -> None:
+def test_invalid_arguments_are_refused_with_the_reason(call, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         call()
 
@@ -79,7 +79,7 @@ def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
     assert private.plan.to_dict()["promised"]["epsilon"] == 1.0
 
 
-def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
+def test_a_fit_reports_progress_and_writes_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
     seen: list[int] = []
     again = prirec.fit(
         city,
@@ -105,7 +105,7 @@ def test_suggestions_are_a_sequence_that_prints(fit: prirec.Fit) -> None:
     json.dumps(found.to_dict())
 
 
-def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
+def test_a_point_and_a_time_may_be_given(fit: prirec.Fit) -> None:
     person = fit.people[7]
     lat, lon = fit.city.dataset.places.location[3].tolist()
     here = fit.recommend(person, near=(lat, lon), at="2024-05-04T19:30", k=3)
@@ -127,7 +127,7 @@ def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
         ({"radius_km": "far"}, UsageError, messages.RADIUS_NEGATIVE),
     ],
 )
-def test_a_bad_question_gets_a_sentence(fit: prirec.Fit, given, kind, words: str) -> None:
+def test_invalid_questions_are_refused_with_the_reason(fit: prirec.Fit, given, kind, words: str) -> None:
     with pytest.raises(kind, match=words):
         fit.recommend(fit.people[7], **given)
 
@@ -155,13 +155,13 @@ def test_a_page_says_what_a_budget_costs_and_what_was_noted(city: prirec.City, t
     assert all(f"<li>{words}</li>" in page for words in (*private.notes, *private.quality_notes))
 
 
-def test_nobody_unknown_is_repeated(fit: prirec.Fit) -> None:
+def test_the_id_of_an_unknown_person_is_not_repeated(fit: prirec.Fit) -> None:
     with pytest.raises(UsageError) as refused:
         fit.recommend("somebody-secret")
     assert "somebody-secret" not in str(refused.value)
 
 
-def test_rankings(fit: prirec.Fit) -> None:
+def test_ranking_counts_the_same_people_among_matched_and_all_places(fit: prirec.Fit) -> None:
     near, everywhere = fit.rank(people=50), fit.rank(people=50, candidates="all")
     assert near.people == everywhere.people > 0
     assert 0 <= everywhere.hit_rate <= 1

@@ -82,7 +82,7 @@ def test_leaks_are_looked_for_and_notes_say_what_is_flagged(city: prirec.City) -
     assert fit.typical_person in fit.people
 
 
-def test_what_an_operator_reads_of_the_quality(city: prirec.City) -> None:
+def test_quality_figures_as_an_operator_reads_them_need_a_part_of_the_budget(city: prirec.City) -> None:
     rich = {"epsilon_per_user": 50.0, "quality": 1.0}
     fit = prirec.fit(city, prirec.settings("private", iterations=1, privacy=rich))
     assert fit.operator_quality is not None

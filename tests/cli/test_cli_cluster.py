@@ -28,13 +28,13 @@ def refused(*words: object, code: int, message: str) -> None:
     assert says(found.stderr, message), found.stderr
 
 
-def test_without_ray_the_way_to_install_it_is_said(city, tmp_path, monkeypatch):
+def test_without_ray_the_error_says_how_to_install_it(city, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", code=2, message=messages.RAY_MISSING)
 
 
 @pytest.mark.parametrize("command", [("train", "--out", "run"), ("reproduce", "table4", "--quick"), ("tune", "small")])
-def test_a_cluster_out_of_reach_is_said_at_once(command, city, tmp_path, monkeypatch):
+def test_an_unreachable_cluster_is_a_state_error(command, city, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name, *rest = command
     words = (name, city, *rest) if name == "train" else command
@@ -44,18 +44,18 @@ def test_a_cluster_out_of_reach_is_said_at_once(command, city, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:0", "head:99999", "ray://head:10001/x"])
-def test_an_address_that_is_none_is_refused(address, city, tmp_path):
+def test_an_invalid_cluster_address_is_refused(address, city, tmp_path):
     words = ("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--address", address)
     refused(*words, code=2, message=messages.CLUSTER_ADDRESS_INVALID)
 
 
 @pytest.mark.parametrize("flag", [("--address", "head:6379"), ("--actors", "3")])
-def test_flags_of_the_cluster_without_it_are_a_mistake(flag, city, tmp_path):
+def test_cluster_flags_with_another_engine_are_refused(flag, city, tmp_path):
     message = messages.belongs_to_the_cluster(flag[0].removeprefix("--"))
     refused("train", city, "--out", tmp_path / "run", *flag, code=2, message=message)
 
 
-def test_threads_are_not_for_a_cluster(city, tmp_path):
+def test_threads_are_refused_on_a_cluster(city, tmp_path):
     words = ("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--threads", "2")
     refused(*words, code=2, message=messages.THREADS_ON_A_CLUSTER)
 
@@ -70,7 +70,7 @@ def test_optuna_is_refused_on_a_cluster(tmp_path):
     refused(*words, code=2, message=messages.OPTUNA_ON_A_CLUSTER)
 
 
-def test_checkpoints_of_the_other_kind_are_not_taken(city, tmp_path):
+def test_a_checkpoint_file_on_a_cluster_and_a_folder_on_one_machine_are_refused(city, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     wrong = {"cluster": ("file", messages.CHECKPOINT_IS_A_FILE), "local": ("folder", messages.CHECKPOINT_IS_A_FOLDER)}

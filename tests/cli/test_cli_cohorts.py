@@ -45,6 +45,7 @@ def test_a_size_that_the_settings_name_stays_and_the_plan_tells_what_it_would_as
     found, text = told(*words), flat(call(*words).stdout)
     assert found["sums"][1]["devices"] == found["cohorts"]["size"] == 300
     assert f"at least 300 people, as neighbours.size says; the plan needs {asked(1.0):,}." in text
+    assert f"you need cohorts of about {asked(1.0):,} people for that." in text
     assert found["notes"] == []
 
 
@@ -60,7 +61,7 @@ def test_where_there_are_too_few_people_for_one_cohort_the_plan_says_that_noise_
     assert found["verdict"] in flat(shown.stdout)
 
 
-def test_settings_that_promise_nothing_have_no_cohorts_to_tell_of():
+def test_a_plan_without_a_budget_mentions_no_cohort():
     assert told("privacy", "plan", *SIZE, "--preset", "rounds")["cohorts"] is None
     assert "cohort" not in call("privacy", "plan", *SIZE, "--preset", "fm").stdout
 

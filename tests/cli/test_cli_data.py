@@ -58,14 +58,14 @@ def test_a_city_is_made_where_and_as_large_as_was_asked(tmp_path):
         ("--ignored-per-click", 0, messages.size_of_a_city(0.01, 1000)),
     ],
 )
-def test_a_city_that_cannot_be_is_a_usage_error_with_its_limit(flag, value, message, tmp_path):
+def test_an_impossible_city_is_a_usage_error_with_the_limit(flag, value, message, tmp_path):
     found = call("data", "make", tmp_path / "x", flag, value)
     assert found.exit_code == 2
     assert says(found.stderr, message)
     assert not (tmp_path / "x").exists()
 
 
-def test_a_made_city_stands_in_tokyo_unless_told_otherwise(city):
+def test_a_made_city_is_in_tokyo_by_default(city):
     assert np.abs(read_folder(city).dataset.places.location - TOKYO).max() < 0.2
 
 
@@ -81,7 +81,7 @@ def test_parquet_is_written_when_asked_for(tmp_path):
     assert {file.suffix for file in (tmp_path / "p").glob("*s.*")} == {".parquet"}
 
 
-def test_nothing_is_written_over_what_is_there(city):
+def test_a_folder_that_is_not_empty_is_not_overwritten(city):
     before = {file: file.read_bytes() for file in city.iterdir()}
     found = call("data", "make", city)
     assert (found.exit_code, found.stdout) == (2, "")
@@ -115,7 +115,7 @@ def test_a_published_data_set_becomes_a_data_folder(tmp_path):
     assert len(read_folder(target).dataset.visits) == 18
 
 
-def test_an_import_speaks_json_alone_and_tells_what_was_left_out(tmp_path):
+def test_an_import_in_json_lists_what_was_left_out(tmp_path):
     (tmp_path / "visits.csv").write_text("user,poi\n2,6\n10,6\n")
     (tmp_path / "users.csv").write_text("user,friend_count\n1,14\n2,27\n10,3\n")
     found = call("data", "import", "foursquare-tokyo", tmp_path, tmp_path / "new", "--json")

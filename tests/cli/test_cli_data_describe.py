@@ -60,6 +60,13 @@ def test_describe_follows_settings_as_training_does(city, tmp_path):
         assert told["features"] == len(made.encoding.names())
 
 
+@pytest.mark.parametrize("name", ["model.dimension=3", "seed=3", "data.split=time", "iterations=2", "privacy.mixing=1"])
+def test_describe_refuses_settings_that_it_does_not_read(city, name):
+    found = call("data", "describe", city, "--set", name)
+    assert found.exit_code == 2
+    assert says(found.stderr, messages.makes_no_difference(name.partition("=")[0]))
+
+
 def test_describe_refuses_a_filter_that_is_given_twice(city):
     found = call("data", "describe", city, "--filter", "none", "--set", "data.keep=paper")
     assert found.exit_code == 2
@@ -89,7 +96,7 @@ def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
 
 
 BAD = {
-    "missing column": ("user,place\na,b\n", messages.in_column("poi", messages.NO_SUCH_COLUMN)),
+    "missing column": ("user,whereabouts\na,b\n", messages.in_column("poi", messages.NO_SUCH_COLUMN)),
     "bad label": ("user,poi,label\na,b,7\n", messages.in_column("label", line=2)),
     "not a time": ("user,poi,time\na,b,yesterday\n", messages.in_column("time", line=2)),
     "infinite context": ("user,poi,spent\na,b,inf\n", messages.in_column("spent")),

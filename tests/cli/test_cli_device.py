@@ -136,7 +136,7 @@ def test_status_tells_where_the_device_belongs_and_how_far_it_is(phone):
     assert CANARY not in text
 
 
-def test_the_ledger_is_told_in_plain_words_against_the_persons_own_budget(phone):
+def test_the_ledger_is_printed_against_the_persons_own_budget(phone):
     found = told("device", "privacy", phone)
     assert [(item["what"], item["releases"]) for item in found["items"]] == [
         ("how popular places are", 1), ("the feature interaction model V", 1),
@@ -187,6 +187,13 @@ def test_recommendations_are_made_offline_and_leave_out_what_was_visited(town, p
     assert all(one["reasons"] and one["about"] for one in found["places"])
 
 
+def test_a_home_that_was_not_given_is_not_called_one(phone, tmp_path):
+    nomad = Path(shutil.copy(phone, tmp_path / "nomad.db"))
+    with Device.open(nomad) as device:
+        device.person.set_home(None)
+    assert told_with_notes("device", "recommend", nomad, "-k", 3)["distance_from"] == "the middle of the visits"
+
+
 def test_recommendations_are_a_table_with_reasons_from_where_the_person_is(town, phone):
     there = ",".join(map(str, town.data.places.location[20].tolist()))
     done = call("device", "recommend", phone, "--near", there, "--at", "2024-05-04T19:30", "-k", 3, columns=140)
@@ -218,7 +225,11 @@ def test_a_point_that_makes_no_sense_is_refused_and_not_repeated(phone, near, me
     assert "12345" not in done.stderr
 
 
-def test_what_does_not_fit_the_deployment_is_refused_while_the_person_is_there(phone):
+def exported(file):
+    return json.loads(call("device", "export", file).stdout)
+
+
+def test_what_does_not_fit_the_catalogue_is_refused_at_once(phone):
     unfit = call("device", "profile", phone, f"age={CANARY}")
     assert (unfit.exit_code, CANARY in unfit.stderr) == (3, False)
     assert shell.says(unfit.stderr, messages.in_column("age", messages.NUMBER_EXPECTED))
@@ -226,9 +237,35 @@ def test_what_does_not_fit_the_deployment_is_refused_while_the_person_is_there(p
     shown = call("device", "profile", phone, "gender=female").stdout
     assert shell.flat(shown).startswith("name value used")
     assert "hometown" in shown  # is asked for as well
-    lost = call("device", "visit", phone, "no-such-place")
-    assert (lost.exit_code, lost.stdout) == (0, "recorded 1\n")
-    assert shell.says(lost.stderr, messages.PLACE_NOT_DOWNLOADED)
+    stored = exported(phone)
+    for words, message in (
+        (("profile", phone, f"nickname={CANARY}"), messages.in_column("nickname", messages.NOT_A_FEATURE)),
+        (("profile", phone, "gender=3"), messages.in_column("gender", messages.WORD_EXPECTED)),
+        (("profile", phone, f"gender={CANARY}"), messages.in_column("gender", messages.WORD_NOT_DECLARED)),
+        (("visit", phone, CANARY), messages.PLACE_UNKNOWN),
+    ):
+        refused = call("device", *words)
+        assert (refused.exit_code, refused.stdout, CANARY in refused.stderr) == (3, "", False)
+        assert shell.says(refused.stderr, message)
+    assert exported(phone) == stored
+
+
+def test_visits_at_places_that_are_not_there_are_left_out_if_one_says_so(town, phone, tmp_path):
+    table, here = tmp_path / "visits.csv", town.data.places.ids[WENT[0]]
+    table.write_text(f"poi,time\n{here},2024-06-01\n{CANARY},2024-06-02\n{here},2024-06-03\n")
+    before = len(exported(phone)["visits"])
+    refused = call("device", "visit", phone, "--from", table)
+    assert (refused.exit_code, CANARY in refused.stderr) == (3, False)
+    assert shell.says(refused.stderr, "1 of 3 are at places " + messages.PLACE_UNKNOWN)
+    assert len(exported(phone)["visits"]) == before
+    done = call("device", "visit", phone, "--from", table, "--skip-unknown")
+    assert (done.exit_code, done.stdout) == (0, "recorded 2\n")
+    assert shell.says(done.stderr, "1 " + messages.LEFT_OUT_UNKNOWN)
+    assert call("device", "visit", phone, here, "--skip-unknown").exit_code == 2
+    table.write_text(f"poi,mood\n{here},{CANARY}\n")
+    unused = call("device", "visit", phone, "--from", table)
+    assert (unused.exit_code, CANARY in unused.stderr) == (3, False)
+    assert shell.says(unused.stderr, messages.in_column("mood", messages.NOT_A_FEATURE))
 
 
 def test_a_region_elsewhere_is_downloaded_whole(town, phone):
@@ -301,7 +338,7 @@ def test_a_recommender_that_is_away_keeps_nobody_from_erasing(town, tmp_path):
     assert told("device", "status", file)["membership"] is None
 
 
-def test_a_device_joins_only_whom_it_means(town, tmp_path):
+def test_a_device_joins_only_the_recommender_whose_key_and_certificate_it_expects(town, tmp_path):
     file, key = tmp_path / "tablet.db", told("recommender", "status", town.store)["fingerprint"]
     refusals = {
         ("--fingerprint", "ab" * 16): (6, messages.ANOTHER_KEY_THAN_THE_FINGERPRINT),

@@ -29,7 +29,7 @@ COMMANDS = [("profile",), ("visit", "x"), ("run",), ("recommend",), ("status",),
 @pytest.mark.parametrize(
     "words", [*COMMANDS, ("forget", "--yes"), ("download", "--near", "1,2")], ids=lambda words: words[0]
 )
-def test_a_file_that_is_not_there_is_not_made_by_looking(tmp_path, words):
+def test_commands_do_not_create_a_missing_device_file(tmp_path, words):
     done = call(words[0], tmp_path / "none.db", *words[1:])
     assert (done.exit_code, list(tmp_path.iterdir())) == (5, [])
     assert shell.says(done.stderr, messages.DEVICE_FILE_MISSING)
@@ -43,7 +43,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("run",), ("recommend",), ("download", "--near", "1,2")], ids=lambda words: words[0])
-def test_a_device_that_belongs_nowhere_says_what_to_do(file, words):
+def test_a_device_in_no_deployment_says_how_to_join_one(file, words):
     done = call(words[0], file, *words[1:])
     assert (done.exit_code, done.stdout) == (5, "")
     assert shell.says(done.stderr, messages.IN_NO_DEPLOYMENT)
@@ -77,11 +77,20 @@ BAD_PROFILES = {
 
 
 @pytest.mark.parametrize("words", BAD_PROFILES, ids=lambda words: words[0][:12])
-def test_what_describes_nobody_is_refused_and_nothing_is_kept(file, words):
+def test_an_invalid_profile_is_refused_and_nothing_is_stored(file, words):
     done = call("profile", file, "job=cook", *words)
     assert (done.exit_code, done.stdout) == (BAD_PROFILES[words], "")
     assert not [value for value in (CANARY, "95.1", "yyy") if value in done.stderr]
     assert told("profile", file)["profile"] == {}
+
+
+def test_what_cannot_be_checked_yet_is_said(file):
+    for words in (("profile", file, "age=31"), ("visit", file, "noodle-bar")):
+        done = call(*words)
+        assert done.exit_code == 0
+        assert shell.says(done.stderr, messages.NOT_CHECKED)
+    for words in (("profile", file), ("profile", file, "--forget", "age")):
+        assert call(*words).stderr == ""
 
 
 def test_a_visit_is_now_unless_a_time_is_given(file, monkeypatch):
@@ -104,7 +113,7 @@ def told_export(file):
     return json.loads(call("export", file).stdout)
 
 
-def test_a_visit_told_twice_is_kept_once_and_another_under_its_name_is_refused(file):
+def test_a_visit_recorded_twice_is_kept_once_and_another_under_its_id_is_refused(file):
     words = ("visit", file, "museum", "--time", "2024-05-04T19:30")
     assert call(*words).stdout == "recorded 1\n"
     assert call(*words).stdout == "recorded 0; 1 known already\n"
@@ -128,7 +137,7 @@ def test_a_visit_told_twice_is_kept_once_and_another_under_its_name_is_refused(f
     ],
     ids=str,
 )
-def test_one_thing_is_told_at_a_time(file, words):
+def test_a_place_a_file_and_a_removal_exclude_each_other(file, words):
     done = call("visit", file, *words)
     assert (done.exit_code, told_export(file)["visits"]) == (2, [])
 
@@ -191,7 +200,7 @@ def test_a_table_that_is_not_there_is_a_usage_error(file, tmp_path):
 
 
 @pytest.mark.parametrize("when", [CANARY, "2024-13-01", "21:47"])
-def test_a_time_that_is_none_is_not_repeated(file, when):
+def test_an_invalid_time_is_not_repeated(file, when):
     done = call("visit", file, "bar", "--time", when)
     assert (done.exit_code, when in done.stderr) == (2, False)
 
@@ -199,6 +208,14 @@ def test_a_time_that_is_none_is_not_repeated(file, when):
 def test_a_device_that_spent_nothing_says_so(file):
     assert told("privacy", file)["items"] == []
     assert "Nothing was spent" in call("privacy", file).stdout
+
+
+def test_an_own_floor_is_set_shown_and_taken_back(file):
+    assert told("privacy", file)["floor"] == 0
+    assert "only in sums over at least 1,000 devices" in shell.flat(call("privacy", file, "--floor", 1000).stdout)
+    assert told("privacy", file)["floor"] == 1000
+    assert "at least" not in call("privacy", file, "--floor", 0).stdout
+    assert call("privacy", file, "--floor", -1).exit_code == 2
 
 
 def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
@@ -210,7 +227,7 @@ def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
     assert CANARY.encode() not in file.read_bytes()
 
 
-def test_a_full_disk_loses_nothing_and_is_told_in_one_line(file, tmp_path):
+def test_a_full_disk_loses_nothing_and_is_reported_in_one_line(file, tmp_path):
     call("visit", file, "bar", "--time", "2024-05-04")
     table = tmp_path / "visits.csv"
     table.write_text("poi\n" + "".join(f"place-{at}\n" for at in range(20_000)))

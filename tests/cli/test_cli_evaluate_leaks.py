@@ -49,7 +49,7 @@ def test_a_table_that_counts_all_visits_is_refused(city: Path, tmp_path: Path) -
     assert says(done.stderr, messages.joined(messages.LEARNS_FROM_THE_TEST, messages.columns_of_the_test("liked")))
 
 
-def test_what_makes_a_figure_say_less_is_noted(tmp_path: Path) -> None:
+def test_labels_anti_correlated_by_the_split_are_noted(tmp_path: Path) -> None:
     """Visits alone, split by record: people's shares of positives turn against the test."""
     city = write_city(tmp_path / "city")
     rows = [line.split(",") for line in (city / "visits.csv").read_text().splitlines()]

@@ -105,7 +105,7 @@ def unlabelled(folder, *, timed):
     (False, "record", True, False),
     (True, "time", False, False),
 ])  # fmt: skip
-def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_is_one(
+def test_a_log_loss_above_that_of_a_constant_is_noted_with_advice_where_there_is_any(
     tmp_path, timed, split, why, way_out
 ):
     data, out = unlabelled(tmp_path / "data", timed=timed), tmp_path / "r"
@@ -119,7 +119,7 @@ def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_i
     assert shell.says(call("evaluate", out, data).stderr, messages.WORSE_THAN_KNOWING_NOTHING)
 
 
-def test_a_model_that_knows_something_is_not_doubted(run, city):
+def test_no_note_on_a_log_loss_below_that_of_a_constant(run, city):
     answer = json.loads(call("evaluate", run, city, "--json").stdout)
     assert answer["quality"]["log_loss"] < KNOWING_NOTHING
     assert answer["notes"] == []
@@ -128,7 +128,7 @@ def test_a_model_that_knows_something_is_not_doubted(run, city):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
 @pytest.mark.parametrize("words", [["settings"], ["--help"], ["--version"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
+def test_output_to_a_full_disk_is_a_state_error_in_one_line(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         found = subprocess.run(
             [SCRIPT, *words],
@@ -143,7 +143,7 @@ def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
-def test_a_full_device_for_answers_and_errors_alike_still_gives_the_exit_code():
+def test_output_and_errors_to_a_full_disk_still_give_the_exit_code():
     with Path("/dev/full").open("w") as full:
         assert subprocess.run([SCRIPT, "settings"], check=False, stdout=full, stderr=full).returncode == 5
 
@@ -158,13 +158,13 @@ HUGE = 99999999999999999999
     ("train", "d", "--out", "r", "--threads", HUGE),
     ("train", "d", "--out", "r", "--threads", 257),
 ])  # fmt: skip
-def test_numbers_out_of_all_reason_are_usage_errors_in_plain_words(words):
+def test_numbers_beyond_the_limit_of_an_option_are_usage_errors(words):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
     assert shell.says(found.stderr, messages.Foreign.invalid_value())
 
 
-def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, city):
+def test_ranking_flags_without_ranking_are_noted_as_unused(run, city):
     found = call("evaluate", run, city, "-k", 5, "--people", 9)
     assert found.exit_code == 0
     assert shell.says(found.stderr, messages.made_no_difference("-k, --people"))

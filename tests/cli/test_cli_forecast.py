@@ -21,12 +21,12 @@ def city(tmp_path_factory):
     return folder
 
 
-def test_it_tells_every_mechanism_and_that_it_is_a_simulation_of_a_made_up_city():
+def test_the_forecast_lists_every_mechanism_and_says_that_the_city_is_made_up():
     found = call(*SMALL)
     assert found.exit_code == 0
     assert all(one.name in found.stdout for one in VARIANTS)
     assert "ε = 1, δ = 1e-06 per user" in found.stdout
-    assert "not that promise" in found.stdout
+    assert "weaker promises, or none" in found.stdout
     assert "who reports" in found.stdout
     assert shell.says(found.stderr, messages.CITY_IS_MADE_UP)
     assert shell.says(found.stderr, messages.AUC_OF_POPULARITY_ALONE)
@@ -43,7 +43,7 @@ def test_json_is_one_object_with_every_row_and_the_notes():
     assert any("simulation" in text for text in told["notes"])
 
 
-def test_on_top_stands_what_the_settings_plan():
+def test_the_first_row_is_the_plan_of_the_settings():
     told = json.loads(call(*SMALL, "--json").stdout)
     row, whole = told["as_planned"], told["rows"][0]
     assert (row["mechanism"], whole["mechanism"]) == ("as planned", "secure sum, posterior")
@@ -102,7 +102,7 @@ def test_tables_fit_eighty_columns():
     assert all(one.name in found.stdout for one in VARIANTS)  # none is folded
 
 
-def test_a_given_city_is_simulated_on_and_shows_nobody(city):
+def test_a_forecast_on_a_data_folder_prints_no_id(city):
     found = call(city)
     people = read_folder(city).dataset.people.ids
     assert found.exit_code == 0
@@ -111,7 +111,7 @@ def test_a_given_city_is_simulated_on_and_shows_nobody(city):
     assert not any(person in found.stdout + found.stderr for person in people)
 
 
-def test_the_same_seed_says_the_same():
+def test_a_seed_determines_the_forecast():
     one, again, other = (call(*SMALL, "--json", "--seed", seed).stdout for seed in (1, 1, 2))
     assert one == again
     assert one != other
@@ -137,7 +137,7 @@ def test_the_same_seed_says_the_same():
         ((*SMALL, "--delta", 0), 2, messages.setting_out_of_range("privacy.delta", "between 0 and 1")),
     ],
 )
-def test_what_cannot_be_forecast_is_refused_in_one_line(words, code, message):
+def test_invalid_forecasts_are_refused_in_one_line(words, code, message):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (code, "")
     assert shell.says(found.stderr, message)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.ledger import LedgerStore, Price
-from prirec.device.store import MIGRATIONS, Store
+from prirec.device.store import MIGRATIONS, Store, seal_ledger
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget
@@ -74,7 +74,7 @@ def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
     assert found["lifetime"]["epsilon_replace_one"] > found["lifetime"]["epsilon"]
     assert (found["nothing_left"], found["overspent"]) == (False, False)
     more, shown = found["items"][0]["more"], flat(call("ledger", store).stdout)
-    assert f"mixing of linear models user 4 {alone[0]:.3f} {more}" in shown
+    assert f"mixing of linear models user 4 {alone[0]:.3f} - {more}" in shown
     assert f"visited in June user 1 {alone[1]:.3f} -" in shown  # no more answers are given
     assert more > 0
     take_part(store, more, first=5)
@@ -112,7 +112,7 @@ def test_json_of_a_ledger_has_one_schema(store):
     spent = told("ledger", store, "--set", "privacy.period_days=7")
     names = "budget counted_per items lifetime period overspent covered_again_in_days nothing_left adjacency"
     assert empty.keys() == spent.keys() == set(names.split())
-    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "more"}
+    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "epsilon_at_worst", "more"}
     assert spent["lifetime"].keys() == spent["period"].keys()
     assert (empty["items"], empty["lifetime"]["epsilon"], empty["nothing_left"]) == ([], 0, False)
 
@@ -181,8 +181,9 @@ def test_a_device_in_the_middle_of_a_write_is_neither_disturbed_nor_waited_for(s
         with opened.transaction() as rows:
             rows.execute(
                 "INSERT INTO spending SELECT deployment, kind, 99, attempt, what, unit, day, grains, epsilon, delta, "
-                "adjacency FROM spending WHERE number = 1"
+                "adjacency, at_worst FROM spending WHERE number = 1"
             )
+            seal_ledger(rows, day=rows.execute("SELECT day FROM ledger_seal").fetchone()[0])
             done = subprocess.run(
                 [script, "privacy", "ledger", store, "--json"], capture_output=True, text=True, timeout=60, check=False
             )
@@ -211,6 +212,14 @@ def damaged(path):
     take_part(path, 2)
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + os.urandom(4096) + whole[8192:])
+
+
+def with_a_smaller_charge(path):
+    """In which SQLite finds nothing wrong."""
+    take_part(path, 2)
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("DROP TRIGGER paid_is_paid")
+        rows.execute("UPDATE spending SET grains = grains - 1")
 
 
 def cut(path):
@@ -242,13 +251,14 @@ BAD_STORES = {
     "older": (older, messages.DEVICE_FILE_WITHOUT_A_LEDGER),
     "newer": (newer, messages.version_too_new(99, newest=len(MIGRATIONS))),
     "damaged": (damaged, messages.FILE_DAMAGED),
+    "a smaller charge": (with_a_smaller_charge, messages.FILE_DAMAGED),
     "cut": (cut, messages.FILE_DAMAGED),
     "left in the middle": (left_in_the_middle, messages.DEVICE_FILE_LEFT_IN_A_WRITE),
 }
 
 
 @pytest.mark.parametrize("name", BAD_STORES)
-def test_what_is_no_sound_store_is_a_state_error_and_left_as_it_was(name, store):
+def test_a_missing_foreign_or_damaged_file_is_a_state_error_and_unchanged(name, store):
     make, message = BAD_STORES[name]
     make(store)
     there = {} if name in ("missing", "a folder") else read(store)

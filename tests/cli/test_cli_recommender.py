@@ -88,7 +88,7 @@ COMMANDS = [("status",), ("rounds", "list"), ("rounds", "begin"), ("rounds", "en
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, ("publish", ..., "data"), ("backup", ..., "copy.db")], ids=str)
-def test_a_store_that_is_not_there_is_not_made_by_looking(folder, words):
+def test_commands_do_not_create_a_missing_store(folder, words):
     store = folder / "none.db"
     named = [store if word is ... else word for word in (words if ... in words else (*words, ...))]
     done = call(*named)
@@ -97,7 +97,7 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(folder, words):
 
 
 @pytest.mark.parametrize("words", ["mysql://town", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=2"])
-def test_a_database_that_is_none_is_refused_without_its_address(words):
+def test_an_unknown_or_unreachable_database_is_reported_without_its_address(words):
     done = call("status", words)
     assert done.exit_code == (2 if words.startswith("mysql") else 5)
     assert "town" not in done.stderr
@@ -123,7 +123,7 @@ def test_settings_that_only_a_simulation_may_have_are_refused(store, city):
     assert told("status", store)["log_entries"] == 1
 
 
-def test_too_few_devices_begin_nothing_and_the_floor_is_said(store, city):
+def test_with_too_few_devices_no_campaign_begins_and_the_error_states_the_floor(store, city):
     assert shell.says(call("rounds", "begin", store, "--set", "floor=50").stderr, messages.NO_CATALOGUE)
     told("publish", store, city)
     done = call("rounds", "begin", store, "--set", "floor=50")
@@ -146,7 +146,7 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
     assert call("rounds", "end", store).exit_code == 4
 
 
-def test_status_is_one_object_with_the_same_names_whatever_there_is(store):
+def test_status_in_json_always_has_the_same_keys(store):
     names = "title deployment fingerprint places campaign certificate_until people documents log_entries rounds"
     assert told("status", store).keys() == {*names.split(), "open_sums", "unprocessed_messages", "queued_messages"}
     shown = call("status", store, columns=200).stdout
@@ -268,7 +268,7 @@ def test_the_service_speaks_tls_1_3_only_and_ends_in_good_order(store, folder, w
     assert "sesame-canary" not in "".join(service.lines)
 
 
-def test_what_would_keep_the_service_from_starting_is_told_in_one_line(store, folder, monkeypatch):
+def test_what_keeps_the_service_from_starting_is_one_error(store, folder, monkeypatch):
     monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
     other = folder / "other"
     other.mkdir()
@@ -293,7 +293,7 @@ def test_what_would_keep_the_service_from_starting_is_told_in_one_line(store, fo
             assert shell.says(done.stderr, message)
 
 
-def test_who_does_not_know_the_enrolment_code_does_not_get_in(store, folder):
+def test_a_device_without_the_enrolment_code_is_refused(store, folder):
     init = ("device", "init", folder / "phone.db", "--authority", f"{store}.tls/authority.pem", "--url")
     with serving(folder, env=CODE) as url:
         refused = shell.call(*init, url, "--code", "wrong-canary")

@@ -95,7 +95,7 @@ def kept_after(rounds, city, folder, *, preset):
     return kept, ["train", city, "--out", folder / "r", "--checkpoint", kept, "--preset", preset]
 
 
-def test_a_checkpoint_of_the_same_run_is_gone_on_from(unfinished):
+def test_training_resumes_from_a_checkpoint_of_the_same_run(unfinished):
     kept, words = unfinished
     answer = json.loads(call(*words, "--iterations", 6, "--json").stdout)
     assert (answer["resumed_at"], answer["iterations"], len(answer["loss"])) == (4, 6, 6)
@@ -185,7 +185,7 @@ def test_a_run_that_was_being_replaced_by_somebody_killed_is_put_back_before_any
     assert (out / "run.json").is_file()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_before_any_work(city, tmp_path):
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(city, tmp_path):
     (tmp_path / "file").write_text("")
     found = call("train", city, "--out", tmp_path / "r", "--checkpoint", tmp_path / "file" / "c")
     assert found.exit_code == 5
@@ -215,7 +215,7 @@ def test_a_damaged_manifest_is_a_state_error(text, tmp_path):
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path):
+def test_leftovers_of_a_first_checkpoint_that_was_cut_off_are_no_checkpoint(resume, tmp_path):
     left = tmp_path / "left"
     left.mkdir()
     for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial", ".manifest.json.0badcafe-77.partial"):

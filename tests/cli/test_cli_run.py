@@ -151,7 +151,7 @@ def test_evaluate_measures_what_the_library_measures(run, city):
 
 
 @pytest.mark.parametrize("candidates", ["matched", "all"])
-def test_ranking_is_the_same_each_time_it_is_asked(run, city, candidates):
+def test_ranking_is_repeatable(run, city, candidates):
     words = ("evaluate", run, city, "--ranking", "--k", 5, "--candidates", candidates, "--people", 40, "--json")
     first, again = (json.loads(call(*words).stdout)["ranking"] for _ in range(2))
     assert first == again
@@ -208,7 +208,7 @@ def test_the_time_of_day_changes_the_odds(run, city, someone):
         ("--radius-km", "nan"),
     ],
 )
-def test_where_and_when_that_cannot_be_are_usage_errors_and_not_repeated(run, city, someone, words):
+def test_invalid_points_and_times_are_usage_errors_and_not_repeated(run, city, someone, words):
     found = call("recommend", run, city, "--person", someone, *words)
     assert (found.exit_code, found.stdout) == (2, "")
     assert "139.7,35.6" not in found.stderr
@@ -276,7 +276,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         (["--set", "floor=1000", "--set", "neighbours.size=1000"], 4, messages.too_few_devices(226, floor=1000)),
     ],
 )
-def test_training_that_cannot_be_is_refused_and_saves_nothing(city, tmp_path, words, code, message):
+def test_invalid_settings_of_a_training_are_refused_and_nothing_is_saved(city, tmp_path, words, code, message):
     found = call("train", city, "--out", tmp_path / "r", *words)
     assert (found.exit_code, found.stdout) == (code, "")
     assert says(found.stderr, message), found.stderr
@@ -294,7 +294,7 @@ def test_a_damaged_run_is_a_state_error(run, city, tmp_path, file):
     assert says(found.stderr, messages.run_file_damaged(file))
 
 
-def test_no_run_and_no_data_are_told_apart(run, city, tmp_path):
+def test_a_missing_run_is_a_state_error_and_missing_data_are_a_data_error(run, city, tmp_path):
     assert call("evaluate", tmp_path / "none", city).exit_code == 5
     assert call("evaluate", run, tmp_path / "none").exit_code == 3
 

@@ -118,7 +118,7 @@ def test_a_peer_at_fault_is_one_line_with_the_name_of_the_fault():
     assert (found.exit_code, found.stderr) == (6, "error: AUTH: no\n")
 
 
-def test_a_file_that_the_system_refuses_is_one_line_too():
+def test_an_error_of_the_operating_system_is_one_line():
     found = CliRunner().invoke(_failing(PermissionError(13, "Permission denied", "visits.csv")), ["fail"])
     assert (found.exit_code, found.stderr) == (5, "error: visits.csv: Permission denied\n")
 

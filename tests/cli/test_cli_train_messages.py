@@ -79,6 +79,6 @@ def test_the_settings_that_a_run_has_saved_train_another(city, tmp_path, words):
 
 
 @pytest.mark.parametrize("name", [*READ_BY, *(name for one in MECHANISMS.values() for name in one.reads)])
-def test_every_setting_that_only_some_trainings_read_is_one(name):
+def test_every_setting_that_only_some_trainings_read_exists(name):
     section, _, key = name.rpartition(".")
     assert hasattr(getattr(ROUNDS, section) if section else ROUNDS, key)

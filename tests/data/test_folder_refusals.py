@@ -73,13 +73,9 @@ def test_a_first_line_that_names_nothing_is_not_shown(tmp_path, text, table, nee
     assert not any(cell in str(error) for cell in ("ann", "clinic", "user1", "poi1"))
 
 
-def test_names_in_capitals_are_still_names(tmp_path):
-    assert "did you mean 'User'" in str(refusal(tmp_path, visits="User,POI\nann,bar\n"))
-
-
 @pytest.mark.parametrize("name", ["user", '"user"'])
 @pytest.mark.parametrize(("separator", "told"), [(";", "';'"), ("\t", "tabs")])
-def test_other_separators_than_commas_are_told(tmp_path, name, separator, told):
+def test_separators_other_than_commas_are_named_in_the_error(tmp_path, name, separator, told):
     error = refusal(tmp_path, visits=f"{name}{separator}poi\nann{separator}bar\n")
     assert place(error) == ("visits.csv", 1, None)
     assert f"separated by {told}: use commas" in str(error)
@@ -104,7 +100,7 @@ def test_coordinates_among_the_visits_are_refused_with_where_they_belong(tmp_pat
 def test_a_row_with_too_many_cells_is_found(tmp_path):
     error = refusal(tmp_path, visits="user,poi\n1,1\n\n2,2\n3,3,3\n")
     assert place(error) == ("visits.csv", 5, None)
-    assert "3 cells in a row of 2 columns" in str(error)
+    assert "more cells in a row than there are columns" in str(error)
 
 
 def test_an_open_quote_and_foreign_bytes_are_found(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from prirec.device.sync import catch_up
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import AnyMessage, Delivery, Masked, Round, Survivors
+from prirec.protocols.messages import VERSION, AnyMessage, Masked, Participants, Round, Survivors
 from prirec.protocols.party import Persist, Stage, State
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
@@ -186,7 +186,7 @@ def test_vectors_of_other_deployments_are_not_handed_in(town):
     body = chaos.bodies[0]
     asyncio.run(until(chaos, lambda: body.agent is not None))
     of = Round(bytes(16), "linear", 3)
-    vector = encode(Masked(1, of, bytes(32), bytes(32), b"sealed", bytes(64)))
+    vector = encode(Masked(VERSION, of, bytes(32), bytes(32), b"sealed", bytes(64)))
     body.store.write(Persist(of, Stage.ENTERED, bytes(32)))
     body.store.write(Persist(of, Stage.MASKED, bytes(32), vector))
     assert body.store.pending() == [vector]
@@ -200,7 +200,7 @@ def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind
 
     def carried(letters, after):
         held = [
-            one for one in letters if isinstance(decode(one.body), Delivery) and decode(one.body).round.kind == kind
+            one for one in letters if isinstance(decode(one.body), Participants) and decode(one.body).round.kind == kind
         ]
         late.extend(held)
         return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.latest)

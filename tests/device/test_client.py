@@ -114,7 +114,7 @@ def test_what_is_public_is_asked_for_on_a_connection_of_its_own(tmp_path):
     assert public != named
 
 
-def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+def test_a_response_that_comes_byte_by_byte_times_out(tmp_path, monkeypatch):
     monkeypatch.setattr(clients, "WHOLE", 0.3)
 
     async def dripping(client: Client) -> None:

@@ -106,7 +106,7 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 4.0])
-def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
+def test_a_plan_for_another_budget_is_covered_too(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
     paid = LedgerStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)
@@ -204,7 +204,7 @@ def test_terms_without_noise_have_no_price() -> None:
     sensitivity=st.floats(0.01, 10),
     bits=st.integers(8, 20),
 )
-def test_nobody_is_charged_less_than_what_the_noise_lets_through(noise, size, lost, corrupt, sensitivity, bits) -> None:
+def test_the_charge_is_at_least_what_the_noise_costs(noise, size, lost, corrupt, sensitivity, bits) -> None:
     norm = Norm(sensitivity, bits)
     terms = Terms("double", "collector", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
     shares = noise_share(terms, size)

@@ -90,7 +90,7 @@ def test_without_any_coordinates_nearby_is_anywhere() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1, 3])
-def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_path: Path, ratio: int) -> None:
+def test_a_person_with_visits_alone_learns_from_drawn_negatives_too(tmp_path: Path, ratio: int) -> None:
     here = town(settings=change(SMALL_PRIVATE, data={"ratio": ratio}))
     person = here.person(0, tmp_path)
     for visit in person.visits():
@@ -109,7 +109,7 @@ def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_pa
     assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(own, again, strict=True))
 
 
-def test_what_was_ignored_draws_nothing_and_may_be_drawn(tmp_path: Path) -> None:
+def test_an_ignored_place_draws_no_negative_and_may_be_drawn_as_one(tmp_path: Path) -> None:
     """Somebody said that visits do not tell what was ignored, and yet some do."""
     here = town()
     person = here.person(0, tmp_path)

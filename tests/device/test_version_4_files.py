@@ -56,7 +56,7 @@ def test_a_migrated_file_has_the_tables_of_a_new_one_and_its_copy_those_of_befor
         assert len(LedgerStore(store).ledger().entries) == 2
 
 
-def test_all_else_in_the_file_is_as_it_was(old: Path) -> None:
+def test_a_migration_leaves_all_other_rows_unchanged(old: Path) -> None:
     with Store.open(old) as store:
         assert [visit.place for visit in Person(store).visits()] == ["a"]
         assert store.resend(Round(b"\1" * 16, "linear", 1, 3, 0)) == b"vector"

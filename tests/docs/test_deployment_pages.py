@@ -132,7 +132,7 @@ def test_the_page_for_the_operator_can_be_followed(postgres):
         assert on.play("prirec recommender status town-copy.db --json")
 
 
-def test_figures_and_files_that_the_operator_is_told_of_are_there():
+def test_metrics_and_files_named_for_the_operator_exist():
     page = OPERATOR.read_text(encoding="utf-8")
     known = Metrics().page().decode()
     told = set(re.findall(r"`(prirec_\w+)`", page))

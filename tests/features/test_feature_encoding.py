@@ -127,7 +127,7 @@ def test_columns_that_the_encoding_does_not_know_are_left_out():
     assert encode_columns(FULL.person[:1], columns, 1).tolist() == [[0.0]]
 
 
-def test_a_column_on_two_sides_is_told_with_its_side():
+def test_a_column_of_people_and_of_places_is_named_with_its_side():
     both = Encoding(person=(Log(column="age"),), place=(Log(column="age"), Words(column="kind", words=("bar",))))
     assert both.names() == ("age (person)", "age (place)", "kind: bar")
     assert both.groups()[1] == ("age (person)", "age (place)", "kind")

@@ -107,7 +107,7 @@ def test_gauc_equals_a_loop_over_people(drawn):
     assert gauc(y, s, person=person) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_the_auc_within_people_is_told_for_those_with_both_classes_and_does_not_print():
+def test_the_auc_within_people_exists_for_those_with_both_classes_and_does_not_print():
     within = auc_within_people(labels(1, -1, 1, -1, 1), reals(1, 0, 0, 1, 5), person=rows(7, 7, 2, 2, 4))
     assert (within.person.tolist(), within.auc.tolist(), within.records.tolist()) == ([2, 7], [0.0, 1.0], [2, 2])
     assert "array" not in repr(within)

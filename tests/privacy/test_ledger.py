@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, gaussian, local_loss
+from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
 from prirec.privacy.plan import plan_for
 from support import messages
+from support.accounting import gaussian
 from support.cities import change
 
 ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)
@@ -154,7 +155,7 @@ def test_how_many_more_is_what_is_then_admitted():
     assert how_many_more(Ledger(), Spent(1), budget=BUDGET, day=0) == 2**16
 
 
-def test_charges_and_budgets_that_cannot_be_are_refused():
+def test_invalid_charges_and_budgets_are_refused():
     twice = PrivacyLoss(0.1, Unit.USER)
     for cost in (Spent(), Spent(unit=Unit.EVENT), Spent(0, (twice, twice)), Spent(MOST_GRAINS + 1)):
         with pytest.raises(UsageError, match=messages.CHARGE_NOT_FOR_ONE_RELEASE):

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from prirec.config import PRIVATE
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import Adjacency, epsilon_by_pld, noise_multiplier
+from prirec.privacy.accountant import Adjacency, noise_multiplier
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Sum, plan, sums_of
 from support import messages
+from support.accounting import epsilon_by_pld
 from support.cities import change
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
@@ -101,13 +102,13 @@ def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
-def test_an_epsilon_that_cannot_be_is_refused(epsilon):
+def test_an_epsilon_out_of_range_is_refused(epsilon):
     with pytest.raises(UsageError, match=messages.not_positive("epsilon")):
         plan(usual(), epsilon_per_user=epsilon)
 
 
 @pytest.mark.parametrize("delta", [0, 1, math.nan])
-def test_a_delta_that_cannot_be_is_refused(delta):
+def test_a_delta_out_of_range_is_refused(delta):
     with pytest.raises(UsageError, match=messages.DELTA_OUT_OF_RANGE):
         plan(usual(), delta=delta)
 
@@ -119,7 +120,7 @@ def test_floors_are_policy():
         usual(cohort=99, floor=20)
 
 
-def test_shares_and_sizes_that_cannot_be_are_refused():
+def test_invalid_shares_and_sizes_are_refused():
     with pytest.raises(UsageError, match=messages.SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP):
         plan(usual()[:2])
     with pytest.raises(UsageError, match=messages.SHARE_OF_THE_BUDGET_OUT_OF_RANGE):

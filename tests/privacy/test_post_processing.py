@@ -236,7 +236,7 @@ def test_without_locations_and_features_the_order_of_places_stays() -> None:
 
 
 @pytest.mark.parametrize("sums", [np.empty(0), np.array([-3.0, 1.0])])
-def test_where_nothing_rises_out_of_the_noise_nobody_is_popular(sums: RealArray) -> None:
+def test_where_no_place_exceeds_the_noise_every_popularity_is_0(sums: RealArray) -> None:
     found = popularity(release(sums, 4.0), location=None, features=None)
     assert found.released[POPULARITY].tolist() == [0.0] * len(sums)
 

@@ -29,7 +29,7 @@ def test_one_place_has_the_posterior_that_it_has_among_all():
         assert alone.mean(SUMS[at : at + 1], np.array([0]), LESS[at : at + 1]).tobytes() == there[at].tobytes()
 
 
-def test_a_shape_is_not_that_of_some_places():
+def test_the_shape_fitted_to_some_places_is_another():
     """Else there would be no need to publish it."""
     assert Prior.fitted(PREDICTED[:10], 5.0, 25.0).shape != Prior.fitted(PREDICTED, 5.0, 25.0).shape
 

@@ -64,7 +64,7 @@ def test_the_three_strongest_are_kept_and_upward_ones_come_first():
     assert contrast.reasons(0, most=1) == (Reason("b", -0.9),)
 
 
-def test_what_would_read_as_nothing_is_no_reason():
+def test_a_contribution_that_rounds_to_zero_is_no_reason():
     assert Contrast(np.array([[0.004, -0.004, 0.006]]), NAMES).reasons(0) == (Reason("popularity", 0.006),)
 
 

@@ -35,7 +35,7 @@ def test_the_latent_part_orders_places_that_features_cannot_tell_apart():
     assert pulls[1] == {Wording.LATENT: pytest.approx(1.5)}  # 2.0, where 0.5 is the mean
 
 
-def test_without_factors_the_same_places_are_all_the_same():
+def test_without_factors_these_places_have_equal_scores():
     found = predictor(None).recommend(person_state([]), k=4)
     assert [one.score for one in found] == pytest.approx([1.5] * 4)
     assert all(Wording.LATENT not in {why.name for why in one.reasons} for one in found)

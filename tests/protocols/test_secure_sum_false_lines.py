@@ -6,8 +6,8 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
-from prirec.protocols.codec import bitmap, encode, seal
-from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Roster, RosterEntry, Secrets, Signed
+from prirec.protocols.codec import encode, seal
+from prirec.protocols.messages import COMMITMENT, VERSION, Box, Boxes, Delivery, Roster, RosterEntry, Secrets, Signed
 from prirec.protocols.party import State
 from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
@@ -47,15 +47,16 @@ def box_from(gathering: Gathering, victim: Any, false: RosterEntry) -> bytes:
 
 def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], false: set[int]) -> Delivery:
     """What the neighbours of a victim sent, or would have sent; for false lines, boxes that the collector made."""
-    boxes, signed, view = [], [], victim._view
+    boxes, commitments, signed, view = [], b"", [], victim._view
     for at, other in sorted(view.neighbours.items()):
         message = sent[other.name]
         real = next((box.sealed for box in message.boxes if box.position == view.position), b"")
         boxes.append(Box(at, box_from(gathering, victim, other) if at in false else real))
+        n = next((n for n, box in enumerate(message.boxes) if box.position == view.position), 0)
+        commitments += message.commitments[2 * COMMITMENT * n : 2 * COMMITMENT * (n + 1)]
         signed.append(Signed(at, message.signature))
-    sharing = bitmap(range(view.graph.size), size=view.graph.size)
     names = (gathering.collector.name, victim.name)
-    return Delivery(VERSION, gathering.task.round, *names, sharing, tuple(boxes), tuple(signed))
+    return Delivery(VERSION, gathering.task.round, *names, tuple(boxes), commitments, tuple(signed))
 
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key", "all"])
@@ -75,7 +76,7 @@ def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) 
     assert victim.state is State.BURNT
 
 
-def test_nobody_goes_along_with_a_roster_that_has_false_keys_under_its_own_name() -> None:
+def test_a_member_refuses_a_roster_with_false_keys_under_its_own_name() -> None:
     gathering = gather(4, MEMBERS)
     lines = true_lines(gathering)
     shown = rosters(gathering, [*lines[:2], false_keys(lines[2]), lines[3]])

@@ -29,7 +29,7 @@ def pair() -> tuple[bytes, RosterView, dict[str, bytes]]:
     a, b = gathering.members[:2]
     low, high = sorted((a.name, b.name))
     agreed = a._mask_key.agree(b._mask_key.public)
-    return agreed, a._view, {"sharing": a._sharing, "low": low, "high": high}
+    return agreed, a._view, {"participants": a._participants, "low": low, "high": high}
 
 
 def with_statement(view: RosterView, statement: Statement) -> RosterView:
@@ -87,7 +87,7 @@ PADS: dict[str, Callable[[bytes, RosterView, dict[str, bytes]], Any]] = {
     ),
     "members": lambda secret, view, bound: secure_sum.members_pad(secret, view, name=bound["low"]),
     "members' key": lambda secret, view, bound: np.frombuffer(
-        secure_sum.members_key([secret], view, sharing=bound["sharing"]), dtype=np.uint64
+        secure_sum.members_key([secret], view, participants=bound["participants"]), dtype=np.uint64
     ),
 }
 
@@ -97,13 +97,13 @@ def shared_words(a: np.ndarray, b: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("kind", PADS)
-def test_the_same_belief_gives_the_same_pad(kind: str) -> None:
+def test_equal_statements_give_the_same_pad(kind: str) -> None:
     assert PADS[kind](*pair()).tolist() == PADS[kind](*pair()).tolist()
 
 
 @pytest.mark.parametrize("field", BOUND)
 @pytest.mark.parametrize("kind", PADS)
-def test_another_belief_gives_another_pad(kind: str, field: str) -> None:
+def test_another_statement_gives_another_pad(kind: str, field: str) -> None:
     secret, view, bound = pair()
     other = with_statement(view, BOUND[field](view.statement))
     assert other.statement != view.statement
@@ -143,9 +143,9 @@ def test_another_ring_gives_another_pad() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "members' key"])
-def test_another_list_of_those_who_go_on_gives_another_pad(kind: str) -> None:
+def test_another_list_of_participants_gives_another_pad(kind: str) -> None:
     secret, view, bound = pair()
-    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {"sharing": b"\7"}))
+    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {"participants": b"\7"}))
 
 
 @pytest.mark.parametrize(

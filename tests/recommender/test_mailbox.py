@@ -64,7 +64,7 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
     assert store.commits == [1, MOST_BATCHED, 10]
 
 
-def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
+def test_each_request_is_answered_for_its_own_messages(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
@@ -105,7 +105,7 @@ def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watc
     asyncio.run(run())
 
 
-def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acknowledged_letters_are_deleted_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
@@ -200,7 +200,7 @@ def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_mo
     asyncio.run(run())
 
 
-def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> None:
+def test_queued_messages_are_written_when_the_mailbox_closes(store: Watched) -> None:
     async def run() -> list[Any]:
         async with opened(store) as desk:
             asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
@@ -211,7 +211,7 @@ def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> N
 
 
 @pytest.mark.parametrize(("error", "status"), [(StateError("full"), 503), (ValueError("x"), 500)])
-def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
+def test_a_failing_store_is_answered_with_an_error_and_the_writer_goes_on(
     store: Watched, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -230,7 +230,7 @@ def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
         asyncio.run(run(patch.undo))
 
 
-def test_whoever_went_away_does_not_stop_the_others(store: Watched) -> None:
+def test_a_cancelled_request_does_not_stop_the_others(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
@@ -269,7 +269,7 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
     asyncio.run(run())
 
 
-def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
+def test_a_store_that_fails_while_letters_are_looked_for_loses_no_wake_up(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, calls = store.head, list[int]()

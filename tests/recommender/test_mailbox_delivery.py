@@ -56,7 +56,7 @@ async def waited(desk: Mailbox, who: int, *, after: int = 0) -> "asyncio.Task[li
     return task
 
 
-def test_they_are_not_read_from_the_store(store: Watched) -> None:
+def test_letters_for_pollers_are_not_read_from_the_store(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             tasks = [await waited(desk, who) for who in range(3)]
@@ -68,7 +68,7 @@ def test_they_are_not_read_from_the_store(store: Watched) -> None:
     asyncio.run(run())
 
 
-def test_whoever_has_older_letters_gets_them_too(store: Watched) -> None:
+def test_a_poller_with_older_letters_gets_them_too(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
@@ -133,7 +133,7 @@ def test_a_bundle_is_for_whoever_has_all_earlier_letters(after: int, brought: bo
 @pytest.mark.parametrize(
     ("numbers", "follows"), [([], False), ([5], True), ([6], False), ([4, 5], False), ([5, 6], True), ([5, 7], False)]
 )
-def test_a_parcel_follows_only_if_nothing_is_missing(numbers: list[int], follows: bool) -> None:
+def test_letters_are_handed_on_from_memory_only_if_no_number_is_missing(numbers: list[int], follows: bool) -> None:
     sent = [(name(1), QueuedMessage(number, b"x")) for number in numbers]
     assert nothing_missing(sent, after=4) is follows
 

@@ -62,7 +62,7 @@ def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
         until(lambda: "prirec_conductor_failures_total 2.0" in service.line.get("/metrics").text)
 
 
-def test_a_conductor_is_told_when_something_was_handed_in_and_when_to_stop(site: Site) -> None:
+def test_a_conductor_is_woken_by_posted_messages_and_by_the_stop(site: Site) -> None:
     told = list[bool]()
 
     def listening(store: object, stop: Event, *, came: Event, wake: object, failed: object) -> None:
@@ -93,7 +93,7 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
     assert not (folder / "store-wal").exists()  # and the store was closed
 
 
-def test_what_is_wrong_is_told_before_anything_is_served(site: Site, tmp_path: Path) -> None:
+def test_invalid_addresses_stores_and_certificates_are_refused_before_serving(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN):

@@ -36,7 +36,7 @@ def figure(process: Process, name: str) -> float:
     return float(page.partition(f"\n{name} ")[2].split()[0])
 
 
-def test_two_workers_are_as_one(process: Process) -> None:
+def test_two_workers_share_sessions_polls_and_metrics(process: Process) -> None:
     phones = [process.phone(at) for at in range(8)]
     for phone in phones:
         phone.log_in()

@@ -45,7 +45,7 @@ def only_deadline(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         monkeypatch.setattr(server, each, 0.5 if each == name else NEVER)
 
 
-def test_a_device_that_asks_too_often_is_told_to_wait_and_others_are_not(site: Site) -> None:
+def test_a_device_above_its_rate_gets_429_and_others_do_not(site: Site) -> None:
     with served(site, limits=replace(OPEN, device=Rate(0.01, 3))) as service:
         eve, bob = service.phone(1), service.phone(2)
         statuses = [eve.post("/v1/mail", encode(Mail())).status_code for _ in range(6)]
@@ -65,7 +65,7 @@ def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
             assert phone.post("/v1/mail", encode(Mail())).status_code == expected
 
 
-def test_an_address_that_asks_too_often_is_told_to_wait(site: Site) -> None:
+def test_an_address_above_its_rate_gets_429(site: Site) -> None:
     with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
         paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/metrics", "/v1/deployment"]
         assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]
@@ -103,7 +103,7 @@ def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("endless_polls")
-def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
+def test_above_the_limit_of_polls_the_next_is_answered_at_once(site: Site) -> None:
     with served(site, limits=replace(OPEN, polls=1)) as service, ThreadPoolExecutor() as pool:
         one, other = service.phone(1), service.phone(2)
         one.log_in()
@@ -116,7 +116,7 @@ def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
         assert len(first.result().messages) == 1
 
 
-def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
+def test_a_truncated_body_is_not_stored(service: Served) -> None:
     phone = service.phone()
     body = encode(Mail((phone.says(),)))
     phone.log_in()
@@ -198,7 +198,7 @@ def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.Monk
         b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
     ],
 )
-def test_what_is_no_request_harms_nobody(lasting: Served, said: bytes) -> None:
+def test_malformed_requests_do_no_harm(lasting: Served, said: bytes) -> None:
     with connected(lasting) as line:
         line.settimeout(0.3)
         line.sendall(said)

@@ -26,7 +26,7 @@ def test_a_message_that_was_taken_is_in_the_store(service: Served) -> None:
     assert handed_in(service.store) == [message]
 
 
-def test_the_same_message_again_is_one_and_another_is_kept_too(service: Served) -> None:
+def test_a_repeated_message_is_stored_once_and_a_different_one_is_stored_too(service: Served) -> None:
     phone = service.phone()
     for mark in (0, 0, 1):
         assert phone.mail(phone.says(mark=mark)).refused == ()
@@ -43,7 +43,7 @@ def test_letters_are_the_receivers_alone_and_come_until_they_are_acknowledged(se
     assert [letter.body for letter in other.mail().messages] == [b"other"]
 
 
-def test_letters_that_have_arrived_are_thrown_away(service: Served) -> None:
+def test_acknowledged_letters_are_deleted(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"first"), (phone.name, of(), b"second")])
     first, second = phone.mail().messages
@@ -177,7 +177,7 @@ def test_a_round_that_is_over_takes_no_messages(service: Served) -> None:
     assert handed_in(service.store) == []
 
 
-def test_who_was_not_invited_is_told_what_those_are_told_who_come_too_late(service: Served) -> None:
+def test_an_uninvited_device_gets_the_answer_of_a_late_one(service: Served) -> None:
     stranger = service.phone(enrolled=False)
     stranger.enrol()
     assert stranger.mail(stranger.says()).refused == ("ORDER: message 0 is for a round that is not open",)
@@ -208,14 +208,14 @@ def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None
     )
 
 
-def test_enrolling_again_is_the_same_and_may_change_the_cell(service: Served) -> None:
+def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(service: Served) -> None:
     phone = service.phone()
     for cell in (0, 0, 599686042433355775):
         phone.enrol(cell=cell)
         assert service.store.people() == [RosterLine(phone.name, cell)]
 
 
-def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> None:
+def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"hello")])
     good(Done, phone.post("/v1/devices/leave", encode(Mail())))
@@ -226,7 +226,7 @@ def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> Non
 
 
 @pytest.mark.parametrize("body", [b"", encode(Mail((b"x",))), b"garbage"])
-def test_leaving_takes_nothing_along(service: Served, body: bytes) -> None:
+def test_a_request_to_leave_has_no_body(service: Served, body: bytes) -> None:
     phone = service.phone()
     assert refusal(phone.post("/v1/devices/leave", body)) == (400, "DECODE")
     assert len(service.store.people()) == 1

@@ -101,7 +101,7 @@ def test_keys_are_their_owners_alone_do_not_print_and_are_not_overwritten(tmp_pa
     assert (tmp_path / "one.key").read_bytes() == pair.key
 
 
-def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
+def test_a_certificate_and_another_key_are_refused(site: Site) -> None:
     authority = tls.CertificatePair((site.folder / "authority.pem").read_bytes(), b"nothing")
     with pytest.raises(StateError):
         tls.server_certificate(authority, hosts=["a.example"], now=NOW)

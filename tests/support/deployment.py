@@ -35,7 +35,7 @@ from prirec.wire.documents import SignedEntry
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
-AT_ONCE = RetryPolicy(grace=0.0)  # in one process whatever is asked for is there at the next turn
+AT_ONCE = RetryPolicy(grace=0.0, work=None)  # in one process whatever is asked for is there at the next turn
 
 
 @dataclass

@@ -72,7 +72,7 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
     person = deployment.people[name]
     member = person.membership()
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    patience = RetryPolicy(wait=2, first=0.1)
+    patience = RetryPolicy(wait=2, first=0.1, work=None)
     paid = LedgerStore(person.store, Budget())
     agent = Agent(person, paid, client, retry=patience, clock=lambda: NOW, entropy=entropy)
 

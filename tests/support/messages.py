@@ -122,7 +122,8 @@ NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
-PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
+NOT_CHECKED = "not checked: this device has no catalogue yet"
+LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
 FLAG_FOR_A_FILE = "^a file is to be named before "
 
 
@@ -251,7 +252,11 @@ def cohorts_below_the_floor(floor: int) -> str:
 
 
 def no_such_preset(name: str) -> str:
-    return f"no preset is called '{name}'; there are paper, rounds, private and fm"
+    return f"no preset is called '{name}'; "
+
+
+def makes_no_difference(name: str) -> str:
+    return f"{_exactly(name)} makes no difference here"
 
 
 def setting_of_an_earlier_version(name: str) -> str:
@@ -277,6 +282,7 @@ def section_without_brackets(name: str) -> str:
 
 COORDINATES_SWAPPED = "they look swapped here or in"
 LATITUDE_OUT_OF_RANGE = "lat and lon look swapped"
+FILE_FOR_A_NEW_FOLDER = "is a file; name a new folder"
 FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
 TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
 IDS_NOT_TEXT = "ids are text or whole numbers"
@@ -285,11 +291,10 @@ NO_SUCH_COLUMN = "there is no such column; "
 ID_TWICE = "this id is there twice"
 ONE_COORDINATE_MISSING = "fill both cells or none"
 PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
-VISITS_OF_UNKNOWN_PEOPLE = "visits name people who are not in the table of users"
 COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
 PARTITION_DAMAGED = "is damaged; partition the data again"
 TABLE_WITHOUT_VISITS = "holds no visits"
-TABLE_CUT_SHORT = "cannot be read to its end"
+ROW_TOO_LONG = "more cells in a row than there are columns"
 NO_TABLE_OF_PLACES = "holds no pois.csv"
 NO_RECORDS = "the data set has no records"
 TRAINING_SET_EMPTY = "the training set is empty"
@@ -308,6 +313,18 @@ WORD_WITH_LINE_BREAK = "or a line break in it"
 WORD_BLANK = "has a blank word"
 WORD_WITH_SPACES_AROUND = "has a word with spaces around it"
 NUMBER_INFINITE = "has an infinite number"
+WHAT_A_COLUMN_IS = "say in schema.toml what it is"
+COORDINATES_OF_VISITS = "coordinates of a place belong in pois"
+DECLARED_WORD_WITH_SPACES = "a word in values has spaces around it"
+SCHEMA_IS_THERE = "is there already; change it by hand"
+STRICT_AND_SKIP_BAD = "strict refuses what skip_bad leaves out"
+NO_SUCH_FOLDER = "there is no such folder; "
+LINK_TO_NOTHING = "is a link to nothing"
+FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
+FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
+NOT_A_REGULAR_FILE = "is no regular file; put one there"
+UNREADABLE = "cannot be read: "
+NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
 TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"
@@ -384,6 +401,15 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
+TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
+LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
+DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
+LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
+PLACE_UNKNOWN = "that this device does not have; look at the spelling"
+NOT_A_FEATURE = "is none of the features that this deployment uses"
+WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
+STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
+NOT_COMPUTED_IN_TIME = "was not computed in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
 MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
@@ -398,6 +424,10 @@ PAID_ROW_CHANGED = "paid"
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
 RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
+
+
+def documents_take_up_more_than(megabytes: int) -> str:
+    return f"the recommender's documents take up more than the {megabytes} MB that a device stores"
 
 
 def older_copy_not_removed(file: str) -> str:
@@ -548,9 +578,7 @@ NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delt
 LOCAL_LOSSES_OF_ANOTHER_UNIT = "convert them with times"
 SPENDING_OF_DIFFERENT_UNITS = "what is spent per .* do not add up"
 PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE = "the part of an epsilon for local answers is from 0 to all of it"
-NOISE_TOO_SMALL_TO_ACCOUNT = "noise must be finite, and at least 1/8"
 SPENDING_NEGATIVE = "what was spent has a sum of .* at least 0"
-ACCOUNTING_NOT_INSTALLED = "install the extra 'accounting'"
 DELTA_OUT_OF_RANGE = "delta must be above 0 and below 1"
 BUDGET_EXHAUSTED = "does not cover another release for .*; nothing is sent"
 LOSS_OF_ANOTHER_UNIT = "convert it with times"
@@ -558,6 +586,7 @@ LOCAL_ANSWERS_NOT_CHARGED = "only noisy sums are paid for"
 PERIOD_TOO_SHORT = "a budget's period has at least one day"
 CHARGE_NOT_FOR_ONE_RELEASE = "a charge is for one release"
 CHARGED_AT_ANOTHER_PRICE = "this release was charged at another price"
+OWN_FLOOR_OUT_OF_RANGE = "a floor is a number of devices from 0 up"
 LOST_OR_CORRUPT_OUT_OF_RANGE = "lost and corrupt are shares of a roster"
 NOISE_OUT_OF_RANGE = (
     "noise has a standard deviation above 0 and below .* beyond that nothing would be learnt: "
@@ -581,7 +610,7 @@ TOO_FEW_FRACTION_BITS = "with so few fraction bits"
 SCORES_AND_LABELS_UNEVEN = "there is one score and one label for each record"
 LABELS_NOT_SIGNS = r"labels must be \+1 and -1"
 SCORE_NOT_A_NUMBER = "a score is NaN: the model has diverged, and nothing was made of it"
-FIGURES_UNDER_NOISE = "the noise drowns it: it takes more devices, or a larger part of the budget"
+FIGURES_UNDER_NOISE = "no figure can be read under this noise: it takes more devices"
 AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
 REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
 CAP_OF_NOTHING = "give a cap from 1 up"
@@ -595,10 +624,6 @@ EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothin
 def not_positive(name: str) -> str:
     """`name` is a regular expression."""
     return f"^{name} must be a number above 0, and finite"
-
-
-def losses_of_different_units(one: str, other: str) -> str:
-    return f"a loss per {one} and a loss per {other} do not add up"
 
 
 def budget_exhausted(what: str) -> str:
@@ -638,6 +663,8 @@ def entries_of_quality_figures(entries: int) -> str:
 WRONG_CONTENT_IN_A_BOX = "a box holds something else than its step calls for"
 MESSAGE_TOO_LONG = "bytes is over the limit of"
 MESSAGE_NOT_CANONICAL = "these bytes are not the canonical form of a message"
+NOT_ONE_MESSAGE = "these bytes are not exactly one message of this version"
+OTHER_VERSION = "a message of another version of the protocols than .*, which this program speaks; update the older"
 ROUND_ENTERED_TWICE = "nobody takes part in a round twice"
 ROUND_NEVER_ENTERED = "a round that was never entered, or was begun anew, does not go to"
 STAGE_DOES_NOT_FOLLOW = "a round at stage .* does not go to"
@@ -661,6 +688,7 @@ ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
 VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
+ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
 
 def message_too_long(size: int, *, limit: int) -> str:
@@ -755,7 +783,7 @@ def no_sum_over_fewer_than(people: int) -> str:
 
 
 def enough_are_left_from(devices: int, *, lost: str) -> str:
-    return f"from {devices} devices on {lost} of them may be"
+    return f"with {devices} devices a sum is opened even if {lost} of them drop out"
 
 
 def code_length(most: int) -> str:
@@ -858,9 +886,9 @@ NO_QUALITY_FIGURE = "no quality figure can be read: "
 NO_FIGURE_WILL_BE_READ = "too much to read any of them, and their part of the budget would be spent for nothing"
 REPORTERS_ARE_KNOWN = "Whoever answers about a place is known to have a record there"
 NO_NEW_PLACE = "no new place is"
-CITY_IS_MADE_UP = "this city is made up, and yours is another"
-AUC_OF_POPULARITY_ALONE = "AUC is of popularity alone, not of a model"
-REPLACE_ONE_EXPLAINED = "replace-one: the same promise between any two contributions"
+CITY_IS_MADE_UP = "the city is made up, so yours will differ"
+AUC_OF_POPULARITY_ALONE = "AUC is that of popularity alone, not of a model"
+REPLACE_ONE_EXPLAINED = "replace-one ε compares any two contributions"
 NO_POPULARITY_WITHIN_A_BUDGET = "these settings release no popularity within a budget"
 
 
@@ -935,7 +963,7 @@ def nearest_beyond_are_shown(km: float) -> str:
 
 
 def epsilon_of_bits(places: int) -> str:
-    return f"a bit for each of {places} places is an ε of {places} per user"
+    return f"ε = 1 per bit, with a bit for each of {places} places, is ε = {places} per user"
 
 
 def figures_not_read(figures: str) -> str:
@@ -989,6 +1017,10 @@ ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
+
+
+def own_floor(devices: int, most: int) -> str:
+    return f"only in sums over at least {devices} devices, and this one has at most {most}"
 
 
 def simulation_only(setting: str) -> str:

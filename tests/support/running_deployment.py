@@ -147,7 +147,7 @@ class Others:
         stop, trust, quick = (
             asyncio.Event(),
             tls_context(authority),
-            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5),
+            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5, work=None),
         )
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
             agents = [await lines.enter_async_context(one.online(trust=trust, retry=quick)) for one in devices]

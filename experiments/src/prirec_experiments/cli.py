@@ -29,7 +29,8 @@ Published = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+    int | None,
+    typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same figures."),
 ]
 
 
@@ -58,7 +59,7 @@ def reproduce(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,
     data: Published = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are, and go on from.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of results; finished ones are kept.")] = Path(
         "experiments"
     ),
     threads: Threads = None,
@@ -67,18 +68,20 @@ def reproduce(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A model that a package registers, beside ours in table4 and table5; repeatable."
+            metavar="NAME", help="A model that another package registers, to add to table4 and table5; repeatable."
         ),
     ] = None,
-    forecast: Annotated[bool, typer.Option("--forecast", help="Say what it would cost, and stop.")] = False,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Estimate the time, and stop.")] = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", callback=no_flag, help="One HTML page of all results in FOLDER, in the end."),
+        typer.Option(
+            metavar="FILE", callback=no_flag, help="At the end, write all results in FOLDER to one HTML page."
+        ),
     ] = None,
 ) -> None:
     """Run the paper's experiments, with controls that it left out.
 
-    Stopped at any moment, it goes on where it was. What data stand for which is said with each table."""
+    An interrupted run continues where it stopped. Each table says which data it has instead of the paper's."""
     import os
 
     from prirec.errors import UsageError
@@ -118,14 +121,17 @@ def tune(
     cities: Annotated[
         list[str],
         typer.Argument(
-            metavar="CITY", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(TUNED_CITIES)
+            metavar="CITY", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
         ),
     ],
     *,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", show_default="all that have a grid", help="Repeatable.", autocompletion=among(USUAL)
+            metavar="NAME",
+            show_default="all that have a grid",
+            help="Model to tune; repeatable.",
+            autocompletion=among(USUAL),
         ),
     ] = None,
     by: Annotated[
@@ -140,7 +146,7 @@ def tune(
 ) -> None:
     """Search settings on held-out training records.
 
-    Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
+    Test records are never used. A search on private data looks at everyone's records, which no ε covers."""
     import os
     from itertools import product
 
@@ -164,7 +170,7 @@ def tune(
             best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())
             settings = ", ".join(f"{key} = {value:g}" for key, value in searched_settings(best).items())
-            rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
+            rows.append((city, name, f"{best.loss:.4f}", settings or "defaults"))
     show_table(("city", "model", ">log loss", "settings"), rows)
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)

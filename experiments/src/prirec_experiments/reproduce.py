@@ -189,8 +189,9 @@ def _print(shown: Section) -> None:
     for table in shown.tables:
         if _width(table) <= screen.width:
             show_table(table.columns, table.rows, title=table.title)
+            screen.print(table.note, style="dim", highlight=False, markup=False)
         else:
-            screen.print(f"{table.title}: too wide for this screen, see below")
+            screen.print(f"{table.title}: too wide for this screen, see the file below")
 
 
 def _width(table: Table) -> int:

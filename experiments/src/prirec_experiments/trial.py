@@ -21,6 +21,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
 from prirec.metrics import RankQuality, measure, positives, rank_figures, some_tested_people
 from prirec.protocols.prediction import Moment
+from prirec.simulate.privacy_plan import Counts, drowned_by_noise
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run, set_up
 from prirec.types import IndexArray
@@ -82,6 +83,7 @@ def train_and_test(
         "seconds": seconds,
         "losses": list(fitted.losses),
         "flagged": [one.to_dict() for one in findings],
+        "noise_note": drowned_by_noise(setup.prepared, setup.settings, Counts.of(setup.samples)),
     }
     return values, CellScores.of(setup.samples, scores)
 

@@ -39,7 +39,7 @@ def up(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Fault injection: share of devices killed in every sum, and of sums in which the recommender is.",
+            help="Fault injection: share of devices killed in each sum, and of sums that kill the recommender.",
         ),
     ] = 0.0,
     postgres: Annotated[

@@ -53,9 +53,11 @@ def demo(
         comparison = compare(city, chosen, progress=progress)
     if not json:
         show(comparison.panels(seconds=False))
-        typer.echo("Only PriRec, private has noise in its sums; what noise costs falls with the number of people.\n")
     with busy("recommending"):
         fit = comparison[CHOSEN]
+        if not json:
+            costs = fit.noise_note or "What noise costs falls with the number of people."
+            show([f"Only {CHOSEN} has noise in its sums. {costs}", ""])
         places = fit.recommend(fit.typical_person)
     if not json:
         show_suggestions(

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from prirec.cli.options import examples
 from prirec.errors import PrirecError, StateError, UsageError
+from prirec.util.files import FULL
 from prirec.util.shown import printable
 
 if TYPE_CHECKING:
@@ -57,13 +58,18 @@ def show_json(answer: Mapping[str, Any]) -> None:
 
 
 def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
-    """`show_json` into a new file that only its owner can read. UsageError if there is such a file."""
+    """`show_json` into a new file that only its owner can read, whole or not at all. UsageError if there is such a
+    file."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise UsageError(f"{path.name} is there already; name a new file") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as target:
-        json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as target:
+            json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def finite(value: Any) -> Any:
@@ -255,7 +261,6 @@ def duration(seconds: float) -> str:
 # What happens when something is refused: one line on the standard error stream, and the code that says why.
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 HELP = {"help_option_names": ["-h", "--help"]}
 PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prirec.cli.options import At, DataFolder, Json, ListLength, Near, Radius, RunFolder, examples, moment_of
+from prirec.cli.options import At, DataFolder, Json, ListLength, Near, Radius, RunFolder, SkipBad, examples, moment_of
 from prirec.cli.output import busy, notes, show_json, show_table
 from prirec.util.shown import SIMULATION
 
@@ -27,6 +27,7 @@ def recommend(
     at: At = None,
     k: ListLength = 10,
     radius_km: Radius = 5.0,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Recommend places to one person of a simulation, with reasons.
@@ -34,9 +35,9 @@ def recommend(
     Places that the person has visited are left out."""
     here, time = moment_of(near, at)
     with busy("reading the data"):
-        from prirec.api import load
+        from prirec.api import load, read_folder
 
-        fit = load(run, data)
+        fit = load(run, read_folder(data, skip_bad=skip_bad))
         found = fit.recommend(person, near=here, at=time, k=k, radius_km=radius_km)
     if json:
         places = [place.to_dict() for place in found]
@@ -48,7 +49,7 @@ def recommend(
 
 
 def show_suggestions(
-    places: "Sequence[Suggestion]", *, origin: str = "home", title: str | None = None
+    places: "Sequence[Suggestion]", *, origin: str | None = "home", title: str | None = None
 ) -> None:  # fmt: skip
     """One line a place, best first; `origin` is what distances are measured from."""
     if not places:

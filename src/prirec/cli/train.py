@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import Address, Assignments, DataFolder, Json, Preset, Report, SettingsFile, Strict, examples
+from prirec.cli.options import (
+    Address,
+    Assignments,
+    DataFolder,
+    Json,
+    Preset,
+    Report,
+    SettingsFile,
+    SkipBad,
+    Strict,
+    examples,
+)
 
 if TYPE_CHECKING:
     from prirec import IterationReport
@@ -74,6 +85,7 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in RUN.")] = False,
     report: Report = None,
     strict: Strict = False,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
@@ -95,7 +107,7 @@ def train(
             how={
                 "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
                 "checkpoint_every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite,
-                "strict": strict,
+                "strict": strict, "skip_bad": skip_bad,
             },
         )  # fmt: skip
     except KeyboardInterrupt:  # also while the program loads, which takes a second or two

@@ -26,10 +26,12 @@ from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
-from prirec.wire.documents import MOST_ENTRIES, Page, SignedEntry
+from prirec.wire.documents import Page, SignedEntry
 from prirec.wire.http import FINEST_CELL
 
-LIMIT = documents.LIMIT + 2**20  # bytes of a response
+LIMIT = documents.LIMIT + 2**20  # bytes of a response with messages
+SHORT = 2**16  # bytes of any other: a proxy may send a page of HTML instead of an answer
+LONGEST_PAGE = 2**20  # bytes of a page of the log, which has MOST_ENTRIES entries of some 250 each
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
 WHOLE = 300.0  # seconds for a whole response: a server that sends a byte every 9 must not hold a device for ever
 NOT_ENROLLED = "the recommender does not enrol this device; if its operator hands out an enrolment code, give it"
@@ -65,16 +67,16 @@ class Client:
     # --- public, without a name
 
     async def hello(self) -> http.Hello:
-        return _expect(http.Hello, await self._get("/v1/deployment"))
+        return _expect(http.Hello, await self._get("/v1/deployment", most=SHORT))
 
     async def log(self, after: int) -> Sequence[SignedEntry]:
         """Log entries from this index on; the caller verifies them."""
-        body = await self._get(f"/v1/log?after={after}")
-        return decode_with(_pages, body, limit=LIMIT).entries[:MOST_ENTRIES]
+        body = await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE)
+        return decode_with(_pages, body, limit=LONGEST_PAGE).entries
 
     async def document(self, name: bytes) -> bytes:
         """The bytes of a public document; the caller compares the hash."""
-        return await self._get(f"/v1/documents/{name.hex()}")
+        return await self._get(f"/v1/documents/{name.hex()}", most=documents.LIMIT)
 
     # --- under the device's identity
 
@@ -90,15 +92,17 @@ class Client:
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         """Post messages, then long-poll for queued messages numbered above `after`, for at most `wait` seconds."""
         request = http.Mail(tuple(messages), after, wait)
-        return _expect(http.Inbox, await self._in_session("/v1/mail", request, wait=wait))
+        return _expect(http.Inbox, await self._in_session("/v1/mail", request, wait=wait, most=LIMIT))
 
-    async def _in_session(self, path: str, content: WireStruct, *, wait: float = 0.0) -> bytes:
+    async def _in_session(
+        self, path: str, content: WireStruct, *, wait: float = 0.0, most: int = SHORT
+    ) -> bytes:  # fmt: skip
         """Post under a session, with one retry under a new one: the old one may have expired."""
         for attempt in (1, 2):
             if not self._token:
                 await self._open_session()
             try:
-                return await self._post(path, content, token=self._token, wait=wait)
+                return await self._post(path, content, token=self._token, wait=wait, most=most)
             except PeerError as refusal:
                 self._token = ""
                 if refusal.fault is not Fault.AUTH or attempt == 2:
@@ -118,16 +122,18 @@ class Client:
             raise ProtocolError("this client has no identity; it is for what is public")
         return self._identity
 
-    async def _get(self, path: str) -> bytes:
-        return await self._request(self._public, "GET", path)
+    async def _get(self, path: str, *, most: int) -> bytes:
+        return await self._request(self._public, "GET", path, most=most)
 
-    async def _post(self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0) -> bytes:
+    async def _post(
+        self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0, most: int = SHORT
+    ) -> bytes:  # fmt: skip
         headers = {"content-type": http.MEDIA} | ({"authorization": f"{http.BEARER} {token}"} if token else {})
         body = b"" if content is None else encode(content)
-        return await self._request(self._named, "POST", path, wait=wait, headers=headers, content=body)
+        return await self._request(self._named, "POST", path, most=most, wait=wait, headers=headers, content=body)
 
     async def _request(
-        self, on: httpx.AsyncClient, method: str, path: str, *, wait: float = 0.0,
+        self, on: httpx.AsyncClient, method: str, path: str, *, most: int, wait: float = 0.0,
         headers: dict[str, str] | None = None, content: bytes | None = None,
     ) -> bytes:  # fmt: skip
         silence = httpx.Timeout(SILENCE + wait)
@@ -136,7 +142,7 @@ class Client:
                 asyncio.timeout(WHOLE + wait),
                 on.stream(method, path, headers=headers, content=content, timeout=silence) as response,
             ):
-                body = await _bounded(response)
+                body = await _bounded(response, most=most)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as problem:
             raise UnavailableError(_why_unreachable(problem)) from None
         if response.status_code == HTTPStatus.OK:
@@ -151,12 +157,12 @@ class Client:
         raise PeerError(Fault.DECODE, "the recommender answers neither with what was asked for nor with a refusal")
 
 
-async def _bounded(response: httpx.Response) -> bytes:
+async def _bounded(response: httpx.Response, *, most: int) -> bytes:
     """The body, without ever holding more than the limit: a recommender must not be able to fill a device's memory."""
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)
-        if size > LIMIT:
+        if size > most:
             raise PeerError(Fault.DECODE, "the recommender's answer is longer than any answer may be")
         parts.append(part)
     return b"".join(parts)

@@ -21,10 +21,19 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, save_budget
-from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
+from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.person import (
+    GivenValue,
+    Person,
+    Point,
+    Visit,
+    checked_point,
+    checked_value,
+    read_visits,
+    refuse_unfit,
+)
 from prirec.device.store import Membership, Store
-from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
+from prirec.errors import DataError, Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
 from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
@@ -88,14 +97,13 @@ class Device:
     def describe(self, values: Mapping[str, GivenValue | None], *, home: Point | None = None) -> None:
         """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
-        The names are those of the deployment's encoding; others are stored and not used. DataError, and nothing stored,
-        for a word where the deployment expects a number, or the reverse."""
+        DataError, and nothing stored, for what the deployment has no place for: a name that is none of its features, a
+        word for a number or the reverse, a value that is not among the declared. Before the device has a campaign's
+        catalogue (`profile().features` is None) that cannot be checked, and everything is stored."""
         point = None if home is None else checked_point(*home)
         if (encoding := campaign_encoding(self.person)) is not None:
-            from prirec.features.encoding import rows_to_columns
-
             given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
-            rows_to_columns(encoding.person, [given])
+            refuse_unfit(encoding.person, [given])
         self.person.set_profile(values)
         if point is not None:
             self.person.set_home(point)
@@ -110,25 +118,36 @@ class Device:
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
 
         `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
-        recorded again, it is stored once, and False is returned."""
-        return self.person.record_visit(place, time=time, label=1 if wanted else -1, id=id)
+        recorded again, it is stored once, and False is returned. DataError for a place that the device does not have,
+        as soon as it has a catalogue."""
+        return self.record_visits([Visit(place, time, 1 if wanted else -1, {}, id)]).new == 1
 
-    def record_visits(self, visits: Sequence[Visit]) -> "VisitsRecorded":
-        """Record all of these visits or none. DataError for a context that does not fit the deployment's features."""
-        view, unknown = deployment_view(self.person), 0
+    def record_visits(self, visits: Sequence[Visit], *, skip_unknown: bool = False) -> "VisitsRecorded":
+        """Record all of these visits or none. DataError for a context that does not fit the deployment's features, and
+        for places that the device does not have; with `skip_unknown` visits there are left out instead, and counted.
+        Before the device has a campaign's catalogue nothing of that can be checked."""
+        view, fitting = deployment_view(self.person), list(visits)
+        checked = view is not None and view.campaign is not None
         if view is not None and view.campaign is not None:
-            from prirec.features.encoding import rows_to_columns
+            refuse_unfit(view.campaign.encoding.context, [visit.checked().context for visit in visits])
+            known = view.known.positions(visit.place for visit in visits) >= 0
+            fitting = [visit for visit, is_known in zip(visits, known, strict=True) if is_known]
+        skipped = len(visits) - len(fitting)
+        if skipped and not skip_unknown:
+            which = "the visit is at a place" if len(visits) == 1 else f"{skipped:,} of {len(visits):,} are at places"
+            raise DataError(
+                f"{which} that this device does not have; look at the spelling, download the region around it, or "
+                "leave it out"
+            )
+        new = self.person.record_visits(fitting)
+        return VisitsRecorded(new, len(fitting) - new, skipped, checked)
 
-            rows_to_columns(view.campaign.encoding.context, [visit.context for visit in visits])
-            unknown = int((view.known.positions(visit.place for visit in visits) < 0).sum())
-        new = self.person.record_visits(visits)
-        return VisitsRecorded(new, len(visits) - new, unknown)
-
-    def import_visits(self, file: Path | str) -> "VisitsRecorded":
+    def import_visits(self, file: Path | str, *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all visits of a CSV file, or none: columns poi and, if there are any, time, label and id; all other
-        columns describe the visit. With a column `label`, the device draws no negatives of its own from then on."""
+        columns describe the visit. They are checked as by `record_visits`. With a column `label`, the device draws no
+        negatives of its own from then on."""
         found = read_visits(Path(file))
-        recorded = self.record_visits(found.visits)
+        recorded = self.record_visits(found.visits, skip_unknown=skip_unknown)
         if found.labelled:
             self.person.set_labelled(labelled=True)
         return recorded
@@ -182,6 +201,18 @@ class Device:
         """Change the budget from now on. What was spent stays spent; a device over its budget only learns locally."""
         with self.store.transaction() as rows:
             save_budget(rows, budget)
+
+    @property
+    def floor(self) -> int:
+        """How many devices a sum must be over for this device to take part; 0: as many as the campaign says."""
+        with self.store.reading() as rows:
+            return load_floor(rows)
+
+    def set_floor(self, devices: int) -> None:
+        """Take part only in sums over at least so many devices from now on. An operator who makes up all the others
+        then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
+        with self.store.transaction() as rows:
+            save_floor(rows, devices)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
@@ -252,6 +283,7 @@ class Device:
         with needing("device"):
             from prirec.device.agent import AgentNews
         with self.store.agent_lock():
+            self.ledger_store.see(self.day)  # a damaged ledger is told before anything is sent
             async with self.online(code=code) as agent:
                 news = AgentNews(agent)
 
@@ -346,7 +378,8 @@ class VisitsRecorded(NamedTuple):
 
     new: int
     repeated: int  # recorded before
-    unknown_places: int  # at places that this device has not downloaded: nothing is learnt from those
+    skipped: int  # left out, since they are at places that this device does not have
+    checked: bool  # whether the device had a catalogue to check them against
 
 
 def _read_certificate(path: Path) -> bytes:
@@ -399,6 +432,9 @@ class MembershipStatus:
     log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
+    people: int  # whom that roster lists
+    fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
+    corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
     rounds_learnt: int  # rounds of the campaign that are in this device's model
     rounds: int  # that the campaign has
     places: int  # of the catalogue, downloaded
@@ -440,6 +476,8 @@ def status(person: Person) -> DeviceStatus:
 def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
+    with view.documents.person.store.reading() as rows:
+        floor = load_floor(rows)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -449,6 +487,9 @@ def _membership_status(view: "View") -> MembershipStatus:
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.position is not None,
+        people=len(view.lines),
+        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.lines)), floor),
+        corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
         rounds_learnt=0 if model is None else model.iteration,
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),

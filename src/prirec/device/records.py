@@ -36,6 +36,7 @@ from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, Real
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each, person_keys
 from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.http import MOST_RECORDS
 from prirec.wire.regions import KnownPlaces
 
 
@@ -65,12 +66,14 @@ class _Rows:
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
 def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, negatives: bool = True) -> Records:
-    """The person's records under a campaign's edition. StateError for a device that belongs to no deployment.
+    """The person's records under a campaign's edition, the latest of them (MOST_RECORDS). StateError for a device that
+    belongs to no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
-    me, encoding, visits = person.require_membership(), campaign.encoding, person.visits()
-    recorded = _rows(visits, known)
+    me, encoding = person.require_membership(), campaign.encoding
     complete = person.labelled() or not negatives
+    visits = person.visits()[-(MOST_RECORDS if complete else MOST_RECORDS // (1 + campaign.settings.data.ratio)) :]
+    recorded = _rows(visits, known)
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
     own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)

@@ -89,6 +89,10 @@ class Release:
         noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
         return noise
 
+    def cost_if_honest(self, honest: int) -> Spent:
+        """What one release costs a person if only so many survivors, the person's own device among them, are honest."""
+        return cost(self.norm, self.noise().hides(honest))
+
     def sd_of_sum(self, survivors: int | None = None) -> float:
         """Standard deviation of each entry of the opened sum, a POI's count say; without drop-outs by default."""
         variance = self.noise().total_variance(self.of.crowd.size if survivors is None else survivors)
@@ -97,6 +101,12 @@ class Release:
     def sd_of_mean(self, survivors: int | None = None) -> float:
         """Standard deviation of each entry of the mean over survivors: a cohort's model, or the gradient of V."""
         return self.sd_of_sum(survivors) / (self.of.crowd.size if survivors is None else survivors)
+
+
+def cost(norm: Norm, noise: Fraction) -> Spent:
+    """What a release costs a person whose vector is no longer than the norm, under Gaussian noise of this variance."""
+    # without noise nothing is hidden: more than any ε that is ever named
+    return Spent(math.ceil(norm.units**2 * GRAINS / noise) if noise else GRAINS << 64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +126,7 @@ class Row:
     longest_contribution: float  # the norm that a contribution is scaled or clipped to
     entries: int
     epsilon_alone: float  # of all releases of this kind, by themselves
+    epsilon_at_worst: float  # of one release, if all other names of its roster are made up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +146,12 @@ class Plan:
         """What a person who takes part in everything has spent in the end."""
         return self.spent.loss(self.delta, adjacency)
 
+    def epsilon_at_worst(self) -> float:
+        """ε of all releases together if the operator made up every other name of every roster."""
+        return total(
+            Spent(release.cost_if_honest(1).grains * release.of.releases) for release in self.releases
+        ).epsilon(self.delta)
+
     def release(self, kind: Kind) -> Release:
         for release in self.releases:
             if release.of.kind is kind:
@@ -153,6 +170,7 @@ class Plan:
             sd_of_mean=release.sd_of_mean(), sd_of_mean_at_worst=release.sd_of_mean(crowd.survivors),
             longest_contribution=of.sensitivity, entries=of.length,
             epsilon_alone=release.spent.loss(self.delta).epsilon,
+            epsilon_at_worst=release.cost_if_honest(1).epsilon(self.delta),
         )  # fmt: skip
 
 
@@ -202,22 +220,26 @@ def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -
 
 def sums_of(settings: Settings, *, people: int, pois: int, features: int) -> tuple[Sum, ...]:
     """Popularity once, then in each round V over everyone and mixing in cohorts (not in the first round, where all
-    models are 0), and quality figures once; each with its part of the budget, which may be 0."""
+    models are 0), and quality figures once, if they have a part of the budget."""
     parts = budget_parts(settings)
     share = {name: part / sum(parts.values()) for name, part in parts.items()}
     size = with_cohort_size(settings, people=people, features=features).neighbours.size
     everyone, cohort = participants(settings, people), participants(settings, min(people, size))
     counts = popularity_entries(pois, settings)
-    return (
+    sums = (
         Sum(kind=Kind.POPULARITY, share=share["popularity"], releases=1, crowd=everyone,
             sensitivity=1.0, length=counts, entries=min(_VISITED, counts)),
         Sum(kind=Kind.MIXING, share=share["mixing"], releases=max(settings.iterations - 1, 1), crowd=cohort,
             sensitivity=settings.linear.clip, length=features + 1),
         Sum(kind=Kind.INTERACTION, share=share["interaction"], releases=settings.iterations, crowd=everyone,
             sensitivity=settings.interaction.clip, length=features * settings.model.dimension),
-        Sum(kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone,
-            sensitivity=1.0, length=USUAL.length),
     )  # fmt: skip
+    if not share["quality"]:
+        return sums
+    figures = Sum(
+        kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone, sensitivity=1.0, length=USUAL.length
+    )
+    return (*sums, figures)
 
 
 def with_cohort_size(settings: Settings, *, people: int, features: int) -> Settings:

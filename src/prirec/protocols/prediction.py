@@ -68,7 +68,7 @@ class Suggestion:
     are."""
 
     place: str
-    about: str  # public words on the place
+    about: str  # public words on the place, its name first
     distance_km: float | None  # from where the person is, or from home
     probability: float
     reasons: tuple[Reason, ...]

@@ -33,7 +33,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import prirec
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Reveal, WireStruct
+from prirec.protocols.messages import WireStruct
+from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
 from prirec.recommender.authentication import Authenticator, EnrolmentGate
 from prirec.recommender.limits import (
@@ -310,7 +311,7 @@ class Endpoints:
 
 
 KINDS: Final = frozenset({"popularity", "linear", "interaction"})  # of sums that a campaign has
-STEPS: Final = (Keys, Boxes, Masked, Agreement, Reveal)  # what a member sends to a collector
+STEPS: Final = tuple(kind for moves in COLLECTOR.values() for kind in moves)  # what a member sends to a collector
 
 
 # Why a message is not taken; nothing of it is repeated. In place of {} goes its number in the request.

@@ -26,7 +26,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -49,7 +49,7 @@ from prirec.wire.http import QueuedMessage
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
 
 ANY_STATE: Final = b"any state"  # for `advance`: do not compare the campaign state before overwriting it
-MOST_MESSAGES = 6  # different messages of one device in a round: a member of a sum has five to send, and may err once
+MOST_MESSAGES = 7  # different messages of one device in a round: a member of a sum has six to send, and may err once
 MOST_BYTES = 64 * 2**20  # of posted messages that are read into memory together
 MOST_NAMES = 256  # in one query
 FINAL = (Stage.OPENED, Stage.BURNT)
@@ -457,7 +457,10 @@ def _settle(db: Connection, wanted: Persist) -> JournalEntry:
     held = None if row is None else _journal_entry(row)
     query = "SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ? AND cohort = ?"
     highest = db.one(query, of.deployment, of.kind, of.group)
-    verdict = journal.admit(wanted, held=held, last=None if highest is None else highest[0])
+    # A device masks once at a number, whatever the attempt. A collector may begin a burnt round anew: who had masked in
+    # it stays away, so the two sums have nobody in common. One that was opened is over.
+    known = None if held is None else replace(held, masked=held.stage is Stage.OPENED)
+    verdict = journal.admit(wanted, held=known, last=None if highest is None else highest[0])
     if verdict is Verdict.KNOWN and held is not None:
         return held
     new = journal.entry(wanted, held=held)

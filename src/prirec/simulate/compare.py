@@ -144,7 +144,7 @@ def collects(settings: Settings) -> str:
     if settings.schedule == "centralised":
         return "every profile, every record"
     if settings.privacy.epsilon_per_user is not None:
-        return f"noisy sums, at ε = {settings.privacy.epsilon_per_user:g} a person in all"
+        return f"noisy sums, at ε = {settings.privacy.epsilon_per_user:g} for each person"
     if settings.schedule == "samples":
         return f"gradients of V{counts}"
     return f"sums over {settings.floor:,} people or more{counts}"

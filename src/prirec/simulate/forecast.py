@@ -310,21 +310,21 @@ class Forecast(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know, in sentences."""
-        made_up = "this city is made up, and yours is another; " if self.made_up else ""
+        made_up = "the city is made up, so yours will differ; " if self.made_up else ""
         none = (
             () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
         )
         models = (
-            "AUC is of popularity alone, not of a model; with a data folder, --train has both"
+            "AUC is that of popularity alone, not of a model; with a data folder, --train shows both"
             if self.trained is None
-            else "choosing settings by what records of real people show is in no ε; each model was trained once"
+            else "no ε covers choosing settings by looking at real people's records; each model was trained once"
         )
         return (
-            f"a simulation that collects nothing and protects nobody; {made_up}the mean of three runs",
-            "ε is between a contribution and none; replace-one: the same promise between any two contributions",
-            "error: how far a place's count lies off, in visitors; above noise: places with more than twice as many",
-            f"secure sums have noise enough if {self.lost:.0%} of devices are lost and {self.corrupt:.0%} collude",
-            f"at 1 per bit, a bit for each of {self.places:,} places is an ε of {self.places:,} per user",
+            f"a simulation, which collects nothing and protects nobody; {made_up}figures are means of three runs",
+            "ε compares a person's contribution with none; replace-one ε compares any two contributions",
+            "error: root mean square over places, in visitors; above noise: places with more visitors than twice that",
+            f"secure sums have enough noise even if {self.lost:.0%} of devices drop out and {self.corrupt:.0%} collude",
+            f"ε = 1 per bit, with a bit for each of {self.places:,} places, is ε = {self.places:,} per user",
             *none,
             models,
         )
@@ -352,7 +352,7 @@ class Forecast(Shown):
             title = f"ε = {epsilon:g}, δ = {self.delta:g} per user, all of it for popularity"
             yield Table((*columns, ">replace-one ε"), rows, title)
         rest = [(*_cells(row)[:-1], _promise_of(row)) for row in self.rows if not row.user_level]
-        yield Table((*columns, "promise"), rest, "for comparison: not that promise")
+        yield Table((*columns, "promise"), rest, "for comparison: weaker promises, or none")
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

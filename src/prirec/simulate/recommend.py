@@ -155,6 +155,19 @@ def notes_on_distance(
     return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
 
 
+def origin_of(advisor: Advisor, person: int, moment: Moment) -> str | None:
+    """What distances are measured from; None where there are none. People whose table has no home for them live, for
+    all that is known, in the middle of where they went."""
+    dataset = advisor.setup.prepared.dataset
+    if dataset.places.location is None or (moment.here is None and advisor.home(person) is None):
+        return None
+    if moment.here is not None:
+        return "here"
+    given = dataset.people.location
+    at = dataset.people.ids.index(advisor.setup.samples.ids[person])
+    return "home" if given is not None and not np.isnan(given[at]).any() else "the middle of the visits"
+
+
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:
     if moment is None or moment.here is None or places.location is None:
         return home_km

@@ -146,6 +146,8 @@ MOST_ATTEMPTS: Final = 5  # at one sum: each attempt is a release of its own, an
 MOST_CAMPAIGNS: Final = 2**15  # of a deployment: round numbers stay below 2^31
 MOST_FEATURES: Final = 65_536
 MOST_RATIO: Final = 20  # negatives per visit: a device computes on them in every round
+MOST_RECORDS: Final = 2**14  # that a device learns from in a round, the latest; negatives are records too
+MOST_WORK: Final = 2**33  # records x features x K: seconds of one core, in each round
 _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
@@ -158,7 +160,8 @@ def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settin
         f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": charter.campaign >= MOST_CAMPAIGNS,
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         "places: a vector of visits would not fit into a message": charter.places * _WORD > _ROOM,
-        "model.dimension: V would not fit into a message": wide * settings.model.dimension * _WORD > _ROOM,
+        f"model.dimension: {MOST_RECORDS:,} records of {wide:,} features with so many factors are more than a device "
+        "computes in a round": MOST_RECORDS * wide * settings.model.dimension > MOST_WORK,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
         "cohorts: there are more of them than people": edition is not None and edition.cohorts > max(charter.many, 1),
     }
