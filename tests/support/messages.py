@@ -124,7 +124,6 @@ FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
 NOT_CHECKED = "not checked: this device has no catalogue yet"
 LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
-PLACE_NOT_DOWNLOADED = "not among those that this device has downloaded"
 FLAG_FOR_A_FILE = "^a file is to be named before "
 
 

@@ -121,7 +121,7 @@ def tune(
     cities: Annotated[
         list[str],
         typer.Argument(
-            metavar="CITY...", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
+            metavar="CITY", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
         ),
     ],
     *,

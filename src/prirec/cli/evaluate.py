@@ -35,8 +35,8 @@ def evaluate(
     people: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
-    skip_bad: SkipBad = False,
     report: Report = None,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Measure a saved run on its test records.
