@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import cluster
-from marked import filled
+from generated_parts import replace_part
 
 PAGE = Path(__file__).parent.parent / "docs" / "cluster.md"
 BEGIN = "<!-- generated: benchmarks/cluster.py -->\n"
@@ -17,7 +17,7 @@ ROOM = 0.8  # of a node's memory, for actors
 
 
 def page(text: str, found: dict[str, Any]) -> str:
-    return filled(text, begin=BEGIN, lines=[*cluster.lines(found), "", *outlook(found)])
+    return replace_part(text, begin=BEGIN, lines=[*cluster.lines(found), "", *outlook(found)])
 
 
 def slope(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:

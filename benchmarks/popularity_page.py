@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-import marked
 import popularity_plot
+from generated_parts import replace_part
 from prirec_experiments.unary import COMPARED
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -44,7 +44,7 @@ def _row(name: str, prices: dict[str, list[float]]) -> str:
 
 def filled(text: str, found: dict[str, Any]) -> str:
     """The page with its generated part made anew."""
-    return marked.filled(text, begin=BEGIN, lines=tables(found))
+    return replace_part(text, begin=BEGIN, lines=tables(found))
 
 
 def write(found: dict[str, Any]) -> None:

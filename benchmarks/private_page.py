@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import private
-from marked import filled
+from generated_parts import replace_part
 from prirec.evaluate.plots import FAINT, INK, alone, draw, marker, series
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LEVELS = {"centralised FM, everyone's raw data": ("FM: raw data", "--"), "rounds
 
 
 def page(text: str, found: dict[str, Any]) -> str:
-    return filled(text, begin=BEGIN, lines=private.lines(found)[2:])
+    return replace_part(text, begin=BEGIN, lines=private.lines(found)[2:])
 
 
 def picture(found: dict[str, Any]) -> str:

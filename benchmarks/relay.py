@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from certified import Certified, certified
-from lines import Line
+from certificates import ServerCertificate, server_certificate
+from connections import Connection
 from prirec.protocols.codec import encode
 from prirec.recommender.campaign import CampaignState
 from prirec.recommender.store import Store
@@ -28,36 +28,40 @@ from prirec.sharing.keys import SigningKey, verify
 from processes import Server, cpu_of, serving
 from relay_device import FOUNDING, Device
 
-COHORT, COHORTS, GOES = 200, 2, 9
+COHORT, COHORTS, REPETITIONS = 200, 2, 9
 CHECKS = 1000  # signatures, to time one
 
 
 @dataclass(frozen=True)
-class Go:
+class Repetition:
     """One time that everyone handed in and received."""
 
     seconds: float
     cpu: float  # of the server
 
 
-async def timed(server: Server, lines: Sequence[Line], requests: Sequence[bytes]) -> tuple[Go, list[bytes]]:
+async def timed(
+    server: Server, connections: Sequence[Connection], requests: Sequence[bytes]
+) -> tuple[Repetition, list[bytes]]:
     spent, began = cpu_of(server.pid), time.perf_counter()
-    answers = await asyncio.gather(*(line.ask(one) for line, one in zip(lines, requests, strict=True)))
-    return Go(time.perf_counter() - began, cpu_of(server.pid) - spent), answers
+    answers = await asyncio.gather(
+        *(connection.ask(one) for connection, one in zip(connections, requests, strict=True))
+    )
+    return Repetition(time.perf_counter() - began, cpu_of(server.pid) - spent), answers
 
 
 class Load:
     """All devices, and the two servers that they use in turn."""
 
-    def __init__(self, at: Certified, url: str) -> None:
+    def __init__(self, at: ServerCertificate, url: str) -> None:
         self.at, self.url, self.store = at, url, Store.open(url)
         seeds = [sha256(b"device %d" % one).digest() for one in range(COHORT * COHORTS)]
         self.devices = [Device(SigningKey(seed), np.random.default_rng(list(seed))) for seed in seeds]
-        self.service: list[Go] = []
-        self.bare: list[Go] = []
+        self.service: list[Repetition] = []
+        self.bare: list[Repetition] = []
         self.boxes = self.body = self.letter = 0
 
-    async def run(self, *, goes: int) -> None:
+    async def run(self, *, repetitions: int) -> None:
         self.store.found(FOUNDING)
         task, log = {"cohort": COHORT, **self.at.files}, self.at.folder
         with (
@@ -65,23 +69,23 @@ class Load:
             serving("bare_relay.py", task, log=log / "bare.log") as bare,
         ):
             for device in self.devices:
-                device.line = await Line.to(service.port, self.at.trust)
-                device.bare = await Line.to(bare.port, self.at.trust)
+                device.service = await Connection.to(service.port, self.at.client_context)
+                device.bare = await Connection.to(bare.port, self.at.client_context)
                 await device.join()
-            for number in range(1, goes + 2):
-                await self._go(service, bare, number)
+            for number in range(1, repetitions + 2):
+                await self._repeat(service, bare, number)
             for device in self.devices:
-                device.line.close()
+                device.service.close()
                 device.bare.close()
         self.store.close()
 
-    async def _go(self, service: Server, bare: Server, number: int) -> None:
+    async def _repeat(self, service: Server, bare: Server, number: int) -> None:
         """The first is to warm up."""
         self._set("mixing", number)
         bodies = await asyncio.gather(*(device.come() for device in self.devices))
         asking = [device.asking(body) for device, body in zip(self.devices, bodies, strict=True)]
-        served, answers = await timed(service, [device.line for device in self.devices], asking)
-        self._look_at(bodies, answers)
+        served, answers = await timed(service, [device.service for device in self.devices], asking)
+        self._check(bodies, answers)
         self._set("over", number)
         while self.store.open_rounds():
             await asyncio.sleep(0.02)
@@ -91,7 +95,7 @@ class Load:
             self.service.append(served)
             self.bare.append(relayed)
 
-    def _look_at(self, bodies: Sequence[bytes], answers: Sequence[bytes]) -> None:
+    def _check(self, bodies: Sequence[bytes], answers: Sequence[bytes]) -> None:
         delivered = [device.opened(answer) for device, answer in zip(self.devices, answers, strict=True)]
         assert self.devices[0].member.receive(delivered[0])  # its boxes open, and it goes on to mask
         self.boxes, self.body = sum(len(one.boxes) for one in delivered), len(bodies[0])
@@ -111,10 +115,10 @@ def one_check() -> float:
     return (time.process_time() - began) / CHECKS
 
 
-def found(load: Load) -> dict[str, Any]:
-    """The middle of all goes."""
-    cpu, bare_cpu = (median(go.cpu for go in goes) for goes in (load.service, load.bare))
-    wall, bare_wall = (median(go.seconds for go in goes) for goes in (load.service, load.bare))
+def figures(load: Load) -> dict[str, Any]:
+    """Medians over all repetitions."""
+    cpu, bare_cpu = (median(one.cpu for one in repetitions) for repetitions in (load.service, load.bare))
+    wall, bare_wall = (median(one.seconds for one in repetitions) for repetitions in (load.service, load.bare))
     return {
         "devices": len(load.devices), "cohort": COHORT, "boxes": load.boxes, "body": load.body, "letter": load.letter,
         "boxes a second": load.boxes / wall, "bare, boxes a second": load.boxes / bare_wall,
@@ -123,18 +127,18 @@ def found(load: Load) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure(*, goes: int = GOES) -> dict[str, Any]:
-    with certified() as at:
+def measure(*, repetitions: int = REPETITIONS) -> dict[str, Any]:
+    with server_certificate() as at:
         load = Load(at, str(at.folder / "store"))
-        uvloop.run(load.run(goes=goes))
-    return found(load)
+        uvloop.run(load.run(repetitions=repetitions))
+    return figures(load)
 
 
-def measure_postgres(*, goes: int = GOES) -> dict[str, Any]:
-    with certified() as at, postgres(at.folder / "postgres") as url:
+def measure_postgres(*, repetitions: int = REPETITIONS) -> dict[str, Any]:
+    with server_certificate() as at, postgres(at.folder / "postgres") as url:
         load = Load(at, url)
-        uvloop.run(load.run(goes=goes))
-    return found(load)
+        uvloop.run(load.run(repetitions=repetitions))
+    return figures(load)
 
 
 def lines(found: dict[str, Any], *, store: str) -> list[str]:

@@ -37,7 +37,7 @@ def task_of(of: Round, recommender: bytes) -> Task:
 
 
 class Cohorts:
-    """In the place of a campaign's course: everyone by name, in cohorts of one size."""
+    """In the place of a campaign's steps: everyone by name, in cohorts of one size."""
 
     def __init__(self, conductor: Conductor, *, size: int) -> None:
         self.store, self.recommender, self.size = conductor.store, conductor.identity.public, size
@@ -71,7 +71,7 @@ class Relaying(Conductor):
 def relay(
     store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None], cohort: int
 ) -> None:
-    """recommender.conducting.conduct, with a lease that nobody else wants."""
+    """recommender.conductor.conduct, with a lease that nobody else wants."""
     holder = urandom(16)
     store.lease(holder, AGES)
     with ThreadPoolExecutor(COLLECTOR_THREADS) as pool:

@@ -8,23 +8,23 @@ import json
 import sys
 from typing import Any
 
-import crowd
-import lasting
 import relay
+import server_memory
+import whole_round
 
 DEVICES, MANY_DEVICES = 200, 500
 ROUNDS, MANY_ROUNDS = 100, 1000
 
 
 def measure() -> dict[str, Any]:
-    return {"relay": relay.measure(), "round": crowd.measure(DEVICES), "memory": lasting.measure(ROUNDS)}
+    return {"relay": relay.measure(), "round": whole_round.measure(DEVICES), "memory": server_memory.measure(ROUNDS)}
 
 
 def measure_long() -> dict[str, Any]:
     return {
         "relay": relay.measure_postgres(),
-        "round": crowd.measure(MANY_DEVICES),
-        "memory": lasting.measure(MANY_ROUNDS),
+        "round": whole_round.measure(MANY_DEVICES),
+        "memory": server_memory.measure(MANY_ROUNDS),
     }
 
 
@@ -37,9 +37,12 @@ def lines_long(found: dict[str, Any]) -> list[str]:
 
 
 def _parts(found: dict[str, Any], *, store: str) -> list[str]:
-    return [
-        *relay.lines(found["relay"], store=store), "", *crowd.lines(found["round"]), "", *lasting.lines(found["memory"])
-    ]  # fmt: skip
+    parts = (
+        relay.lines(found["relay"], store=store),
+        whole_round.lines(found["round"]),
+        server_memory.lines(found["memory"]),
+    )
+    return [line for part in parts for line in ("", *part)][1:]
 
 
 if __name__ == "__main__":

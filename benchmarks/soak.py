@@ -19,7 +19,7 @@ class Step:
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    told: bool = False  # whether the last line that it prints says what was done
+    shows_last_line: bool = False  # the last line that it prints is a summary, and goes into the page
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ STEPS = (
             "soak or not soak",
         ],
         {"PYTHONOPTIMIZE": "1"},  # the flag would not reach the processes that tests start
-        told=True,
+        shows_last_line=True,
     ),
     Step("every branch of sharing/ and protocols/", ["make", "coverage"]),
     Step("demo", [sys.executable, "-m", "prirec.cli.main", "demo", "--out", "demo"]),
@@ -74,7 +74,7 @@ def rows(outcomes: dict[str, Outcome]) -> Iterator[str]:
             yield f"| {step.name} | NOT RUN | | |"
         else:
             word = "FAILED" if done.code else "passed"
-            yield f"| {step.name} | {word} | {done.minutes:.1f} | {done.last if step.told else ''} |"
+            yield f"| {step.name} | {word} | {done.minutes:.1f} | {done.last if step.shows_last_line else ''} |"
     yield f"| together | | {sum(done.minutes for done in outcomes.values()):.1f} | |"
 
 
@@ -92,8 +92,8 @@ def page(outcomes: dict[str, Outcome], *, commit: str) -> str:
 
 
 def main() -> int:
-    asked = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    commit = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
     outcomes: dict[str, Outcome] = {}
     for step in STEPS:
         outcomes[step.name] = run(step)

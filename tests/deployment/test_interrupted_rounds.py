@@ -18,7 +18,7 @@ from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Model, read, written
-from prirec.wire.http import MOST_LETTERS, Letter
+from prirec.wire.http import MOST_QUEUED, QueuedMessage
 from support import messages
 from support.fault_injection import FaultyDeployment, Plan, few_people, until
 from support.faults import NO_FAULTS, KilledError
@@ -156,7 +156,7 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
 def test_letters_that_come_a_dozen_times_are_answered_once(town):
     chaos, handed_in = town(), list[bytes]()
     for body in chaos.bodies:
-        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_LETTERS]
+        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_QUEUED]
         body.line._tap = lambda name, message: handed_in.append(message) or chaos.witness.heard(name, message)
     run(chaos, rounds=3)
     assert chaos.ends() == {Stage.OPENED: 6}
@@ -196,7 +196,7 @@ def test_vectors_of_other_deployments_are_not_handed_in(town):
 @pytest.mark.parametrize(("kind", "ends_with"), [("popularity", "edition"), ("interaction", "publication")])
 def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind, ends_with, town):
     chaos = town(rounds=1)
-    body, late = chaos.bodies[3], list[Letter]()
+    body, late = chaos.bodies[3], list[QueuedMessage]()
 
     def carried(letters, after):
         held = [

@@ -14,11 +14,9 @@ def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return page_writer("benchmarks/soak.py", monkeypatch)
 
 
-def test_a_step_is_told_by_its_exit_code_and_its_last_line(
-    soak: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_shows_the_exit_code_and_the_last_line(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     print_two = "import os; print('first'); print('=== 3 of', os.environ['HOW'], '==='); print(); raise SystemExit(1)"
-    done = soak.run(soak.Step("tests", [sys.executable, "-c", print_two], {"HOW": "four"}, told=True))
+    done = soak.run(soak.Step("tests", [sys.executable, "-c", print_two], {"HOW": "four"}, shows_last_line=True))
     assert (done.code, done.last) == (1, "3 of four")
     assert "first\n" in capsys.readouterr().out
 

@@ -9,8 +9,9 @@ import pytest
 from prirec.engines.state import Checkpoint, IterationReport, identity, save_checkpoint
 from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, start, train
 from prirec.errors import StateError, UsageError
+from prirec.model import as_printed
 from prirec.model.scoring import Models, mean_loss, scores
-from support import as_printed, messages
+from support import messages
 from support.cities import (
     SMALL_FM,
     SMALL_PAPER,
@@ -144,7 +145,7 @@ def test_checkpoints_are_kept_as_often_as_asked(tmp_path):
 
 
 @ALL
-def test_every_iteration_is_told_once_and_in_order(settings):
+def test_every_iteration_is_reported_once_and_in_order(settings):
     told: list[IterationReport] = []
     trained = train(samples_of(CITY, settings), settings, progress=told.append)
     assert tuple(told) == trained.history
@@ -152,7 +153,7 @@ def test_every_iteration_is_told_once_and_in_order(settings):
     assert all(passed.seconds is not None and passed.seconds >= 0 for passed in told)
 
 
-def test_after_an_interruption_earlier_iterations_are_told_again(tmp_path):
+def test_after_an_interruption_earlier_iterations_are_reported_again(tmp_path):
     samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
     interrupted(samples, SMALL_ROUNDS, checkpointing, at=2)
     told: list[IterationReport] = []

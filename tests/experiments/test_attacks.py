@@ -9,12 +9,12 @@ from prirec.engines.state import State
 from prirec.engines.train import train
 from prirec.errors import PolicyError
 from prirec.metrics import positives
+from prirec.model.as_printed import interaction_gradient
 from prirec.simulate.setup import Setup, set_up
 from prirec_experiments import attacks
 from prirec_experiments.attacks import Questions, Scene, likeness, recover_sample, switches
 from prirec_experiments.rivals.dmf import DmfSettings
 from support import messages
-from support.as_printed import interaction_gradient
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 
 CITY = small_city(people=200, places=300, records=4000)
@@ -47,7 +47,7 @@ def test_popularity_alone_is_a_guess():
     assert asked.right(np.zeros(len(asked)), np.zeros(len(asked))) == 0.5
 
 
-def test_whoever_holds_the_records_knows_everything():
+def test_an_attacker_with_the_records_answers_every_question():
     setup, asked = ready(SMALL_ROUNDS)
     assert attacks.by_records(setup.samples, asked) == {"recommender": 1.0}
 

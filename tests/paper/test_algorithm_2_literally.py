@@ -12,9 +12,9 @@ from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
 from prirec.graph.cohorts import cohort_numbers
+from prirec.model import as_printed
 from prirec.rounds.definition import participation
 from prirec.util.keyed_random import iteration_key, mix, shuffle
-from support import as_printed
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city, with_idle_people
 
 FINE = {"fraction_bits": 40}

@@ -5,13 +5,12 @@ import pytest
 
 from prirec.config import FM
 from prirec.engines.local import centralised_pass
-from prirec.model import public_half
+from prirec.model import as_printed, public_half
 from prirec.model.block_steps import Everyone, mix_model
 from prirec.model.public_half import place_rows
 from prirec.model.sample_pass import decentralised_step, move_interaction
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.util.keyed_random import mix, shuffle
-from support import as_printed
 from support.cities import change
 
 

@@ -17,7 +17,7 @@ from support.rounds import gather, terms_of
 CODE = FixedPoint(summands=100, bound=2.5, fraction_bits=8)
 
 
-def test_the_hash_of_V_tells_every_bit_and_the_shape() -> None:
+def test_the_hash_of_V_depends_on_every_bit_and_the_shape() -> None:
     V = np.arange(6, dtype=np.float64).reshape(2, 3)
     other = V.copy()
     other[1, 2] = np.nextafter(5.0, 6.0)

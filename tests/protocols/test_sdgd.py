@@ -206,7 +206,7 @@ def test_a_share_that_does_not_open_ends_the_round() -> None:
 
 
 @pytest.mark.parametrize("content", [Vector(bytes(23)), Vector(b""), Vector(bytes(32)), Revealed((), ())])
-def test_a_share_that_is_none_ends_the_round(content: Any) -> None:
+def test_a_malformed_share_ends_the_round(content: Any) -> None:
     gathering, _ = shared()
     member, other = gathering.members[:2]
     header = other._view.header(sender=other.name, receiver=member.name, kind=ShareOf)

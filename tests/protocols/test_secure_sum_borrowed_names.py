@@ -67,7 +67,7 @@ def borrowing(terms: Terms, many: int, *, true_keys: bool = False) -> tuple[Gath
 
 
 @pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
-def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: int) -> None:
+def test_a_member_with_a_borrowed_name_among_its_neighbours_sends_no_vector(terms: Terms, many: int) -> None:
     gathering, wire, _ = borrowing(terms, many)
     assert isinstance(gathering.collector, Borrowing)
     shown = {gathering.names[at] for at in gathering.collector.stolen}  # they sealed a box for the false line
@@ -76,14 +76,14 @@ def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: i
     assert not wire.finished
 
 
-def test_nobody_at_all_sends_one_on_a_complete_graph() -> None:
+def test_on_a_complete_graph_a_borrowed_name_stops_every_vector() -> None:
     _, _, sent = borrowing(MEMBERS, 10)
     assert Boxes in sent
     assert Masked not in sent
 
 
 @pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
-def test_one_that_really_came_and_fell_silent_costs_nothing(terms: Terms, many: int) -> None:
+def test_a_member_that_came_and_dropped_out_stops_no_vector(terms: Terms, many: int) -> None:
     """The control: what ends the round above is the false line alone."""
     gathering, wire, _ = borrowing(terms, many, true_keys=True)
     expected = gathering.total([at for at in range(many) if at != 4])

@@ -216,7 +216,7 @@ def test_a_commitment_to_another_seed_closes_the_sum() -> None:
 
 
 @pytest.mark.parametrize("terms", [DOUBLE, PADS])
-def test_a_vector_whose_sender_was_told_of_other_participants_is_refused(terms: Any) -> None:
+def test_a_vector_whose_sender_received_another_participant_list_is_refused(terms: Any) -> None:
     gathering = gather(4, terms)
     first, second, *_ = held_at(gathering, Masked)
     other = encode(ParticipantList(gathering.collector._view.digest, b"\7"))

@@ -138,7 +138,7 @@ DOUBLE = [terms for terms in EVERY_METHOD if terms.method == "double"]
 
 @pytest.mark.parametrize("terms", ALL_OR_NOTHING)
 @pytest.mark.parametrize("field", WORDS)
-def test_a_false_word_about_a_neighbour_is_refused(terms: Any, field: str) -> None:
+def test_a_false_entry_for_a_neighbour_is_refused(terms: Any, field: str) -> None:
     gathering, member, lines = meeting(terms)
     false = getattr(lines[2], field)
     lines[2] = altered(lines[2], **{field: false[:-1] + bytes([false[-1] ^ 1])})
@@ -165,7 +165,7 @@ def rosters(gathering: Gathering) -> list[Roster]:
 
 @pytest.mark.parametrize("terms", DOUBLE)
 @pytest.mark.parametrize("field", [word for word in WORDS if word != "name"])
-def test_a_false_word_about_a_neighbour_ends_the_round_before_a_vector_leaves(terms: Any, field: str) -> None:
+def test_a_false_entry_for_a_neighbour_ends_the_round_before_a_vector_leaves(terms: Any, field: str) -> None:
     gathering, member, lines = meeting(terms)
     false = getattr(lines[2], field)
     lines[2] = altered(lines[2], **{field: false[:-1] + bytes([false[-1] ^ 1])})
@@ -191,7 +191,7 @@ def test_keys_that_a_neighbour_signed_for_another_round_are_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key"])
-def test_a_false_word_about_the_device_itself_is_refused(field: str) -> None:
+def test_a_false_entry_for_the_device_itself_is_refused(field: str) -> None:
     gathering, member, lines = meeting()
     lines[0] = altered(lines[0], **{field: OUTSIDER.public})
     assert refusal(member, roster_of(gathering, lines)) is Fault.AUTH

@@ -96,7 +96,7 @@ CASES: dict[str, tuple[dict[type, Change], Any]] = {
 
 
 @pytest.mark.parametrize("about", CASES)
-def test_two_words_about_it_are_noticed_before_a_vector_leaves(about: str) -> None:
+def test_two_different_statements_are_noticed_before_a_vector_leaves(about: str) -> None:
     changes, task = CASES[about]
     gathering, wire, sent = run(changes, task=task)
     assert sum(isinstance(one, Boxes) for one in sent) == 5  # they all believed it until they heard of one another
@@ -108,7 +108,7 @@ def test_two_words_about_it_are_noticed_before_a_vector_leaves(about: str) -> No
 
 
 @pytest.mark.parametrize("about", CASES)
-def test_a_single_one_that_was_told_otherwise_is_enough(about: str) -> None:
+def test_one_member_with_another_statement_is_enough(about: str) -> None:
     changes, task = CASES[about]
     _, wire, sent = run(changes, task=task, others={3})
     assert not [one for one in sent if isinstance(one, Masked)]
@@ -122,7 +122,7 @@ def test_two_rosters_are_noticed_before_a_vector_leaves() -> None:
     assert not wire.finished
 
 
-def test_on_a_sparse_graph_exactly_those_beside_somebody_who_was_told_otherwise_leave_and_nobody_masks() -> None:
+def test_on_a_sparse_graph_exactly_the_neighbours_of_a_member_with_another_statement_leave_and_nobody_masks() -> None:
     terms, many = terms_of("double", "collector", corrupt=0, lost=10, length=1), 66
     change = {Invitation: invitation_with(model=OTHER_MODEL)}
     gathering, wire, sent = run(change, many=many, others={5, 40}, terms=terms, task=task_of(terms, model=OTHER_MODEL))
@@ -135,7 +135,7 @@ def test_on_a_sparse_graph_exactly_those_beside_somebody_who_was_told_otherwise_
 
 
 @pytest.mark.parametrize(("others", "exact"), [(OTHERS, 0), (set(range(5)), 64)])
-def test_under_pads_two_words_about_V_open_nothing_but_noise(others: set[int], exact: int) -> None:
+def test_under_pads_two_different_models_V_open_nothing_but_noise(others: set[int], exact: int) -> None:
     """No step is left there in which the members could hear of one another: the masks bind what each believes. The
     control: when all were told the same, the sum opens."""
     terms = altered(terms_of("pads", length=64), floor=5)

@@ -76,7 +76,7 @@ def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) 
     assert victim.state is State.BURNT
 
 
-def test_nobody_goes_along_with_a_roster_that_has_false_keys_under_its_own_name() -> None:
+def test_a_member_refuses_a_roster_with_false_keys_under_its_own_name() -> None:
     gathering = gather(4, MEMBERS)
     lines = true_lines(gathering)
     shown = rosters(gathering, [*lines[:2], false_keys(lines[2]), lines[3]])

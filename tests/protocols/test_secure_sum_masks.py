@@ -97,13 +97,13 @@ def shared_words(a: np.ndarray, b: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("kind", PADS)
-def test_the_same_belief_gives_the_same_pad(kind: str) -> None:
+def test_equal_statements_give_the_same_pad(kind: str) -> None:
     assert PADS[kind](*pair()).tolist() == PADS[kind](*pair()).tolist()
 
 
 @pytest.mark.parametrize("field", BOUND)
 @pytest.mark.parametrize("kind", PADS)
-def test_another_belief_gives_another_pad(kind: str, field: str) -> None:
+def test_another_statement_gives_another_pad(kind: str, field: str) -> None:
     secret, view, bound = pair()
     other = with_statement(view, BOUND[field](view.statement))
     assert other.statement != view.statement

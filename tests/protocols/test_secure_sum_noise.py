@@ -78,7 +78,7 @@ def test_the_noise_of_those_who_are_lost_is_lost_with_them(opening: str) -> None
     assert_opened(gathering, gathering.run(fate), survivors)
 
 
-def test_on_a_sparse_mask_graph_it_is_the_same() -> None:
+def test_on_a_sparse_mask_graph_the_opened_sum_has_everyones_noise_too() -> None:
     gathering = gather(75, noisy("collector", corrupt=0, lost=30, length=2))
     wire = gathering.run(silent(gathering, vectors=[3, 70]))
     assert not gathering.members[0]._view.graph.is_complete

@@ -64,8 +64,10 @@ def shown(token: str) -> bytes:
     return f"Bearer {token}".encode()
 
 
-def enrolment(*, code: str = "", deployment: bytes = DEPLOYMENT, by: SigningKey = ME) -> SignedEnrolment:
-    wanted = Enrolment(deployment, ME.public, 7, code)
+def enrolment(
+    challenge: bytes, *, code: str = "", deployment: bytes = DEPLOYMENT, by: SigningKey = ME
+) -> SignedEnrolment:
+    wanted = Enrolment(deployment, ME.public, 7, code, challenge)
     return SignedEnrolment(wanted, by.sign(encode(wanted)))
 
 
@@ -155,14 +157,14 @@ def test_everything_that_can_be_wrong_with_a_claim_is_refused(door: Authenticato
     assert claimed(door, good)  # none of them has used the challenge up
 
 
-def test_a_token_with_any_bit_changed_is_none(door: Authenticator) -> None:
+def test_a_token_with_any_bit_changed_is_refused(door: Authenticator) -> None:
     token = b64decode(claimed(door, claim(door.challenge())).token)
     for at in range(len(token)):
         changed = token[:at] + bytes([token[at] ^ 1 << at % 8]) + token[at + 1 :]
         assert refused(door.name, shown(b64encode(changed).decode()))
 
 
-def test_what_is_no_token_is_refused(door: Authenticator) -> None:
+def test_malformed_tokens_are_refused(door: Authenticator) -> None:
     token = claimed(door, claim(door.challenge())).token
     challenge = door.challenge()
     wrong = [
@@ -182,7 +184,7 @@ def test_a_token_ends_when_it_says_also_where_it_was_checked_before(door: Authen
     assert refused(door.name, token)
 
 
-def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Authenticator, clock: Time) -> None:
+def test_tokens_of_another_deployment_with_the_same_key_are_refused(door: Authenticator, clock: Time) -> None:
     twin = Authenticator(bytes(16), KEY, clock=clock, entropy=Entropy())
     assert refused(door.name, shown(twin.session(ME.public, made=int(clock())).token))
 
@@ -195,14 +197,25 @@ def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeyp
         assert len(door._sessions) <= 10
 
 
-def test_whoever_enrols_holds_the_key_and_means_this_deployment(door: Authenticator) -> None:
-    door.check_enrolment(enrolment())
-    wrong = [enrolment(deployment=bytes(16)), enrolment(by=OTHER), SignedEnrolment(enrolment().enrolment, bytes(64))]
+def test_enrolment_needs_a_signature_for_this_deployment(door: Authenticator) -> None:
+    fresh = door.challenge()
+    door.check_enrolment(enrolment(fresh))
+    unsigned = SignedEnrolment(enrolment(fresh).enrolment, bytes(64))
+    wrong = [enrolment(fresh, deployment=bytes(16)), enrolment(fresh, by=OTHER), unsigned]
     assert all(refused(door.check_enrolment, one) for one in wrong)
+
+
+def test_an_enrolment_answers_a_challenge_of_ours_in_time(door: Authenticator, clock: Time) -> None:
+    made_up, fresh = bytes(56), door.challenge()
+    assert refused(door.check_enrolment, enrolment(made_up))
+    clock.now += CHALLENGE_SECONDS
+    door.check_enrolment(enrolment(fresh))
+    clock.now += 1
+    assert refused(door.check_enrolment, enrolment(fresh))
 
 
 def test_where_there_is_a_code_it_is_asked_for(clock: Time) -> None:
     door = Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy(), code="märz 17")
-    door.check_enrolment(enrolment(code="märz 17"))
+    door.check_enrolment(enrolment(door.challenge(), code="märz 17"))
     for code in ("", "märz 18", "märz 17 "):
-        assert refused(door.check_enrolment, enrolment(code=code))
+        assert refused(door.check_enrolment, enrolment(door.challenge(), code=code))

@@ -44,7 +44,7 @@ def test_the_right_code_costs_no_guess(site: Site) -> None:
         assert tried(service, service.phone(9, enrolled=False), CODE) == 429
 
 
-def test_where_no_code_is_asked_for_there_is_nothing_to_guess(site: Site) -> None:
+def test_without_a_code_attempts_to_enrol_are_not_counted_as_guesses(site: Site) -> None:
     with served(site, limits=replace(OPEN, guess=Rate(0.001, 1))) as service:
         phone = service.phone(enrolled=False)
         wrong = encode(phone.enrolment(deployment=bytes(16)))
@@ -52,10 +52,13 @@ def test_where_no_code_is_asked_for_there_is_nothing_to_guess(site: Site) -> Non
         assert tried(service, phone, "") == 200
 
 
+CHALLENGE = Authenticator(DEPLOYMENT, FOUNDING.token_key, clock=lambda: 0.0, entropy=bytes).challenge()
+
+
 def outcome(newcomers: EnrolmentGate, code: str, *, address: str, now: float) -> str:
     phone = Phone(LINE, IDENTITY)
     try:
-        newcomers.admit(phone.enrolment(code=code), address=address, now=now)
+        newcomers.admit(phone.enrolment(code=code, challenge=CHALLENGE), address=address, now=now)
     except PeerError:
         return "wrong"
     except RefusedError as refused:
@@ -84,7 +87,7 @@ def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_ha
     assert outcome(newcomers, CODE, address="bob's", now=4.0) == "in"
 
 
-def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: EnrolmentGate) -> None:
-    signed = Phone(LINE, IDENTITY).enrolment(code=CODE)
+def test_the_code_is_not_checked_for_a_request_with_another_signature(newcomers: EnrolmentGate) -> None:
+    signed = Phone(LINE, IDENTITY).enrolment(code=CODE, challenge=CHALLENGE)
     with pytest.raises(PeerError, match=messages.KEY_OR_SIGNATURE_INVALID):
         newcomers.admit(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

@@ -59,7 +59,7 @@ def test_a_sum_larger_than_its_members_could_make_it_is_not_used(
 
 
 @pytest.mark.parametrize("entry", [2**63, 2**63 - 1, 2**62])
-def test_nor_is_one_at_the_end_of_the_ring(entry: int) -> None:
+def test_a_sum_at_the_end_of_the_ring_is_not_used(entry: int) -> None:
     values = np.zeros((5, 3), dtype=np.uint64)
     values[0, 0] = entry
     assert opened_by(terms_of(bound=BOUND), values).opened is None
@@ -116,7 +116,7 @@ def test_letters_are_written_in_portions_after_what_goes_before_them(portions: P
     assert len(portions.written) == 3
 
 
-def test_whoever_gets_an_invitation_may_hand_in_messages_and_nobody_else_may(portions: Portions) -> None:
+def test_only_invited_devices_may_post_messages(portions: Portions) -> None:
     outbox = Outbox(portions, holder=None)
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(1), participants(2)])
     outbox.empty()

@@ -18,7 +18,6 @@ from prirec.recommender.operator import (
     end_campaign,
     found_deployment,
     publish_catalogue,
-    refuse_second_deployment,
     rotate_sessions,
 )
 from prirec.recommender.release import CatalogueSource
@@ -43,10 +42,10 @@ def ready(store: Store, *, people: int) -> None:
 
 
 def test_a_deployment_is_founded_once(store):
-    refuse_second_deployment(store)
+    store.check_unfounded()
     founding = found_deployment(store, title="Our town")
     with pytest.raises(StateError, match=messages.STORE_HAS_A_DEPLOYMENT):
-        refuse_second_deployment(store)
+        store.check_unfounded()
     with pytest.raises(StateError):
         found_deployment(store, title="another")
     with pytest.raises(UsageError):
@@ -169,7 +168,7 @@ def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
     assert (campaign_status(store), store.head().length) == (None, 1)
 
 
-def test_standing_tells_how_far_a_campaign_is(store):
+def test_status_tells_how_far_a_campaign_is(store):
     ready(store, people=60)
     charter = begin_campaign(store, SMALL_PRIVATE)
     found_now = deployment_status(store)

@@ -1,6 +1,7 @@
 """Somebody who does not follow the rules is refused in typed words, learns nothing, and changes nothing."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from time import time
 from typing import Any
@@ -16,8 +17,9 @@ from prirec.protocols.messages import VERSION, Invitation, Keys, Round, Terms
 from prirec.recommender.authentication import Authenticator
 from prirec.recommender.store import Store
 from prirec.wire.http import FINEST_CELL, MOST_MESSAGES, SMALL, Mail, SignedClaim
-from support.services import OPEN, Phone, Served, Site, handed_in, refusal, served, token_of
+from support.services import OPEN, Phone, Served, Site, handed_in, line, refusal, served, token_of
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, of
+from support.waiting import until
 
 CANARY = b"canary-2b9e"
 
@@ -89,6 +91,48 @@ def test_every_failure_of_authentication_is_answered_alike(site: Site) -> None:
         assert {line.name for line in service.store.people()} == {phone.name, service.phone(3).name}
 
 
+def test_what_a_device_sent_to_enrol_enrols_it_once(site: Site) -> None:
+    with served(site) as service, served(site) as other_worker:
+        phone = service.phone(enrolled=False)
+        sent = encode(phone.enrolment())
+        assert service.line.post("/v1/devices", content=sent).status_code == 200
+        phone.post("/v1/devices/leave", encode(Mail()))
+        for again in (service, other_worker):
+            assert refusal(again.line.post("/v1/devices", content=sent)) == (401, "AUTH")
+        assert service.store.people() == []
+        phone.enrol()  # of its own will
+        assert len(service.store.people()) == 1
+
+
+def test_a_session_ends_when_its_device_leaves_at_every_worker(site: Site) -> None:
+    with served(site) as service, served(site) as other_worker:
+        phone, stays = service.phone(1), service.phone(2)
+        stays.log_in()
+        assert phone.post("/v1/mail", encode(Mail())).status_code == 200
+        assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200
+        service.store.deliver([(phone.name, of(), CANARY)])
+        for worker in (service, other_worker):
+            phone.line = stays.line = worker.line
+            for wait in (0, 1):
+                assert refusal(phone.post("/v1/mail", encode(Mail(wait=wait)))) == (401, "AUTH")
+            assert stays.mail().letters == ()
+        assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200  # the first answer may be lost
+        assert refusal(phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))) == (401, "AUTH")
+
+
+def test_a_poll_of_a_device_that_leaves_is_answered_with_nothing(service: Served) -> None:
+    phone = service.phone()
+    phone.log_in()
+    with ThreadPoolExecutor() as pool:
+        poll = pool.submit(phone.post, "/v1/mail", encode(Mail(wait=20)))
+        until(lambda: "prirec_waiting_polls 1.0" in service.figures())
+        with line(service.site, service.port) as other:
+            leaving = Phone(other, phone.identity)
+            leaving.post("/v1/devices/leave", encode(Mail()))
+        service.store.deliver([(phone.name, of(), CANARY)])
+        assert refusal(poll.result()) == (401, "AUTH")
+
+
 def test_without_the_operators_code_nobody_enrols(site: Site) -> None:
     with served(site, code="märz 17") as service:
         phone = service.phone(enrolled=False)
@@ -111,7 +155,7 @@ def test_without_the_operators_code_nobody_enrols(site: Site) -> None:
         h3.origin_to_directed_edges(h3.latlng_to_cell(48.1, 11.5, FINEST_CELL))[0],
     ],
 )
-def test_a_cell_that_is_none_or_too_fine_is_told_in_vain(service: Served, cell: int) -> None:
+def test_an_invalid_or_too_fine_cell_is_refused(service: Served, cell: int) -> None:
     phone = service.phone(enrolled=False)
     assert refusal(service.line.post("/v1/devices", content=encode(phone.enrolment(cell=cell)))) == (400, "DECODE")
     assert service.store.people() == []
@@ -125,12 +169,12 @@ def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:
     for after, wait in ((0, 1), (1, 0), (2**63 - 1, 0)):
         answer = eve.post("/v1/mail", encode(Mail((), after, wait)), **{"x-device": bob.name.hex()})
         assert CANARY not in answer.content
-        assert eve.mail(eve.says(mark=after % 7), after=after).letters == ()
+        assert eve.mail(eve.says(mark=after % 7), after=after).messages == ()
     eve.post("/v1/devices/leave", encode(Mail()))
-    assert [letter.body for letter in bob.mail().letters] == [CANARY]
+    assert [letter.body for letter in bob.mail().messages] == [CANARY]
 
 
-def test_nobody_speaks_in_anothers_name(service: Served) -> None:
+def test_a_message_with_another_senders_name_is_refused(service: Served) -> None:
     bob, eve = service.phone(1), service.phone(2)
     post = eve.mail(bob.says(), bob.says(sender=IDENTITY.public), eve.says(sender=bytes(32)))
     assert [why.partition(":")[0] for why in post.refused] == ["AUTH"] * 3
@@ -209,7 +253,7 @@ def test_other_addresses_take_their_own_requests_only(lasting: Served, path: str
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/sessions", "/v1/challenges", "/v1/devices/leave"])
-def test_small_requests_stay_small(lasting: Served, path: str) -> None:
+def test_small_requests_have_a_small_limit(lasting: Served, path: str) -> None:
     phone = lasting.newcomer()
     assert refusal(phone.post(path, bytes(SMALL + 1))) == (413, "TOO_LARGE")
 
@@ -222,7 +266,7 @@ def test_small_requests_stay_small(lasting: Served, path: str) -> None:
     assert refusal(answer) == (413, "TOO_LARGE")
 
 
-def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
+def test_mail_has_a_size_limit_with_and_without_a_content_length(site: Site) -> None:
     with served(site, limits=replace(OPEN, mail=100_000)) as service:
         phone = service.phone()
         assert refusal(phone.post("/v1/mail", bytes(100_001))) == (413, "TOO_LARGE")
@@ -235,7 +279,7 @@ def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
 @pytest.mark.parametrize(
     ("error", "expected"), [(ValueError(CANARY.decode()), (500, "FAILED")), (StateError("full"), (503, "AWAY"))]
 )
-def test_what_fails_inside_is_told_in_fixed_words_and_the_service_goes_on(
+def test_internal_errors_are_answered_in_fixed_words_and_the_service_goes_on(
     service: Served, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: tuple[int, str]
 ) -> None:
     def broken(*_: object, **__: object) -> None:

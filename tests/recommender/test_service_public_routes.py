@@ -2,7 +2,7 @@
 
 import pytest
 
-from prirec.recommender.service import ROUTES
+from prirec.recommender.service import OPERATOR_PATHS, ROUTES
 from prirec.wire.documents import Head, Mean, Page, written
 from prirec.wire.http import Hello
 from support.services import Served, good, refusal
@@ -42,7 +42,7 @@ def test_a_long_log_comes_in_pages(service: Served) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "-1", "1.0", "x", "2147483648", "9" * 5000, "%00", "١", "+1", " 1", "1_0"])
-def test_what_is_no_number_of_entries_is_refused(lasting: Served, after: str) -> None:
+def test_an_invalid_number_of_log_entries_is_refused(lasting: Served, after: str) -> None:
     assert refusal(lasting.line.get(f"/v1/log?after={after}")) == (400, "DECODE")
 
 
@@ -58,7 +58,7 @@ def test_a_document_is_what_its_name_says_and_may_be_kept_for_ever(service: Serv
 
 
 @pytest.mark.parametrize("held", ['"{}"', 'W/"{}"', '"other", "{}"', "*"])
-def test_who_holds_a_document_is_told_so_without_it(lasting: Served, held: str) -> None:
+def test_a_request_with_the_documents_etag_is_answered_304_without_a_body(lasting: Served, held: str) -> None:
     ((name, _),) = publish(lasting, 1)
     answer = lasting.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": held.format(name.hex())})
     assert (answer.status_code, answer.content) == (304, b"")
@@ -67,7 +67,7 @@ def test_who_holds_a_document_is_told_so_without_it(lasting: Served, held: str) 
     assert other.status_code == 200
 
 
-def test_a_document_that_is_not_there_is_absent_also_for_who_claims_to_hold_it(service: Served) -> None:
+def test_a_missing_document_is_404_also_for_a_request_with_its_etag(service: Served) -> None:
     name = "ab" * 32
     for held in ("", f'"{name}"', "*"):
         answer = service.line.get(f"/v1/documents/{name}", headers={"if-none-match": held})
@@ -75,18 +75,19 @@ def test_a_document_that_is_not_there_is_absent_also_for_who_claims_to_hold_it(s
         assert "immutable" not in answer.headers["cache-control"]
 
 
-def test_other_spellings_of_a_name_are_no_names(service: Served) -> None:
+def test_other_spellings_of_a_documents_name_are_404(service: Served) -> None:
     ((name, _),) = publish(service, 1)
     for wrong in (name.hex().upper(), name.hex()[:-1], name.hex() + "0", "g" * 64, "..%2f" * 8, f"{name.hex()}/"):
         assert refusal(service.line.get(f"/v1/documents/{wrong}")) == (404, "ABSENT")
 
 
-def test_addresses_and_methods_that_there_are_none_of_are_refused_in_kind(service: Served) -> None:
+def test_unknown_addresses_and_methods_are_refused_in_message_pack(service: Served) -> None:
     assert refusal(service.line.get("/v1/people")) == (404, "ABSENT")
     assert refusal(service.line.get("/docs")) == (404, "ABSENT")
     for route in ROUTES:
         method, path = route.split()
-        wrong = service.line.request("DELETE", path.replace("{name}", "ab" * 32))
+        line = service.operator if path in OPERATOR_PATHS else service.line
+        wrong = line.request("DELETE", path.replace("{name}", "ab" * 32))
         assert refusal(wrong) == (405, "ABSENT")
         assert wrong.headers["allow"] == method
 
@@ -96,13 +97,25 @@ def test_a_worker_tells_that_it_lives_and_can_use_its_store(service: Served) -> 
     assert service.line.get("/readyz").json() == {"ready": True}
 
 
-def test_figures_name_routes_by_their_pattern_and_nobody(service: Served) -> None:
+def test_metrics_and_the_description_are_on_the_operators_port_and_nothing_else_is(service: Served) -> None:
+    own, others = ("/metrics", "/openapi.json"), ("/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/v1/mail")
+    absent, host = (404, "ABSENT"), f"127.0.0.1:{service.operator.base_url.port}"
+    for path in own:
+        assert service.operator.get(path).status_code == 200
+        assert refusal(service.line.get(path)) == refusal(service.line.get(path, headers={"host": host})) == absent
+    for path in others:
+        assert refusal(service.operator.get(path)) == refusal(service.operator.post(path)) == absent
+    for path in ("/healthz", "/readyz"):
+        assert service.operator.get(path).json() == service.line.get(path).json()
+
+
+def test_metrics_name_routes_by_their_pattern_and_no_device(service: Served) -> None:
     ((name, _),) = publish(service, 1)
     phone = service.phone()
     phone.mail(phone.says(), phone.says(sender=bytes(32)))
     service.line.get(f"/v1/documents/{name.hex()}")
     service.line.get("/secret-path")
-    page = service.line.get("/metrics").text
+    page = service.figures()
     assert 'prirec_requests_total{route="/v1/documents/{name}",status="200"} 1.0' in page
     assert 'prirec_requests_total{route="none",status="404"} 1.0' in page
     assert 'prirec_messages_total{result="taken"} 1.0' in page

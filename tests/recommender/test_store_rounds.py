@@ -29,7 +29,7 @@ def kept(store: Store) -> tuple[int, int]:
     return counts.messages, counts.letters
 
 
-def test_a_collector_goes_through_its_stages_and_each_is_told(store: Store) -> None:
+def test_a_collector_goes_through_its_stages_and_each_is_returned(store: Store) -> None:
     stages = [(Stage.ENTERED, False), (Stage.AGREED, True), (Stage.OPENED, True)]
     for stage, masked in stages:
         assert store.write(Persist(of(), stage, ONE)) == JournalEntry(of(), stage, ONE, b"", masked)
@@ -85,7 +85,7 @@ def test_a_sum_that_was_burnt_may_be_begun_anew_and_one_that_was_opened_may_not(
         enter(store, of(attempt=2))
 
 
-def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(store: Store) -> None:
+def test_a_new_attempt_replaces_the_last_and_deletes_its_messages(store: Store) -> None:
     enter(store, of(), of(group=1))
     fill(store, of(), of(group=1))
     enter(store, of(attempt=1))  # as when its conductor died before it was burnt
@@ -140,7 +140,7 @@ def test_boxes_and_shares_are_not_kept_after_use(store: Store, close: Callable[[
     assert store.post_messages([said(2, b"more", to=of(group=1))]) == [True]
 
 
-def test_to_close_what_was_never_open_is_nothing(store: Store) -> None:
+def test_closing_a_round_that_was_never_open_does_nothing(store: Store) -> None:
     enter(store, of())
     fill(store, of())
     for other in (of(9), of(attempt=1), of(group=1)):

@@ -1,8 +1,11 @@
 """A whole city on one machine: really started over TLS, and nothing of it is left when it ends, however it ends."""
 
+import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,7 +70,7 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
     assert any(row.opened for row in outcome.rows[2:])  # it went on after the server's death
     for file in sorted((kept / "devices").iterdir()):
         with Device.open(file) as device:
-            assert device.statement().lifetime.epsilon <= 1.0
+            assert device.account().lifetime.epsilon <= 1.0
     assert still_there(seen) == []
     assert list(memory.iterdir()) == []
 
@@ -115,7 +118,7 @@ def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder)
 
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
+def test_a_city_that_gets_a_signal_ends_in_order(number, code, folder):
     with started(folder, "--devices", "60") as process:
         assert until(lambda: _children(process.pid, "device_process"))
         seen = descendants(process.pid)
@@ -128,3 +131,27 @@ def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
 
 def _children(of: int, module: str) -> bool:
     return any(MODULE + module in words for words in descendants(of).values())
+
+
+DATABASE = """
+import sys
+from pathlib import Path
+from prirec.rehearsal.deployment import postgres
+
+with postgres(Path(sys.argv[1]) / "data") as url:
+    print(url.startswith("postgresql://"))
+"""
+
+
+def test_a_database_of_a_city_leaves_nothing_but_its_data_folder(tmp_path: Path) -> None:
+    folder, temporary = tmp_path / "city", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir(mode=0o777)
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    environment["TMPDIR"] = str(temporary)
+    done = subprocess.run(
+        [sys.executable, "-c", DATABASE, str(folder)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+    assert (list(temporary.iterdir()), [one.name for one in folder.iterdir()]) == ([], ["data"])
+    assert not (folder / "data" / "postmaster.pid").exists()  # the server has ended

@@ -10,11 +10,10 @@ from prirec.engines.state import State, fits
 from prirec.engines.train import make_engine, start, train
 from prirec.features.samples import Samples
 from prirec.metrics import auc
-from prirec.model import public_half
+from prirec.model import as_printed, public_half
 from prirec.model.local_step import Latent
 from prirec.model.scoring import Models, scores
 from prirec.rounds.definition import participation
-from support import as_printed
 from support.cities import SMALL_ROUNDS, after, change, same_bits, same_state, samples_of, small_city, with_idle_people
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
@@ -122,7 +121,7 @@ def test_below_the_floor_vectors_are_learnt_and_factors_stay(engine):
 
 
 @BOTH
-def test_who_is_offline_keeps_the_vector_and_who_is_lost_late_has_learnt(engine):
+def test_offline_devices_keep_their_vector_and_devices_lost_late_have_learnt(engine):
     settings = change(SETTINGS, participation=LOSSES)
     samples, state = begun(settings)
     there, records = participation(samples.keys, 0, settings), samples.train.counts() > 0

@@ -158,7 +158,7 @@ def test_a_secret_key_is_thirty_two_bytes(kind, secret):
 
 
 @pytest.mark.parametrize("kind", [AgreementKey, SigningKey])
-def test_a_key_shows_nothing_of_its_secret(kind):
+def test_a_key_does_not_print_its_secret(kind):
     key = kind(ONE)
     for text in (repr(key), str(key), f"{key}", repr([key])):
         assert kind.__name__ in text

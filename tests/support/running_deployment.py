@@ -89,19 +89,17 @@ def running(*words: object, cwd: Path, env: dict[str, str] | None = None) -> Ite
 
 
 @contextmanager
-def running_service(
-    folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None
-) -> Iterator[tuple[str, Running]]:
+def running_service(folder: Path, *words: object, store: str = "town.db") -> Iterator[tuple[str, Running]]:
     """`prirec recommender serve` on a free port; gives its address, and ends it as an operator would."""
-    with running(PRIREC, "recommender", "serve", store, "--port", 0, *words, cwd=folder, env=env) as service:
+    with running(PRIREC, "recommender", "serve", store, "--port", 0, *words, cwd=folder) as service:
         port = json.loads(service.heard('"serving"'))["port"]
         yield f"https://localhost:{port}", service
         assert service.end() == 0, service.lines
 
 
 @contextmanager
-def serving(folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None) -> Iterator[str]:
-    with running_service(folder, *words, store=store, env=env) as (url, _):
+def serving(folder: Path, *words: object, store: str = "town.db") -> Iterator[str]:
+    with running_service(folder, *words, store=store) as (url, _):
         yield url
 
 
@@ -135,7 +133,7 @@ class Others:
                     device.person.set_home(home)
                     device.describe({name: told(column, row) for name, column in self.town.people.columns.items()})
                     device.person.record_visits(visits_of(self.town.visits, row, self.town.places.ids))
-                    device.person.set_labelled(so=self.town.labelled)
+                    device.person.set_labelled(labelled=self.town.labelled)
 
     def take_part(self, *, authority: bytes) -> None:
         """Until the campaign is over; all are then gone again."""
@@ -147,7 +145,7 @@ class Others:
         stop, trust, quick = (
             asyncio.Event(),
             tls_context(authority),
-            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5),
+            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5, work=None),
         )
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
             agents = [await lines.enter_async_context(one.online(trust=trust, retry=quick)) for one in devices]

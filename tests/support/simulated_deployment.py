@@ -11,7 +11,7 @@ from prirec.engines.state import State
 from prirec.engines.train import start
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
+from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import secure_sum
 from prirec.protocols import terms as noise
@@ -41,7 +41,7 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     popular = Catalogue.read(campaign.edition.manifest, fetch, campaign=campaign).known.counted
     own = noisy_sums(deployment.prepared, deployment.settings).own  # whatever the noise
     release = NoisySums(popular.sums, popular.sigma, own)
-    prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
+    prior = Prior(popular.predicted, popular.sigma, popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:
         raise AssertionError("nothing rises out of the noise: that devices leave out their own part is not seen")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from prirec.cli.options import Assignments, Json, SettingsFile, examples
+from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
 from prirec.cli.output import add_commands, busy, note, notes, program, show_json, show_table, subgroup
 from prirec.cli.privacy import BudgetPreset
+from prirec.util.process_limits import disable_core_dumps
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +31,7 @@ CertificateFolder: TypeAlias = Annotated[
         "--certificates", metavar="FOLDER", show_default="STORE.tls", help="Folder of the certificates and their keys."
     ),
 ]
-CODE = "PRIREC_ENROLMENT_CODE"
+OLD_CODE = "PRIREC_ENROLMENT_CODE"
 SOON = 60  # days before its end at which `status` warns of a certificate
 SUMS = {"visits": "visits", "mixing": "linear models", "learning": "gradients of V"}
 
@@ -142,10 +143,10 @@ def begin(
 
 
 def end(store: StoreName) -> None:
-    """End a campaign that does not go on.
+    """End a campaign early, for instance one that is stuck.
 
-    Open sums are given up and nothing is published, so the model before stays in force. Devices that have masked a
-    vector have paid for it. They take part in the next campaign by themselves."""
+    Open sums are abandoned and nothing is published: the previous model, if any, stays in use. Devices that have
+    masked a vector have spent budget on it. Devices take part in the next campaign without being told."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -156,8 +157,8 @@ def end(store: StoreName) -> None:
 def listing(store: StoreName, *, json: Json = False) -> None:
     """List the finished sums of the last campaign.
 
-    Opened: of linear models, how many cohorts. Survivors: devices whose contribution is in the sum. Rostered: devices
-    that had come to it."""
+    Opened: how many sums of this step were opened; linear models have one for each cohort. Rostered: devices that
+    answered the invitation. Survivors: those of them whose contribution is in the sum."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -203,6 +204,19 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 takes a free one.")] = 8443,
+    operator_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
+    ] = "127.0.0.1",
+    operator_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            show_default="the one after --port",
+            help="Its port; 0 takes a free one.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
     ] = None,
@@ -211,40 +225,35 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes on this machine.")] = 1,
     coming: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="How long a sum waits for invited devices to come.")
+        float, typer.Option(min=0.0, metavar="SECONDS", help="How long a sum waits for invited devices to answer.")
     ] = 300.0,
     step: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long each step of a sum waits for its devices.")
     ] = 30.0,
-    code: Annotated[
-        str | None,
-        typer.Option(
-            "--enrolment-code",
-            envvar=CODE,
-            metavar="TEXT",
-            show_default="anybody may enrol",
-            help="Only devices that know this code may enrol.",
-        ),
-    ] = None,
+    code_file: CodeFile = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
     Ctrl-C or SIGTERM stop it after requests under way are answered. Logs go to the standard error stream, one JSON
-    object a line, without anything about a person; the first line says who may enrol. Any number of machines may serve
-    one PostgreSQL database: one of them conducts at a time."""
+    object a line, without anything about a person; the first line says who may enrol: with --code-file only devices
+    that know the code, else anybody. Any number of machines may serve one PostgreSQL database: one of them conducts at
+    a time."""
     from os import environ
 
     from prirec.errors import UsageError
     from prirec.recommender.conductor import Pace
     from prirec.recommender.recommender import Recommender
 
-    if code is None and CODE in environ:  # typer reads an empty variable as None, which would let everybody in
-        raise UsageError(f"{CODE} is set and empty; give a code in it, or unset it to let anybody enrol")
+    if OLD_CODE in environ:  # ignored, it would let everybody in
+        raise UsageError(f"{OLD_CODE} is not read any more: others can see it; write the code to a file (--code-file)")
+    code = enrolment_code(code_file)
     with Recommender.open(store) as recommender:
         pass  # each worker opens the store for itself: a connection does not survive a fork
+    following = port + 1 if port else 0
     recommender.serve(
-        host=host, port=port, workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key
-    )
+        host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
+        workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
+    )  # fmt: skip
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:
@@ -321,7 +330,7 @@ def backup(
     with Recommender.open(store) as recommender:
         entries = recommender.back_up(file)
     typer.echo(f"copied to {file}; its log has {entries:,} entries")
-    typer.echo("restore it only while the log has no more: devices follow no log that was cut short")
+    typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
 def rotate(
@@ -329,12 +338,12 @@ def rotate(
     *,
     only: Annotated[
         Literal["sessions", "certificate"] | None,
-        typer.Option(show_default="both", help="Only the key of sessions, or only the server's certificate."),
+        typer.Option(show_default="both", help="Only the session key, or only the server's certificate."),
     ] = None,
     hosts: Hosts = None,
     folder: CertificateFolder = None,
 ) -> None:
-    """Replace the key of sessions and the server's certificate.
+    """Replace the session key and the server's certificate.
 
     Devices need nothing new: they trust the CA, and open new sessions by themselves. The recommender's identity key
     cannot be rotated: devices pinned it, and it signs the log."""
@@ -349,7 +358,7 @@ def rotate(
     if certificate:
         typer.echo(f"new certificate and key: {recommender.certificates.certificate}")
     if sessions:
-        typer.echo("new key of sessions")
+        typer.echo("new session key")
     typer.echo("restart the service: it reads both when it starts")
 
 
@@ -389,6 +398,7 @@ def build() -> typer.Typer:
     add_commands(keys, "prirec recommender keys", {
         "rotate": (rotate, "town.db", "town.db --only certificate --host recommender.example"),
     })  # fmt: skip
+    made.callback()(disable_core_dumps)
     made.add_typer(rounds, name="rounds")
     made.add_typer(keys, name="keys")
     return made

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import encode_records, home_of, membership_of, visited_positions
+from prirec.device.records import encode_records, home_of, visited_positions
 from prirec.device.rounds import learn
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
@@ -95,7 +95,7 @@ def model_for(person: Person, of: Published) -> RealArray:
 
 def _newcomer(person: Person, of: Published) -> RealArray:
     """Local steps as in a round, with the start in place of the cohort's mean."""
-    cell = np.array([membership_of(person).cell], dtype=np.uint64)
+    cell = np.array([person.require_membership().cell], dtype=np.uint64)
     start: RealArray = of.starts.for_cells(cell)[0]
     records, w = encode_records(person, of.campaign, of.known), start.copy()
     for iteration in range(PASSES):

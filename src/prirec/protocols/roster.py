@@ -48,6 +48,7 @@ class Task:
     terms: Terms
     model: bytes  # H(V), of the V that this party holds
     allowed: frozenset[bytes] | None = field(default=None, repr=False)  # who may be on the roster; None: anybody
+    fewest: int = 0  # names that the roster must hold, beside the terms' floor: made-up ones would have to be as many
 
     def __post_init__(self) -> None:
         # Refused when a task is made, long before a device sends anything.
@@ -148,6 +149,11 @@ class MemberBase(RosterParty):
         self._invited: Invited
 
     @property
+    def size(self) -> int:
+        """How many are on the roster that this device has checked."""
+        return self._view.graph.size
+
+    @property
     def _round_keys(self) -> RoundKeys:
         public = self._mask_key.public, self._box_key.public, self._signing_key.public
         return RoundKeys(VERSION, self.round, self.name, *public)
@@ -191,6 +197,10 @@ class MemberBase(RosterParty):
         names = [listed[at].name for at in sorted(listed)]
         if any(a >= b for a, b in pairwise(names)):
             raise PeerError(Fault.AUTH, "the roster is not in the order of its names")
+        if roster.size < self.task.fewest:
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "the roster holds too few of the people for this device to take part"
+            )
         self._refuse_strangers(roster.size, names)
         # One root for everybody: two members cannot be shown different rosters without one of them noticing.
         known = {at: encode(one) for at, one in listed.items()}
@@ -297,8 +307,8 @@ class CollectorBase(RosterParty):
     def send_rosters(self) -> list[Action]:
         """Send everyone their part of the roster, with a proof that it is part of one roster for all."""
         came = [self._keys[name] for name in sorted(self._keys)]
-        if len(came) < max(2, self.task.terms.floor):
-            raise FatalError(Fault.ABORTED, f"only {len(came)} came, fewer than the terms allow a sum of")
+        if len(came) < (needed := max(2, self.task.terms.floor, self.task.fewest)):
+            raise FatalError(Fault.ABORTED, f"only {len(came)} came, and a sum is over at least {needed}")
         self._roster = tuple(
             RosterEntry(at, k.sender, k.mask_key, k.box_key, k.signing_key, k.signature) for at, k in enumerate(came)
         )

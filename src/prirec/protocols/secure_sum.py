@@ -197,6 +197,10 @@ class Member(MemberBase):
         self._near: frozenset[int] = frozenset()  # neighbours that this device masks with
         self._participants, self._survivors, self._settled = b"", frozenset[int](), b""
 
+    def supply(self, value: RingArray) -> None:
+        """The vector to add, where it is computed after the keys were sent. It counts until this device masks."""
+        self._value = check_vector(value, self.task.terms)
+
     @property
     def handlers(self) -> Handlers:
         return {

@@ -8,7 +8,7 @@ without it, and if V never moved, since then there is nothing to publish.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -151,6 +151,10 @@ class CampaignSteps:
 
     def sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         """The sums of a phase, and who is invited to each."""
+        fewest = self.campaign.fewest
+        return [(replace(task, fewest=fewest(len(names))), names) for task, names in self._sums(state)]
+
+    def _sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         everyone, t, attempt = [line.name for line in self.lines], state.iteration, state.attempt
         if state.phase == "visits":
             return [(self.campaign.popularity(attempt=attempt), self._not_masked(state))]

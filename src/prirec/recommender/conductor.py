@@ -19,7 +19,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Final, Self, TypeAlias
 
-from prirec.errors import PeerError, PrirecError, StateError
+from prirec.errors import PassingError, PeerError, PrirecError, StateError
 from prirec.protocols import roster
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
@@ -32,11 +32,12 @@ from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # `map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL.
 ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
-WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers with letters that are on disk
+# told of receivers, each with a message that is on disk for it
+WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 
 # How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
 # may fail twice before another worker takes over.
@@ -72,6 +73,7 @@ class ConductorEvent:
     refused: int = 0
     device: str = ""  # the name of one that broke the protocol, for certain: what it was enrolled under
     problem: str = ""
+    passing: bool = False  # the problem is that the store is away
 
 
 class Conductor:
@@ -364,7 +366,7 @@ class Outbox:
             self._persists = []
             for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(letters, first)])
+            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(letters, first)])
 
     def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
         batch, size = list[tuple[AnyMessage, bytes]](), 0
@@ -405,7 +407,8 @@ def conduct(
                 if not _is_temporary(problem):
                     conductor = None
                     right.recheck()
-                tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem)))
+                passing = isinstance(problem, PassingError)
+                tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem), passing=passing))
                 failed()
                 troubled = True  # messages that come meanwhile would only meet the same trouble
                 pause = min(max(2 * pause, IDLE), LONGEST_PAUSE)

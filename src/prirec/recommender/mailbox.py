@@ -3,10 +3,10 @@
 A letter is a message of the recommender in one device's mail. It has a number; the next request of the device names the
 last number that it has received, after which letters up to there are deleted.
 
-One writer thread serves all requests of a worker process. It takes everything that is queued, commits all posted
-messages in one transaction, looks up mail, and answers: the more requests come at once, the more of them share one
-commit, so throughput grows with load. A single thread also means that what it knows of the mail (`_seen`, `_newest`)
-needs no lock.
+One writer thread serves all requests of a worker process. It takes everything that is queued, asks which of these
+devices are enrolled (a session ends when its device leaves), commits all posted messages in one transaction, looks up
+mail, and answers: the more requests come at once, the more of them share one commit, so throughput grows with load.
+A single thread also means that what it knows of the mail (`_seen`, `_newest`) needs no lock.
 
 A device that finds no mail may wait for some. Letters that the conductor of this process sends go to waiting devices
 straight from memory; letters from other workers are found by one query for all waiting devices, ten times a second.
@@ -23,13 +23,13 @@ from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Event, Thread
 from typing import Final
 
-from prirec.errors import StateError
+from prirec.errors import PassingError, StateError
 from prirec.recommender import observability
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
-from prirec.recommender.responses import internal_error, store_unavailable
+from prirec.recommender.responses import RefusedError, internal_error, store_unavailable, unauthenticated
 from prirec.recommender.store import PostedMessage, Store
-from prirec.wire.http import MOST_LETTERS, Letter
+from prirec.wire.http import MOST_QUEUED, QueuedMessage
 
 CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
 DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
@@ -41,7 +41,7 @@ MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones
 class MailReply:
     """What a request for mail is answered with."""
 
-    letters: tuple[Letter, ...] = field(repr=False)
+    letters: tuple[QueuedMessage, ...] = field(repr=False)
     entries: int  # length of the log, read after the letters: what they refer to is in it
     taken: tuple[bool, ...] = ()  # of each message that was posted, whether its round is open
 
@@ -74,13 +74,13 @@ class LongPoll:
 class NewMail:
     """All letters of one device after the number `since`: on disk, and here in memory."""
 
-    letters: tuple[Letter, ...] = field(repr=False)
+    letters: tuple[QueuedMessage, ...] = field(repr=False)
     since: int
 
     def found(self, poll: LongPoll, *, entries: int) -> MailReply | None:
         """The answer to a poll of a device that has everything up to `since`; None: it must be read from the store."""
         new = tuple(letter for letter in self.letters if letter.number > poll.after)
-        complete = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
+        complete = poll.after >= self.since and 0 < len(new) <= MOST_QUEUED
         return MailReply(new, entries) if complete else None
 
 
@@ -97,7 +97,7 @@ class _Check:
     """Look who has new mail."""
 
     delete: bool = False  # and delete mail that has arrived
-    sent: Sequence[tuple[bytes, Letter]] = field(default=(), repr=False)  # letters that this process has just sent
+    sent: Sequence[tuple[bytes, QueuedMessage]] = field(default=(), repr=False)  # just sent by this process
 
 
 class Mailbox:
@@ -139,7 +139,7 @@ class Mailbox:
         for poll in self._polls.values():
             poll.release()
 
-    def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
+    def wake(self, letters: Sequence[tuple[bytes, QueuedMessage]] = ()) -> None:
         """To be called when there is new mail, perhaps these letters, which are on disk, or when the log has grown."""
         # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's letters.
         in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
@@ -208,24 +208,28 @@ class Mailbox:
 
     def _process(self, batch: "list[_Request | _Check]") -> Callable[[], None]:
         """Serve a batch; returns what is left to do on the event loop."""
-        requests = [one for one in batch if isinstance(one, _Request)]
+        asked = [one for one in batch if isinstance(one, _Request)]
         checks = [one for one in batch if isinstance(one, _Check)]
         sent = [letter for check in checks for letter in check.sent]
         for check in checks:
             if check.sent:
                 self._sent_in_memory.release()
         try:
+            enrolled = self._store.enrolled({one.name for one in asked})  # a session ends when its device leaves
+            requests = [one for one in asked if one.name in enrolled]
             taken = self._commit(requests, delete=any(check.delete for check in checks))
             self._find_new_mail(sent)
             letters = [self._mail_for(one) for one in requests]
             entries = self._store.head().length
         except Exception as error:  # the requests get an error, and the thread goes on
-            observability.failure("the store failed", error)
+            if not isinstance(error, PassingError):  # of an outage the store tells by itself, once
+                observability.failure("the store failed", error)
             self._due = dict.fromkeys(self._due)  # these devices are woken the next time, and ask the store
-            return partial(_fail, requests, known=isinstance(error, StateError))
+            return partial(_fail, asked, store_unavailable() if isinstance(error, StateError) else internal_error())
         found = [MailReply(mail, entries, took) for mail, took in zip(letters, taken, strict=True)]
         due, self._due = self._due, {}
-        return partial(self._answer, requests, found, due, entries=entries)
+        strangers = [one for one in asked if one.name not in enrolled]
+        return partial(self._answer, requests, found, due, entries=entries, strangers=strangers)
 
     def _commit(self, requests: list[_Request], *, delete: bool) -> list[tuple[bool, ...]]:
         """Make all posted messages durable; for each request, which of its messages were taken."""
@@ -244,7 +248,7 @@ class Mailbox:
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in request.items) for request in requests]
 
-    def _find_new_mail(self, sent: list[tuple[bytes, Letter]]) -> None:
+    def _find_new_mail(self, sent: list[tuple[bytes, QueuedMessage]]) -> None:
         """Who has mail since the last check, with the letters where they are in memory. Letter numbers rise in the
         order in which letters become visible, so `_newest` is an upper bound on what the store has for a device."""
         if nothing_missing(sent, after=self._seen):
@@ -258,12 +262,12 @@ class Mailbox:
         self._newest.update(dict.fromkeys(receivers, self._seen))
         self._due |= dict.fromkeys(receivers)  # they have mail that is not in memory, and ask the store
 
-    def _mail_for(self, request: _Request) -> tuple[Letter, ...]:
+    def _mail_for(self, request: _Request) -> tuple[QueuedMessage, ...]:
         """Letters for a request. The store is asked only where there may be mail: most requests post something, or
         wait."""
         if self._newest.get(request.name, 0) <= request.after:
             return ()
-        found = tuple(self._store.letters(request.name, request.after, MOST_LETTERS))
+        found = tuple(self._store.letters(request.name, request.after, MOST_QUEUED))
         self._metrics.letters.inc(len(found))
         if not found and request.after:
             self._newest[request.name] = request.after
@@ -274,8 +278,10 @@ class Mailbox:
     # On the event loop again
 
     def _answer(
-        self, requests: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int
-    ) -> None:
+        self, requests: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int,
+        strangers: list[_Request],
+    ) -> None:  # fmt: skip
+        _fail(strangers, unauthenticated())
         for request, reply in zip(requests, found, strict=True):
             if not request.done.done():  # the client may have gone meanwhile
                 request.done.set_result(reply)
@@ -285,14 +291,14 @@ class Mailbox:
             poll.wake(None if new is None else new.found(poll, entries=entries))
 
 
-def nothing_missing(sent: Sequence[tuple[bytes, Letter]], *, after: int) -> bool:
+def nothing_missing(sent: Sequence[tuple[bytes, QueuedMessage]], *, after: int) -> bool:
     """Whether these are the very next letters after a number. If not, another worker has sent some in between, and what
     is in memory may not be all that a device should get."""
     numbers = [letter.number for _, letter in sent]
     return bool(numbers) and numbers == list(range(after + 1, after + 1 + len(numbers)))
 
 
-def _fail(requests: list[_Request], *, known: bool) -> None:
+def _fail(requests: list[_Request], refusal: RefusedError) -> None:
     for request in requests:
         if not request.done.done():
-            request.done.set_exception(store_unavailable() if known else internal_error())
+            request.done.set_exception(refusal)

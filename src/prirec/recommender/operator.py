@@ -37,15 +37,6 @@ def check_title(title: str) -> None:
         raise UsageError(f"a deployment's title is one line of 1 to {LONGEST_TITLE} characters")
 
 
-def refuse_second_deployment(store: Store) -> None:
-    """StateError if the store has a deployment: its keys are pinned by devices, and never replaced."""
-    try:
-        store.founding()
-    except StateError:
-        return
-    raise StateError("a deployment was founded in this store before; name another one for a new deployment")
-
-
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
     """Replace the key of session tokens: sessions under the old one end when workers restart, and devices open new ones
     by themselves. The identity key cannot be rotated: devices pinned it when they joined, and the log hangs on it."""
@@ -110,12 +101,12 @@ def end_campaign(store: Store) -> CampaignState:
 def _refuse_few(many: int, settings: Settings) -> None:
     """PolicyError for fewer people than the floor, or so few that not one of them could drop out."""
     floor, lost = settings.floor, settings.sums.lost
-    if many - floor >= (1 if lost else 0):
+    if many > floor:
         return
     raise PolicyError(
-        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: some are "
-        f"lost on the way, and from {ceil(floor / (1 - lost))} devices on {lost:.0%} of them may be (the setting "
-        f"'floor' is {HARD_FLOOR} at least)"
+        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: with "
+        f"{ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
+        f"(the setting 'floor' is at least {HARD_FLOOR})"
     )
 
 

@@ -25,7 +25,7 @@ from prirec.features.encoding import Encoding, encode_columns, plan_declared_enc
 from prirec.features.popularity import OwnCounts
 from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.privacy.plan import with_cohort_size
-from prirec.privacy.popularity_estimate import Gamma, PublicEstimate, nearby_means, public_estimate
+from prirec.privacy.popularity_estimate import PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
 from prirec.protocols.terms import noise_share, ring_codes_for
@@ -144,7 +144,7 @@ def _by_region(known: KnownPlaces) -> list[IndexArray]:
 
 
 def _known(places: Places, encoding: Encoding, *, resolution: int) -> KnownPlaces:
-    _refuse_odd_ids(places.ids)
+    _check_ids(places.ids)
     features = encode_columns(encoding.place, places.columns, len(places))
     if not np.isfinite(features).all():
         raise DataError("a feature of a place is not a finite number; NaN is for what is unknown")
@@ -168,7 +168,7 @@ def _whole(places: Places) -> RealArray:
     return np.where(located(places.location)[:, None], places.location, np.nan)
 
 
-def _refuse_odd_ids(ids: Sequence[str]) -> None:
+def _check_ids(ids: Sequence[str]) -> None:
     """DataError for ids that devices could not show, and would refuse."""
     if not ids:
         raise DataError("there is no place to publish")
@@ -199,7 +199,7 @@ def _places(region: KnownPlaces, cell: int) -> documents.Places:
 # come to the same bits as simulate/popularity.py and features/encoding.py in a simulation.
 
 
-_ENOUGH = 1000  # places that show whether there are nearby places to average over
+_SAMPLED = 1000  # places, enough to see whether there are nearby ones to average over
 
 _Kind = TypeVar("_Kind", bound=Document)
 
@@ -223,8 +223,8 @@ def make_charter(
 ) -> NewDocuments[Charter]:  # fmt: skip
     """The charter: what a campaign starts from. Everything that devices would refuse later is refused here."""
     roster = People(tuple(sorted(people, key=lambda line: line.name)))
-    _refuse_odd_people(roster.lines)
-    _refuse_odd_encoding(encoding)
+    _check_roster(roster.lines)
+    _check_encoding(encoding)
     many, listed = len(roster.lines), document_page(roster)
     features = len(encoding.names()) + popularity_columns(catalogue)
     settled = with_cohort_size(deployable(check(settings)), people=many, features=features)
@@ -248,7 +248,7 @@ def make_charter(
 
 def popularity_columns(catalogue: Catalogue) -> int:
     """An upper bound on the columns of popularity: those that turn out constant are left out later."""
-    some = catalogue.known.location[located(catalogue.known.location)][:_ENOUGH]
+    some = catalogue.known.location[located(catalogue.known.location)][:_SAMPLED]
     return 1 + bool(nearby_means(some, np.zeros(len(some))).shape[1])
 
 
@@ -293,27 +293,26 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
 
 def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> PlacePopularity:
     """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
-    nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
-    predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
+    released = [found.columns[name] for name in names]
     return PlacePopularity(
         names=names,
-        released=np.stack(released, axis=1) if released else np.empty((len(nothing), 0)),
+        released=np.stack(released, axis=1) if released else np.empty((len(release.sums), 0)),
         sums=release.sums,
-        predicted=predicted,
+        predicted=found.prior.predicted,
         weight=found.weight,
         sigma=release.sigma,
-        shape=shape,
+        shape=found.prior.shape,
     )
 
 
-def _refuse_odd_people(lines: Sequence[RosterLine]) -> None:
+def _check_roster(lines: Sequence[RosterLine]) -> None:
     if len({line.name for line in lines}) < len(lines):
         raise UsageError("a device is on the roster twice")
     if not all(line.cell == NO_CELL or h3.is_valid_cell(line.cell) for line in lines):
         raise UsageError("a device on the roster names a cell that is none of h3's")
 
 
-def _refuse_odd_encoding(encoding: Encoding) -> None:
+def _check_encoding(encoding: Encoding) -> None:
     if encoding.popularity:
         raise UsageError("a charter's encoding has no popularity: it comes with the edition")
     if not encoding.names():

@@ -56,7 +56,7 @@ class SumRow:
     def lost(self) -> int:
         return max(self.rostered - self.survivors, 0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         kept = ("kind", "round", "opened", "gathered", "survivors", "rostered", "burnt")
         return {name: getattr(self, name) for name in kept} | {
             "seconds": round(self.seconds, 3),
@@ -111,7 +111,7 @@ ShowStatus = Callable[[Status], None]
 
 def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
     """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
-    tell(Status("moving people in"))
+    tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
         require_postgres()
@@ -236,14 +236,14 @@ class _Run:
 
     def _answer(self, row: int) -> DeviceAnswer:
         with Device.open(self.population.files[row]) as device:
-            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
+            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.account().lifetime.epsilon)
 
     def _check(self) -> None:
         self.recommender.check()
         self.devices.check()
         pace = self.plan.pace
         if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step:
-            raise StateError("nothing has moved for minutes; with --out, the logs say why")
+            raise StateError("nothing has moved for minutes; the logs say why, where the files of the city are kept")
 
     def _show(self, doing: str) -> None:
         now, devices = time.monotonic(), getattr(self, "devices", None)

@@ -1,6 +1,7 @@
 """The recommender and the devices of a rehearsal as child processes, the database of the recommender, and faults: kills
 of any of them, drawn from a seed."""
 
+import atexit
 import json
 import os
 import time
@@ -29,12 +30,11 @@ from prirec.util.keyed_random import generator
 
 HOST, TITLE = "127.0.0.1", "a city on one machine"
 RECOMMENDER_LOG, DEVICES_LOG = "recommender.log", "devices.log"
+LOGGED = "{} says why, where the files of the city are kept"
 START_SECONDS = 60.0  # that the recommender has to start
 DEVICES_PER_PROCESS = 30  # that make a process worth its start
 TYPICAL_SECONDS = 2.0  # of a sum, before one was measured
-POSTGRES_MISSING = (
-    "--postgres starts a PostgreSQL from a wheel that is not installed; get it with: pip install 'prirec[city]'"
-)
+POSTGRES_MISSING = "PostgreSQL is started from a wheel that is not installed; get it with: pip install 'prirec[city]'"
 
 
 class RecommenderProcess:
@@ -69,7 +69,7 @@ class RecommenderProcess:
         until = time.monotonic() + START_SECONDS
         while (port := self._logged_port(before)) is None:
             if not self.child.alive or time.monotonic() > until:
-                raise StateError(f"the recommender's process did not start; with --out, {RECOMMENDER_LOG} says why")
+                raise StateError(f"the recommender's process did not start; {LOGGED.format(RECOMMENDER_LOG)}")
             time.sleep(0.02)
         self.port = port
 
@@ -80,7 +80,7 @@ class RecommenderProcess:
     def check(self) -> None:
         """StateError if its process ended without being killed."""
         if self.child is not None and not self.child.alive:
-            raise StateError(f"the recommender's process ended by itself; with --out, {RECOMMENDER_LOG} says why")
+            raise StateError(f"the recommender's process ended by itself; {LOGGED.format(RECOMMENDER_LOG)}")
 
     def _logged_port(self, after: int) -> int | None:
         """The port that it has logged that it serves on, in the log from this byte on."""
@@ -160,7 +160,7 @@ class DeviceProcesses:
     def check(self) -> None:
         """StateError if a process ended without being killed."""
         if any(group.child is not None and not group.child.alive for group in self.groups):
-            raise StateError(f"a process with devices ended by itself; with --out, {DEVICES_LOG} says why")
+            raise StateError(f"a process with devices ended by itself; {LOGGED.format(DEVICES_LOG)}")
 
     @property
     def traffic(self) -> Traffic:
@@ -241,12 +241,16 @@ def require_postgres() -> Callable[..., Any]:
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """The URL of an empty database in a server of its own."""
-    start = require_postgres()
+    get_server, lock = require_postgres(), folder.with_name("postgres.lock")
     try:
-        server = start(folder, cleanup_mode="stop")
+        server = get_server(folder, cleanup_mode="stop", start=False)
+        server._lock = type(server._lock)(lock)  # its own would be left in the system's folder for temporary files
+        server.start()
     except (OSError, RuntimeError, SubprocessError) as problem:
         raise StateError(f"PostgreSQL did not start ({type(problem).__name__})") from None
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
+        atexit.unregister(server._cleanup)  # once is enough: again, it would make a folder anew for its lock
+        lock.unlink(missing_ok=True)

@@ -20,9 +20,11 @@ from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
 from prirec.errors import PrirecError
-from prirec.rehearsal.processes import allow_many_files, die_with_parent
+from prirec.rehearsal.processes import die_with_parent
+from prirec.util.process_limits import allow_many_files, disable_core_dumps
 
-PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
+# short: a recommender that was killed is back soon; and many devices share this process
+PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)
 AT_ONCE = 8  # devices that join at the same time
 PAUSE = 0.25  # seconds between two reports
 
@@ -121,6 +123,7 @@ def _size(headers: httpx.Headers) -> int:
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     die_with_parent()
+    disable_core_dumps()
     allow_many_files()
     asyncio.run(live(task))
 

@@ -7,7 +7,6 @@ all, removes the folder (cleanup_process.py).
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -203,9 +202,3 @@ def die_with_parent() -> None:
 def until_closed(handle: int) -> None:
     while os.read(handle, 4096):
         pass
-
-
-def allow_many_files() -> None:
-    """As many as the system lets this user have: every device of a process has a file and a connection open."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -17,8 +17,6 @@ from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km
 
-__all__ = ["Advisor", "Moment"]
-
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 
 
@@ -37,7 +35,7 @@ class Advisor:
         return cls._knowing(setup, models, positives(setup.samples.train))
 
     @classmethod
-    def in_earnest(cls, setup: Setup, models: Models) -> Self:
+    def knowing_all_visits(cls, setup: Setup, models: Models) -> Self:
         """For recommending: the device knows every visit, whatever part of the split it is in."""
         return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
 
@@ -59,8 +57,14 @@ class Advisor:
         except ValueError:
             raise UsageError(
                 "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
-                "lists ids, `prirec data describe DATA --people 5` shows some"
+                "lists ids, and so does `prirec data describe`"
             ) from None
+
+    @property
+    def typical_person(self) -> int:
+        """A person with the median number of training records."""
+        counts = self.setup.samples.train.counts()
+        return int(np.argsort(counts, kind="stable")[len(counts) // 2])
 
     def recommend(
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
@@ -149,6 +153,19 @@ def notes_on_distance(
         return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
     few = {0: "no new place is", 1: "only 1 new place is"}.get(within, f"only {within} new places are")
     return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
+
+
+def origin_of(advisor: Advisor, person: int, moment: Moment) -> str | None:
+    """What distances are measured from; None where there are none. People whose table has no home for them live, for
+    all that is known, in the middle of where they went."""
+    dataset = advisor.setup.prepared.dataset
+    if dataset.places.location is None or (moment.here is None and advisor.home(person) is None):
+        return None
+    if moment.here is not None:
+        return "here"
+    given = dataset.people.location
+    at = dataset.people.ids.index(advisor.setup.samples.ids[person])
+    return "home" if given is not None and not np.isnan(given[at]).any() else "the middle of the visits"
 
 
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:

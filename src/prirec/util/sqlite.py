@@ -12,18 +12,19 @@ from functools import partial
 from pathlib import Path
 
 from prirec.errors import PassingError, StateError, UsageError
-from prirec.util.files import sync_folder
+from prirec.util.files import NO_ROOM, sync_folder
 
 FOREIGN = "is not a file of PriRec's; name another one, or move it away"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
 TROUBLE = {
-    sqlite3.SQLITE_FULL: "does not fit on the disk any more; nothing was written. Make room and try again",
+    sqlite3.SQLITE_FULL: NO_ROOM,
+    sqlite3.SQLITE_IOERR: "cannot be read or written (SQLITE_IOERR): the disk is full, or fails; nothing was written",
     sqlite3.SQLITE_BUSY: "is being written by another process; nothing was written. Try again when that is done",
     sqlite3.SQLITE_NOTADB: FOREIGN,
     sqlite3.SQLITE_READONLY: CLOSED_OFF,
     sqlite3.SQLITE_CANTOPEN: CLOSED_OFF,
 }
-PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
+PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
 
 def connect(path: Path, *, pragmas: Sequence[str], wait: float, any_thread: bool = False) -> sqlite3.Connection:
@@ -107,6 +108,8 @@ def explained(path: Path, *, damaged: str) -> Iterator[None]:
         trouble = (TROUBLE | {sqlite3.SQLITE_CORRUPT: damaged}).get(code)
         kind = PassingError if code in PASSING else StateError
         raise kind(f"{path.name} {trouble or f'could not be used ({name}); nothing was written'}") from None
+    except UnicodeDecodeError:  # SQLite quotes a damaged table of tables in its error
+        raise StateError(f"{path.name} {damaged}") from None
     except OSError as error:
         raise StateError(
             f"{path.name} could not be made ({error.strerror}); name a folder that can be written"

@@ -5,8 +5,8 @@ import re
 END = "<!-- end -->"
 
 
-def filled(text: str, *, begin: str, lines: list[str]) -> str:
-    """The page with the part from `begin` to the end mark made anew; all other words are kept."""
+def replace_part(text: str, *, begin: str, lines: list[str]) -> str:
+    """The page with the part between `begin` and END replaced by these lines."""
     part = "\n".join(["", *lines, "", ""])
     new, count = re.subn(f"({begin}).*?({END})", lambda at: at[1] + part + at[2], text, flags=re.DOTALL)
     if count != 1:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 
 def request(path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """A POST as it goes over the line."""
+    """A POST as it is sent."""
     head = {"host": "localhost", "content-type": "application/msgpack", **headers, "content-length": str(len(body))}
     said = "".join(f"{name}: {value}\r\n" for name, value in head.items())
     return f"POST {path} HTTP/1.1\r\n{said}\r\n".encode("ascii") + body
 
 
-class Line(asyncio.Protocol):
-    """One connection that is kept, and one question on it at a time."""
+class Connection(asyncio.Protocol):
+    """One connection that is kept open, with one request on it at a time."""
 
     def __init__(self) -> None:
         self._came, self._until = bytearray(), 0
@@ -22,13 +22,13 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     @classmethod
-    async def to(cls, port: int, trust: ssl.SSLContext) -> "Line":
+    async def to(cls, port: int, trust: ssl.SSLContext) -> "Connection":
         loop = asyncio.get_running_loop()
-        transport, line = await loop.create_connection(
+        transport, connection = await loop.create_connection(
             cls, "127.0.0.1", port, ssl=trust, server_hostname="localhost"
         )  # fmt: skip
-        line._transport = transport
-        return line
+        connection._transport = transport
+        return connection
 
     def ask(self, request: bytes) -> "asyncio.Future[bytes]":
         """The body of a good answer; RuntimeError for any other."""

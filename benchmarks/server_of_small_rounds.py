@@ -1,4 +1,4 @@
-"""The service with its conductor, for small rounds: python lasting_server.py '{"store": ..., ...}'
+"""The service with its conductor, for small rounds: python server_of_small_rounds.py '{"store": ..., ...}'
 
 Caches that are bounded are full from the beginning, or soon: what is left to see is what grows without end.
 """

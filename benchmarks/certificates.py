@@ -1,4 +1,4 @@
-"""A folder with a server's certificate for this machine, and whose signature is to be trusted."""
+"""TLS for servers that a benchmark starts: a certificate for this machine, in a folder of its own."""
 
 import os
 import ssl
@@ -16,28 +16,28 @@ IN_MEMORY = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else Non
 
 
 @dataclass(frozen=True)
-class Certified:
+class ServerCertificate:
     folder: Path
     authority: bytes  # PEM
 
     @property
     def files(self) -> dict[str, str]:
-        """As tasks of servers name them."""
+        """The files, as servers of this folder are given them."""
         return {"certificate": str(self.folder / "server.pem"), "key": str(self.folder / "server.key")}
 
     @property
-    def trust(self) -> ssl.SSLContext:
+    def client_context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=self.authority.decode("ascii"))
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return context
 
 
 @contextmanager
-def certified(*, where: Path | None = None) -> Iterator[Certified]:
+def server_certificate(*, where: Path | None = None) -> Iterator[ServerCertificate]:
     with TemporaryDirectory(prefix="prirec-benchmark-", dir=where) as name:
         folder, now = Path(name), datetime.now(UTC)
         authority = tls.new_authority("a benchmark", now=now)
         tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(
             folder / "server.pem", folder / "server.key"
         )
-        yield Certified(folder, authority.certificate)
+        yield ServerCertificate(folder, authority.certificate)

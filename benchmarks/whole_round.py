@@ -1,5 +1,5 @@
 """A whole round with many devices over HTTPS: prirec.rehearsal's recommender and devices, in processes of their own on
-one machine, against the same sums over the in-memory wire of engines/protocol.py.   python crowd.py DEVICES
+one machine, against the same sums over the in-memory wire of engines/protocol.py.   python whole_round.py DEVICES
 
 What is compared is CPU, of the server and of all devices, and bytes: the wire carries the same messages and checks the
 same signatures, in one process and without HTTP, TLS, files, learning or anybody who has to be waited for.
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -24,7 +25,7 @@ from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import ENTROPY, Collector, Member
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, CampaignSteps
-from prirec.recommender.operator import begin_campaign
+from prirec.recommender.operator import begin_campaign, own_document
 from prirec.rehearsal.deployment import DeviceProcesses, RecommenderProcess, Traffic
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import load_people, make_devices
@@ -37,7 +38,7 @@ PAUSE = 0.02  # seconds between two looks
 
 @dataclass(frozen=True)
 class Spent:
-    """By everybody until a moment."""
+    """Time, CPU and traffic of everybody until a moment."""
 
     seconds: float
     server: float
@@ -51,17 +52,17 @@ class Spent:
         )  # fmt: skip
 
 
-class Show:
+class CampaignRun:
     """A campaign of two rounds: the first has no sum of linear models, the second is a whole one."""
 
-    def __init__(self, plan: Plan, station: RecommenderProcess, crew: DeviceProcesses) -> None:
-        self.plan, self.station, self.crew = plan, station, crew
+    def __init__(self, plan: Plan, recommender: RecommenderProcess, devices: DeviceProcesses) -> None:
+        self.plan, self.recommender, self.devices = plan, recommender, devices
 
     def run(self) -> tuple[dict[tuple[str, int], Spent], list[tuple[Task, int]]]:
         """What each sum took, by phase and iteration; and the sums of the second round, with how many are in each."""
-        while self.station.store.counts().people < self.plan.devices:
+        while self.recommender.store.counts().people < self.plan.devices:
             self._check()
-        begin_campaign(self.station.store, self.plan.settings)
+        begin_campaign(self.recommender.store, self.plan.settings)
         began, sums = {}, []
         while (progress := self._progress()).phase not in ("over", "failed"):
             if (progress.phase, progress.iteration) not in began:
@@ -74,43 +75,40 @@ class Show:
         return {at: after - before for at, before, after in zip(began, marks, marks[1:], strict=False)}, sums
 
     def _check(self) -> None:
-        self.station.check()
-        self.crew.check()
+        self.recommender.check()
+        self.devices.check()
         time.sleep(PAUSE)
 
     def _progress(self) -> CampaignState:
-        held = self.station.store.progress()
+        held = self.recommender.store.progress()
         assert held is not None
         return rules.decode_state(held)
 
     def _sums(self, progress: CampaignState) -> list[tuple[Task, int]]:
-        def fetch(name: bytes) -> bytes:
-            body = self.station.store.document(name)
-            assert body is not None
-            return body
-
-        return [(task, len(names)) for task, names in CampaignSteps.of(progress, fetch).sums(progress)]
+        steps = CampaignSteps.of(progress, partial(own_document, self.recommender.store))
+        return [(task, len(names)) for task, names in steps.sums(progress)]
 
     def _spent(self) -> Spent:
-        assert self.station.child is not None
-        devices = sum(cpu_of(group.child.pid) for group in self.crew.groups if group.child is not None)
-        return Spent(time.monotonic(), cpu_of(self.station.child.pid), devices, self.crew.traffic)
+        assert self.recommender.child is not None
+        devices = sum(cpu_of(group.child.pid) for group in self.devices.groups if group.child is not None)
+        return Spent(time.monotonic(), cpu_of(self.recommender.child.pid), devices, self.devices.traffic)
 
 
 @contextmanager
-def shown(plan: Plan) -> Iterator[Show]:
+def deployed(plan: Plan) -> Iterator[CampaignRun]:
+    """Processes of a recommender and of its devices, while the context lasts."""
     with sandbox(plan) as on:
-        town = make_devices(load_people(plan), plan, on.devices)
+        population = make_devices(load_people(plan), plan, on.devices)
         store = str(on.recommender / "store")
-        station = RecommenderProcess(on, town, plan.settings, store=store, workers=1, pace=plan.pace)
-        with closing(station):
-            station.start()
-            crew = DeviceProcesses(town.files, station, doomed=0, start=on.start)
-            crew.start()
-            yield Show(plan, station, crew)
+        recommender = RecommenderProcess(on, population, plan.settings, store=store, workers=1, pace=plan.pace)
+        with closing(recommender):
+            recommender.start()
+            devices = DeviceProcesses(population.files, recommender, doomed=0, start=on.start)
+            devices.start()
+            yield CampaignRun(plan, recommender, devices)
 
 
-def over_the_wire(task: Task, size: int) -> tuple[float, int]:
+def in_memory(task: Task, size: int) -> tuple[float, int]:
     """CPU seconds and bytes of one such sum, in memory."""
     rng = np.random.default_rng(0)
     host, devices = SigningKey(rng.bytes(32)), [SigningKey(rng.bytes(32)) for _ in range(size)]
@@ -130,10 +128,10 @@ def over_the_wire(task: Task, size: int) -> tuple[float, int]:
 
 def measure(devices: int) -> dict[str, Any]:
     """The second round, over HTTPS and over the wire: sums of all devices, and the server."""
-    with shown(Plan(devices=devices, rounds=2)) as show:
-        spent, sums = show.run()
+    with deployed(Plan(devices=devices, rounds=2)) as campaign:
+        spent, sums = campaign.run()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as others:
-        wires = list(others.map(over_the_wire, *zip(*sums, strict=True)))
+        wires = list(others.map(in_memory, *zip(*sums, strict=True)))
     whole = [one for (_, iteration), one in spent.items() if iteration == 1]
     return {
         "devices": devices,

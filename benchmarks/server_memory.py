@@ -1,6 +1,6 @@
-"""Whether the server's memory stays as it is over many rounds: resident memory of its process after every round of a
-few real devices over HTTPS, campaign after campaign, and the slope of it once the first rounds are behind. Devices
-leave after some campaigns, and others come.   python lasting.py ROUNDS
+"""Resident memory of the server after each of many rounds, with a few real devices over HTTPS, campaign after campaign,
+and its slope after the first quarter of the rounds: does it grow without end? Devices leave after some campaigns, and
+others come.   python server_memory.py ROUNDS
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 import low_floor
-from certified import IN_MEMORY, Certified, certified
+from certificates import IN_MEMORY, ServerCertificate, server_certificate
 from prirec.config import PRIVATE, Settings
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.agent import Agent, RetryPolicy
@@ -44,11 +44,12 @@ SHOWN = (50, 100, 250, 500, 1000)
 
 def settings() -> Settings:
     """The preset private, with a model and a floor as small as rounds of so few need."""
-    anew, few = msgspec.structs.replace, PRIVATE
-    return anew(
-        few, floor=low_floor.FEW, iterations=CAMPAIGN, neighbours=anew(few.neighbours, size=DEVICES),
-        model=anew(few.model, dimension=2), features=anew(few.features, words=3, buckets=2),
-        data=anew(few.data, keep="all"), sums=anew(few.sums, lost=0.4), privacy=anew(few.privacy, epsilon_per_user=3.0),
+    change, few = msgspec.structs.replace, PRIVATE
+    return change(
+        few, floor=low_floor.FEW, iterations=CAMPAIGN, neighbours=change(few.neighbours, size=DEVICES),
+        model=change(few.model, dimension=2), features=change(few.features, words=3, buckets=2),
+        data=change(few.data, keep="all"), sums=change(few.sums, lost=0.4),
+        privacy=change(few.privacy, epsilon_per_user=3.0),
     )  # fmt: skip
 
 
@@ -93,8 +94,8 @@ async def campaigns(watch: Watch, agents: Sequence[Agent], *, rounds: int) -> No
         await asyncio.gather(*lives, return_exceptions=True)
 
 
-def settle(store: Store) -> Sequence[str]:
-    """A recommender with a few places, by their names."""
+def set_up(store: Store) -> Sequence[str]:
+    """Found a deployment and publish a few places; their ids."""
     rng = np.random.default_rng(0)
     city = make_city(CityPlan(people=DEVICES, places=PLACES, records=DEVICES * VISITS, districts=2, categories=4), rng)
     found_deployment(store, title="a benchmark")
@@ -103,7 +104,7 @@ def settle(store: Store) -> Sequence[str]:
 
 
 @contextmanager
-def people(at: Certified, places: Sequence[str], *, generation: int) -> Iterator[list[Device]]:
+def people(at: ServerCertificate, places: Sequence[str], *, generation: int) -> Iterator[list[Device]]:
     """Devices whose people were at some of the places."""
     rng, names = np.random.default_rng(generation), [f"device-{generation}-{one}" for one in range(DEVICES)]
     with ExitStack() as open_files:
@@ -114,15 +115,15 @@ def people(at: Certified, places: Sequence[str], *, generation: int) -> Iterator
         yield devices
 
 
-async def online(device: Device, url: str, at: Certified, *, fingerprint: str, lines: AsyncExitStack) -> Agent:
+async def online(device: Device, url: str, at: ServerCertificate, *, fingerprint: str, lines: AsyncExitStack) -> Agent:
     member = await join(device.person, url, cell=home_cell(None), authority=at.authority, fingerprint=fingerprint)
     line = await lines.enter_async_context(https_connection(url, trust=tls_context(at.authority)))
     client = Client(line, identity=member.identity, deployment=member.deployment)
     device.set_budget(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
-    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0))
+    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0, work=None))
 
 
-async def stay(watch: Watch, devices: Sequence[Device], at: Certified, *, rounds: int) -> None:
+async def stay(watch: Watch, devices: Sequence[Device], at: ServerCertificate, *, rounds: int) -> None:
     """From when they join until there were so many rounds in all; then they leave."""
     fingerprint = SigningKey(watch.store.founding().identity).public.hex()
     url = f"https://localhost:{watch.server.port}"
@@ -138,9 +139,9 @@ async def stay(watch: Watch, devices: Sequence[Device], at: Certified, *, rounds
 def in_this_process(rounds: int) -> list[int]:
     """In kB: resident memory after each round. The floor is lowered, so this is for a process of its own."""
     low_floor.lower()
-    with certified(where=IN_MEMORY) as at, Store.open(at.folder / "store") as store:
-        places, task = settle(store), {"store": str(at.folder / "store"), **at.files}
-        with serving("lasting_server.py", task, log=at.folder / "log") as server:
+    with server_certificate(where=IN_MEMORY) as at, Store.open(at.folder / "store") as store:
+        places, task = set_up(store), {"store": str(at.folder / "store"), **at.files}
+        with serving("server_of_small_rounds.py", task, log=at.folder / "log") as server:
             watch = Watch(store, server)
             for generation, first in enumerate(range(0, rounds, GENERATION)):
                 with people(at, places, generation=generation) as devices:
