@@ -171,6 +171,15 @@ class Store:
             found = rows.execute("SELECT payload FROM rounds WHERE stage = ? AND payload != x''", (Stage.MASKED,))
             return [bytes(payload) for (payload,) in found]
 
+    def pending_rounds(self) -> list[Round]:
+        """Whose vectors these are; also of those that another version of the protocols masked."""
+        with self.reading() as rows:
+            found = rows.execute(
+                "SELECT deployment, kind, number, cohort, attempt FROM rounds WHERE stage = ? AND payload != x''",
+                (Stage.MASKED,),
+            )
+            return [Round(*columns) for columns in found]
+
     # --- beside the file
 
     @contextmanager
