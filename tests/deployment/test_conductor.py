@@ -157,7 +157,7 @@ def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(k
 def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(folder, monkeypatch):
     rich = Plan(budget=lambda at: Budget(epsilon=200.0))
     settings = change(few_people(iterations=1), sums={"roster": 0.25})  # six of fourteen are enough
-    chaos = FaultyDeployment(folder, settings, people=14, seed=1, patch=monkeypatch, plan=rich)
+    chaos = FaultyDeployment(folder, settings, people=16, seed=1, patch=monkeypatch, plan=rich)
     early, late = chaos.bodies[:8], chaos.bodies[8:]
 
     def asleep(bodies: list[Body], *, so: bool) -> None:
@@ -177,7 +177,7 @@ def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(f
 
     asyncio.run(fails_once())
     progress = progress_of(chaos)
-    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 6), (1, 14)]
+    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 8), (1, 16)]
     assert (progress.phase, progress.masked) == ("over", ())
     for body in chaos.bodies:
         vectors = [kind for kind, *_ in chaos.witness.vectors_of(body.double.name)]

@@ -3,7 +3,7 @@ conductor runs the sums, and writes what follows in one transaction with the fac
 
 visits -> (mixing -> learning) for each round -> over. What a round computes is defined in prirec/rounds. A sum that was
 not opened changes nothing: V or a mean stays as it was, and the campaign goes on. The sum of visits, which everything
-is built on, is tried again among people who have not masked in it, while there are enough of them. A campaign fails
+is built on, is tried again among people who have not masked in it, while they are enough for a roster. A campaign fails
 without it, and if V never moved, since then there is nothing to publish.
 """
 
@@ -177,7 +177,8 @@ class CampaignSteps:
         # vector for it, ever, so that no two sums differ by one of them. The sum of visits is tried with the others.
         if not opened and state.phase == "visits":
             state = _replace(state, masked=(*state.masked, *participants))
-            masked = len(self._not_masked(state)) < self.campaign.settings.floor
+            enough = max(self.campaign.settings.floor, self.campaign.fewest(len(self.lines)))
+            masked = len(self._not_masked(state)) < enough
         if not opened and not masked and state.attempt + 1 < MOST_ATTEMPTS:
             return NextState(_replace(state, attempt=state.attempt + 1))
         if state.phase == "visits":
