@@ -20,10 +20,10 @@ help:
 	@echo "make docs   regenerate the generated pages"
 	@echo "make lint   format, lint, types and import contracts"
 
-$(READY): requirements.lock pyproject.toml experiments/pyproject.toml
+$(READY): requirements-uv.lock requirements.lock pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("PriRec needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable experiments
 	touch $@
@@ -86,8 +86,10 @@ docs: setup
 	$(BIN)/python docs/make.py
 	$(BIN)/python benchmarks/bytes_table.py
 
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 lock:
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+	$(COMPILE) pyproject.toml --all-extras --output-file requirements.lock
+	$(BIN)/uv --version | sed 's/^uv \([^ ]*\).*/uv==\1/' | $(COMPILE) - --output-file requirements-uv.lock
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-flower demo

@@ -38,7 +38,8 @@ class Device:
 
     async def join(self) -> None:
         """Enrols and opens a session, as device/client.py does."""
-        mine = http.Enrolment(FOUNDING.deployment, self.identity.public, 0, "")
+        challenge = (await self._post("/v1/challenges", None, http.Challenge)).challenge
+        mine = http.Enrolment(FOUNDING.deployment, self.identity.public, 0, "", challenge)
         signed = http.SignedEnrolment(mine, self.identity.sign(encode(mine)))
         await self._post("/v1/devices", signed, http.Done)
         challenge = (await self._post("/v1/challenges", None, http.Challenge)).challenge

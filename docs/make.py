@@ -232,7 +232,7 @@ def _section(command: Any, context: Any) -> Iterator[str]:
     if command.epilog:
         _, first, *lines = command.epilog.split("\n")
         yield first
-        yield "\n".join(("```", *(line.strip() for line in lines), "```"))
+        yield "\n".join(("```", *(line.removeprefix("  ") for line in lines), "```"))
 
 
 PARTLY = [ROOT / "docs" / name for name in ("protocols.md", "who-learns-what.md")]

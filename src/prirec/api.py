@@ -697,6 +697,27 @@ class Fit(Shown):
         save_run(Path(folder), self.run if source is None else replace(self.run, source=source), overwrite=overwrite)
         return Path(folder)
 
+    def report(self, path: Path | str) -> Path:
+        """Write one HTML page with figures, plots, a map, and places for one person. Needs prirec[report] (matplotlib).
+
+        It holds statistics of records and homes, and recommendations for somebody: as private as the data themselves.
+        A loaded run needs the city that it was trained on, as for `quality`.
+        """
+        from prirec.simulate.compare import entry_of
+        from prirec.simulate.saved_runs import trained_again
+        from prirec.simulate.setup import Outcome
+
+        refuse_report(Path(path))
+        from prirec.evaluate.report import advise_typical_person, write_report
+
+        outcome = self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
+        promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
+        write_report(
+            Path(path), city=self._dataset(), entries=(entry_of(outcome),), advice=advise_typical_person(self._advisor),
+            notes=tuple(dict.fromkeys((*promise, *self.notes, *outcome.setup.prepared.notes, *self.quality_notes))),
+        )  # fmt: skip
+        return Path(path)
+
     @cached_property
     def run(self) -> "Run":
         """All that a saved run holds: models, encoding, released popularity, history."""
@@ -787,7 +808,8 @@ class History(Shown, Sequence["IterationReport"]):
 class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
-    A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
+    A reason is told in words; its `pull`, which `to_dict` has too, says how far a group of features lifts (+) or lowers
+    (-) this place against the mean nearby.
     """
 
     def __init__(
@@ -818,7 +840,7 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         }
 
     def to_polars(self) -> "pl.DataFrame":
-        """One row for each place; reasons as a list of (name, pull)."""
+        """One row for each place; reasons as a list of (name, pull, words)."""
         return _polars([{"rank": at, **place.to_dict()} for at, place in enumerate(self._places, start=1)])
 
     def panels(self) -> Iterator[str | Table]:
@@ -826,11 +848,11 @@ class Suggestions(Shown, Sequence["Suggestion"]):
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
         yield f"Places for {self.person}, best first{(self.distance_from and f'; km from {self.distance_from}') or ''}:"
-        yield Table((">", "place", "about", ">km", ">chance", "why (+) and why not (-)"), [
+        yield Table((">", "place", "about", ">km", ">chance", "why"), [
             (
                 str(at), place.place, place.about,
                 "" if place.distance_km is None else f"{place.distance_km:.1f}",
-                f"{100 * place.probability:.0f} %", ", ".join(reason.words for reason in place.reasons),
+                f"{100 * place.probability:.0f} %", place.why,
             )
             for at, place in enumerate(self._places, start=1)
         ])  # fmt: skip
@@ -870,15 +892,18 @@ def compare(
     return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
 
 
-def require_report_tools() -> None:
-    """UsageError, before any work, where Polars or matplotlib, which reports are made with, are not installed."""
-    from importlib.util import find_spec
+def refuse_report(path: Path | None = None, *, data: Path | None = None, out: Path | None = None) -> None:
+    """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file. The
+    folder `out` is there by the time it is written."""
+    from prirec.evaluate.plots import require_matplotlib
 
-    from prirec.data.tables import require_polars
+    require_matplotlib()
+    if data is not None and _is_partitioned(data):
+        raise UsageError("a report needs all data on one machine, and a partitioned folder is read part by part")
+    if path is not None and (out is None or path.absolute().parent != out.absolute()):
+        from prirec.evaluate.report import refuse_unwritable
 
-    require_polars()
-    if find_spec("matplotlib") is None:
-        raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+        refuse_unwritable(path)
 
 
 class Comparison(Shown):
@@ -918,14 +943,14 @@ class Comparison(Shown):
 
         It holds statistics of records and homes: a page about a simulation.
         """
-        from prirec.simulate.setup import Outcome
-
-        require_report_tools()
+        refuse_report(Path(path))
         from prirec.evaluate.report import advise_typical_person, write_report
 
-        fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
-        advice = advise_typical_person(fits[-1]) if fits else None
-        write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
+        fits = [entry.contender.name for entry in self.entries if entry.trained is not None]
+        advice = advise_typical_person(self[fits[-1]]._advisor) if fits else None
+        write_report(
+            Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes
+        )  # fmt: skip
         return Path(path)
 
     def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
@@ -934,7 +959,7 @@ class Comparison(Shown):
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
             f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: "
-            f"{best['model']} has the highest AUC, {best['auc']:.4f}."
+            f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
@@ -1116,9 +1141,6 @@ def _wall_clock(at: datetime | str | int | None) -> int | None:
 
 
 def _polars(rows: list[dict[str, Any]]) -> "pl.DataFrame":
-    from prirec.data.tables import require_polars
-
-    require_polars()
     import polars as pl
 
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -42,7 +42,7 @@ class StateError(PrirecError):
 
 
 class PassingError(StateError):
-    """The disk is full, or another process is writing: nothing was written, and the same may work later."""
+    """The disk is full, the database is away, or another process is writing: the same may work later."""
 
 
 class ProtocolError(PrirecError):

@@ -4,11 +4,13 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import prirec
+from prirec.device.device import DeviceStatus, MembershipStatus
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.recommender.conductor import Pace
 from support import messages
@@ -173,3 +175,13 @@ async def _campaign(
         finally:
             stop.set()
             await working
+
+
+def test_a_device_without_a_model_says_what_it_takes_and_promises_nothing() -> None:
+    """Its recommender may be over, as that of `prirec city up` is: the device cannot know."""
+    known = {"title": "Our town", "enrolled": True, "campaign": 1, "takes_part": True, "can_recommend": False}
+    joined = MembershipStatus(**(dict.fromkeys((one.name for one in fields(MembershipStatus)), 0) | known))
+    said = DeviceStatus(visits=0, profile=(), home=False, membership=joined).verdict
+    assert "cannot recommend: this device has no published model" in said
+    assert "as long as its recommender runs" in said
+    assert "yet" not in said

@@ -2,13 +2,15 @@
 
 import json
 from datetime import datetime
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 import prirec
 from prirec.errors import DataError, StateError, UsageError
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from support import messages
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
@@ -128,6 +130,29 @@ def test_a_point_and_a_time_may_be_given(fit: prirec.Fit) -> None:
 def test_invalid_questions_are_refused_with_the_reason(fit: prirec.Fit, given, kind, words: str) -> None:
     with pytest.raises(kind, match=words):
         fit.recommend(fit.people[7], **given)
+
+
+def test_a_fit_has_a_page_and_so_has_the_same_run_once_it_is_loaded(
+    fit: prirec.Fit, city: prirec.City, tmp_path: Path
+) -> None:  # fmt: skip
+    page = fit.report(tmp_path / "trained.html").read_text(encoding="utf-8")
+    assert f"{fit.quality.auc:.4f}" in page
+    assert all(f'id="{part}"' in page for part in ("comparison", "learning", "who-gains", "map", "advice", "settings"))
+    assert fit.recommend(fit.typical_person)[0].place in page
+    assert fit.typical_person not in page
+    loaded = prirec.load(fit.save(tmp_path / "run"), city)
+    assert loaded.report(tmp_path / "loaded.html").read_text(encoding="utf-8") == page
+    with pytest.raises(StateError, match=messages.RUN_WITHOUT_ITS_CITY):
+        prirec.load(tmp_path / "run").report(tmp_path / "nothing.html")
+    assert not (tmp_path / "nothing.html").exists()
+
+
+def test_a_page_says_what_a_budget_costs_and_what_was_noted(city: prirec.City, tmp_path: Path) -> None:
+    private = prirec.fit(city, prirec.settings("private", iterations=2))
+    page = unescape(private.report(tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"<li>{private.plan.verdict}</li>" in page
+    assert private.notes
+    assert all(f"<li>{words}</li>" in page for words in (*private.notes, *private.quality_notes))
 
 
 def test_the_id_of_an_unknown_person_is_not_repeated(fit: prirec.Fit) -> None:

@@ -79,6 +79,12 @@ def test_a_checkpoint_file_on_a_cluster_and_a_folder_on_one_machine_are_refused(
         refused(*words, code=2, message=message)
 
 
+def test_a_partitioned_folder_has_no_page(city, tmp_path):
+    assert call("data", "partition", city, tmp_path / "parts", "--parts", 3).exit_code == 0
+    words = ("--out", tmp_path / "run", "--engine", "cluster", "--report", tmp_path / "page.html")
+    refused("train", tmp_path / "parts", *words, code=2, message=messages.REPORT_OF_PARTS)
+
+
 def test_a_folder_is_partitioned_and_read_as_before(city, tmp_path):
     found = call("data", "partition", city, tmp_path / "parts", "--parts", 3)
     assert found.exit_code == 0

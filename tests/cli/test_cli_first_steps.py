@@ -13,7 +13,8 @@ import pytest
 from prirec.cli.output import program
 from prirec.cli.recommend import show_suggestions
 from prirec.data.folder import read_folder
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
 from support import messages, shell
@@ -194,28 +195,13 @@ def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_pa
     assert program() == ("prirec",)
 
 
-def line(*pulls):
-    reasons = tuple(Reason(name, pull) for name, pull in pulls)
-    return Suggestion(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
-
-
-def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):
-    show_suggestions([line(("visitors", -0.3), ("distance", -0.1))], origin="home")
-    said = capsys.readouterr().out
-    assert "why (+) and why not (-)" in " ".join(said.split())
-    assert "visitors: how many people came; without your own" in said
-    assert "recent visits" not in said
-
-
-def test_every_count_among_the_reasons_is_explained(capsys):
-    lines = [line(("visits", 0.3), ("recent visits (popularity)", -0.2)), line(("visitors", 0.1))]
-    show_suggestions(lines, origin="home", recent_days=7)
-    assert (
-        "visitors: how many people came; visits: how often people came; "
-        "recent visits: how often in the last 7 days of the data; without your own"
-    ) in capsys.readouterr().out
-    show_suggestions([line(("distance", 0.3))], origin="home")
-    assert "without your own" not in capsys.readouterr().out
+def test_reasons_are_told_in_words_and_what_speaks_against_comes_last(capsys):
+    reasons = (Reason("visitors", 0.3, "many visitors"), Reason("distance", -0.1, "far from home"))
+    show_suggestions([Suggestion("p1", "cafe", 1.0, 0.5, reasons)], origin="home")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "many visitors; but far from home" in said
+    assert "0.3" not in said
+    assert said.endswith("km: from home")
 
 
 def test_reasons_that_lift_a_place_come_before_those_against(run, city, someone):

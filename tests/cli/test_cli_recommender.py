@@ -28,7 +28,7 @@ from support.running_deployment import PRIREC, running, serving
 
 __all__ = ["folder", "postgres", "store"]
 call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
-CODE = {"PRIREC_ENROLMENT_CODE": "sesame-canary"}
+CODE = "sesame-canary"
 
 
 @pytest.fixture
@@ -256,8 +256,9 @@ def answer(port: int, authority: Path, *, highest: ssl.TLSVersion = ssl.TLSVersi
 
 @pytest.mark.parametrize(("workers", "by"), [(1, signal.SIGINT), (2, signal.SIGTERM)])
 def test_the_service_speaks_tls_1_3_only_and_ends_in_good_order(store, folder, workers, by):
-    words = (PRIREC, "recommender", "serve", store, "--port", 0, "--workers", workers)
-    with running(*words, cwd=folder, env=CODE) as service:
+    code = written(folder / "code", CODE)
+    words = (PRIREC, "recommender", "serve", store, "--port", 0, "--workers", workers, "--code-file", code)
+    with running(*words, cwd=folder) as service:
         port = json.loads(service.heard('"serving"'))["port"]
         authority = Certificates.beside(str(store)).authority
         assert b'"healthy":true' in answer(port, authority)
@@ -283,7 +284,10 @@ def test_what_keeps_the_service_from_starting_is_one_error(store, folder, monkey
             ("--certificate", folder / "no.pem", "--key", folder / "no.key"): (
                 5, messages.certificate_or_key_unreadable("no.pem"),
             ),
-            ("--enrolment-code", "x" * 101): (2, messages.code_length(100)),
+            ("--code-file", written(folder / "long", "x" * 101)): (2, messages.code_length(100)),
+            ("--code-file", written(folder / "empty", "")): (2, messages.NO_ENROLMENT_CODE),
+            ("--code-file", written(folder / "two", "one\ntwo\n")): (2, messages.NO_ENROLMENT_CODE),
+            ("--code-file", folder / "absent"): (5, "No such file"),
             ("--port", port): (2, messages.ADDRESS_TAKEN),
             ("--workers", "0"): (2, messages.Foreign.invalid_value("--workers")),
         }  # fmt: skip
@@ -295,14 +299,27 @@ def test_what_keeps_the_service_from_starting_is_one_error(store, folder, monkey
 
 def test_a_device_without_the_enrolment_code_is_refused(store, folder):
     init = ("device", "init", folder / "phone.db", "--authority", f"{store}.tls/authority.pem", "--url")
-    with serving(folder, env=CODE) as url:
-        refused = shell.call(*init, url, "--code", "wrong-canary")
+    right, wrong = written(folder / "code", f"{CODE}\r\n"), written(folder / "wrong", "wrong-canary")
+    with serving(folder, "--code-file", right) as url:
+        refused = shell.call(*init, url, "--code-file", wrong)
         assert (refused.exit_code, refused.stdout) == (6, "")
         assert shell.says(refused.stderr, messages.AUTH)
         assert "canary" not in refused.stderr
         assert shell.told("device", "status", folder / "phone.db")["membership"] is None
-        assert shell.call(*init, url, "--code", "sesame-canary").exit_code == 0
+        assert shell.call(*init, url, "--code-file", "-", typed=f"{CODE}\n").exit_code == 0
         assert told("status", store)["people"] == 1
+
+
+@pytest.mark.parametrize("words", [("device", "init", "--code"), ("recommender", "serve", "--enrolment-code")])
+def test_no_code_is_taken_from_the_command_line(words):
+    done = shell.call(*words, CODE)
+    assert done.exit_code == 2
+    assert "No such option" in done.stderr
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file
 
 
 MISSING = ("fastapi", "uvicorn", "prometheus_client", "psycopg", "httpx", "starlette")
@@ -327,3 +344,9 @@ def test_without_the_extra_the_service_names_it_and_all_else_works(folder, city)
         assert shell.says(done.stderr, messages.POSTGRES_DRIVER_MISSING)
     assert without_extras("recommender", "status", store).returncode == 0
     assert "recommender" in without_extras("--help").stdout
+
+
+def test_a_city_without_the_extras_says_what_to_install_before_anything_is_made(folder):
+    done = without_extras("city", "up", "--devices", 60, "--rounds", 1, "--out", folder / "town")
+    assert (done.returncode, done.stdout, (folder / "town").exists()) == (2, "", False)
+    assert "pip install 'prirec[recommender,device]'" in done.stderr

@@ -21,23 +21,23 @@ from support.running_deployment import PRIREC, running
 
 __all__ = ["folder", "store"]
 call, told = partial(shell.call, "recommender"), partial(shell.told, "recommender")
-CODE = "PRIREC_ENROLMENT_CODE"
 
 
 # Enrolment
 
 
-def test_an_empty_enrolment_code_is_refused(store, monkeypatch):
+def test_a_code_in_an_environment_variable_is_refused_and_not_ignored(store, monkeypatch):
     monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
-    monkeypatch.setenv(CODE, "")
+    monkeypatch.setenv("PRIREC_ENROLMENT_CODE", "sesame")
     done = call("serve", store, "--port", 0)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert shell.says(done.stderr, messages.set_and_empty(CODE))
+    assert shell.says(done.stderr, messages.CODE_VARIABLE_NOT_READ)
 
 
-@pytest.mark.parametrize(("env", "words"), [({}, "open to anybody"), ({CODE: "sesame"}, "asks for a code")])
-def test_the_service_says_who_may_enrol(store, folder, env, words):
-    with running(PRIREC, "recommender", "serve", store, "--port", 0, cwd=folder, env=env) as service:
+@pytest.mark.parametrize(("flags", "words"), [((), "open to anybody"), (("--code-file", "code"), "asks for a code")])
+def test_the_service_says_who_may_enrol(store, folder, flags, words):
+    (folder / "code").write_text("sesame\n")
+    with running(PRIREC, "recommender", "serve", store, "--port", 0, *flags, cwd=folder) as service:
         assert json.loads(service.heard('"serving"'))["enrolment"] == words
 
 

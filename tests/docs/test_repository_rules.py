@@ -5,18 +5,29 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import prirec
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 
-def test_the_lock_file_names_no_registry_and_hashes_everything() -> None:
-    lock = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-uv.lock"])
+def test_a_lock_file_names_no_registry_and_hashes_everything(name: str) -> None:
+    lock = (ROOT / name).read_text()
     assert "://" not in lock
     packages = re.split(r"\n(?=\S)", lock.strip())
     assert packages
     assert all("--hash=sha256:" in package for package in packages)
+
+
+def test_make_sets_up_by_hash_alone() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("$(READY):")[2].partition("\n\n")[0]
+    installs = [line for line in recipe.splitlines() if re.search(r"pip (install|sync)", line)]
+    others = [line for line in installs if "--require-hashes" not in line]
+    assert len(installs) == 3
+    assert all("--no-deps" in line and "--editable ." in line for line in others)  # this project itself
 
 
 def test_the_version_is_stated_once() -> None:

@@ -160,7 +160,7 @@ def test_cities_without_data_are_left_out_with_a_note(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["table9"], "there is no experiment 'table9'; there are table2, "),
+        (["table9"], "there is no experiment 'table9'; did you mean 'table5'?"),
         ([], "name an experiment, or all"),
         (["--report", "x.html", "--quick", "--out", "nowhere"], "there are no results in nowhere"),
     ],

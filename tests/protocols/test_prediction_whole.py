@@ -5,7 +5,8 @@ import pytest
 
 from prirec.errors import UsageError
 from prirec.features.encoding import Encoding, Log
-from prirec.protocols.prediction import LATENT, PersonState, Predictor
+from prirec.protocols.prediction import PersonState, Predictor
+from prirec.protocols.reasons import Wording
 from support import messages
 
 FACTORS = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [1.0, 0.5]])
@@ -31,13 +32,13 @@ def test_the_latent_part_orders_places_that_features_cannot_tell_apart():
     assert [one.place_row for one in found] == [1, 3, 0, 2]
     assert [one.score for one in found] == pytest.approx([3.5, 2.5, 1.5, 0.5])
     pulls = {one.place_row: {why.name: why.pull for why in one.reasons} for one in found}
-    assert pulls[1] == {LATENT: pytest.approx(1.5)}  # 2.0, where 0.5 is the mean
+    assert pulls[1] == {Wording.LATENT: pytest.approx(1.5)}  # 2.0, where 0.5 is the mean
 
 
 def test_without_factors_these_places_have_equal_scores():
     found = predictor(None).recommend(person_state([]), k=4)
     assert [one.score for one in found] == pytest.approx([1.5] * 4)
-    assert all(LATENT not in {why.name for why in one.reasons} for one in found)
+    assert all(Wording.LATENT not in {why.name for why in one.reasons} for one in found)
 
 
 @pytest.mark.parametrize("latent", [[], [1.0], [1.0, 0.0, 0.0]])

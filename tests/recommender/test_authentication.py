@@ -64,8 +64,10 @@ def shown(token: str) -> bytes:
     return f"Bearer {token}".encode()
 
 
-def enrolment(*, code: str = "", deployment: bytes = DEPLOYMENT, by: SigningKey = ME) -> SignedEnrolment:
-    wanted = Enrolment(deployment, ME.public, 7, code)
+def enrolment(
+    challenge: bytes, *, code: str = "", deployment: bytes = DEPLOYMENT, by: SigningKey = ME
+) -> SignedEnrolment:
+    wanted = Enrolment(deployment, ME.public, 7, code, challenge)
     return SignedEnrolment(wanted, by.sign(encode(wanted)))
 
 
@@ -196,13 +198,24 @@ def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeyp
 
 
 def test_enrolment_needs_a_signature_for_this_deployment(door: Authenticator) -> None:
-    door.check_enrolment(enrolment())
-    wrong = [enrolment(deployment=bytes(16)), enrolment(by=OTHER), SignedEnrolment(enrolment().enrolment, bytes(64))]
+    fresh = door.challenge()
+    door.check_enrolment(enrolment(fresh))
+    unsigned = SignedEnrolment(enrolment(fresh).enrolment, bytes(64))
+    wrong = [enrolment(fresh, deployment=bytes(16)), enrolment(fresh, by=OTHER), unsigned]
     assert all(refused(door.check_enrolment, one) for one in wrong)
+
+
+def test_an_enrolment_answers_a_challenge_of_ours_in_time(door: Authenticator, clock: Time) -> None:
+    made_up, fresh = bytes(56), door.challenge()
+    assert refused(door.check_enrolment, enrolment(made_up))
+    clock.now += CHALLENGE_SECONDS
+    door.check_enrolment(enrolment(fresh))
+    clock.now += 1
+    assert refused(door.check_enrolment, enrolment(fresh))
 
 
 def test_where_there_is_a_code_it_is_asked_for(clock: Time) -> None:
     door = Authenticator(DEPLOYMENT, KEY, clock=clock, entropy=Entropy(), code="märz 17")
-    door.check_enrolment(enrolment(code="märz 17"))
+    door.check_enrolment(enrolment(door.challenge(), code="märz 17"))
     for code in ("", "märz 18", "märz 17 "):
-        assert refused(door.check_enrolment, enrolment(code=code))
+        assert refused(door.check_enrolment, enrolment(door.challenge(), code=code))

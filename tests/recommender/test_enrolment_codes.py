@@ -52,10 +52,13 @@ def test_without_a_code_attempts_to_enrol_are_not_counted_as_guesses(site: Site)
         assert tried(service, phone, "") == 200
 
 
+CHALLENGE = Authenticator(DEPLOYMENT, FOUNDING.token_key, clock=lambda: 0.0, entropy=bytes).challenge()
+
+
 def outcome(newcomers: EnrolmentGate, code: str, *, address: str, now: float) -> str:
     phone = Phone(LINE, IDENTITY)
     try:
-        newcomers.admit(phone.enrolment(code=code), address=address, now=now)
+        newcomers.admit(phone.enrolment(code=code, challenge=CHALLENGE), address=address, now=now)
     except PeerError:
         return "wrong"
     except RefusedError as refused:
@@ -85,6 +88,6 @@ def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_ha
 
 
 def test_the_code_is_not_checked_for_a_request_with_another_signature(newcomers: EnrolmentGate) -> None:
-    signed = Phone(LINE, IDENTITY).enrolment(code=CODE)
+    signed = Phone(LINE, IDENTITY).enrolment(code=CODE, challenge=CHALLENGE)
     with pytest.raises(PeerError, match=messages.KEY_OR_SIGNATURE_INVALID):
         newcomers.admit(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

@@ -147,7 +147,7 @@ def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: l
                     assert list((await desk.ask(name(who), [], after=many)).letters) == expected
 
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
-    with TemporaryDirectory(dir=memory) as folder, Store.open(Path(folder) / "store") as store:
+    with TemporaryDirectory(dir=memory) as folder, Watched.open(Path(folder) / "store") as store:
         enter(store, of())
         asyncio.run(run(store))
 

@@ -194,7 +194,7 @@ def test_everyone_gets_every_letter_once_and_in_order(script: list[tuple[str, li
                 await follow(desk, who)
 
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
-    with TemporaryDirectory(dir=memory) as folder, Store.open(Path(folder) / "store") as store:
+    with TemporaryDirectory(dir=memory) as folder, Watched.open(Path(folder) / "store") as store:
         enter(store, of())
         asyncio.run(run(store))
     for who, letters in got.items():

@@ -64,7 +64,9 @@ def test_events_of_a_conductor_are_logged_without_empty_fields(lines: Any) -> No
         survivors: int = 0
         refused: int = 0
         problem: str = ""
+        passing: bool = False
 
+    observability.log_event(Told("waiting", problem="the database is away", passing=True))  # logged by log_outage
     observability.log_event(Told("ended", survivors=99))
     (line,) = lines()
     assert {name: line[name] for name in line.keys() - {"time", "level"}} == {"event": "ended", "survivors": 99}

@@ -17,7 +17,7 @@ from prirec.recommender import mailbox, server
 from prirec.recommender.server import running, serve
 from support import messages
 from support.fake_conductors import echo, failing
-from support.services import Process, Site, served
+from support.services import Process, Site, line, served
 from support.stores import of
 from support.waiting import PATIENCE, until
 
@@ -42,7 +42,7 @@ def test_a_conductor_that_fails_begins_again_and_the_service_goes_on(
     with served(site, conduct=failing) as service:
 
         def failures() -> float:
-            page = service.line.get("/metrics").text
+            page = service.figures()
             return float(page.partition("\nprirec_conductor_failures_total ")[2].split()[0])
 
         until(lambda: failures() >= 2)
@@ -59,7 +59,7 @@ def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
         stop.wait()
 
     with served(site, conduct=troubled) as service:
-        until(lambda: "prirec_conductor_failures_total 2.0" in service.line.get("/metrics").text)
+        until(lambda: "prirec_conductor_failures_total 2.0" in service.figures())
 
 
 def test_a_conductor_is_woken_by_posted_messages_and_by_the_stop(site: Site) -> None:
@@ -85,10 +85,10 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
         phone = process.phone()
         phone.log_in()
         waiting = pool.submit(phone.mail, wait=30)
-        process.until(lambda: "prirec_waiting_polls 1.0" in process.line.get("/metrics").text)
+        process.until(lambda: "prirec_waiting_polls 1.0" in process.figures())
         assert process.ended_by(number) == 0
         assert waiting.result().messages == ()  # the poll, which does not end by itself, was answered
-        assert [line["event"] for line in process.lines()] == ["serving"]
+        assert [line["event"] for line in process.lines()] == ["serving", "stopped"]
     assert len(list(folder.glob("ended-*"))) == 1
     assert not (folder / "store-wal").exists()  # and the store was closed
 
@@ -110,6 +110,24 @@ def test_invalid_addresses_stores_and_certificates_are_refused_before_serving(si
         pass
     with pytest.raises(StateError, match=messages.certificate_or_key_unreadable("server.pem")):
         serve(replace(site.worker(), key=site.folder / "authority.key"), host="127.0.0.1", port=0)
+
+
+def test_devices_and_the_operator_have_a_port_each(site: Site) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        pytest.raises(UsageError, match=messages.SAME_PORTS),
+        running(site.worker(), port=port, operator=("127.0.0.2", port)),
+    ):
+        pass
+    with running(site.worker(), port=port, operator=("127.0.0.1", 0)) as ports:  # the sockets of before are closed
+        assert port == ports.public != ports.operator
+
+
+def test_without_an_operators_port_nobody_is_served_metrics(site: Site) -> None:
+    with running(site.worker()) as (port, operator), line(site, port) as client:
+        assert operator is None
+        assert [client.get(path).status_code for path in ("/metrics", "/openapi.json", "/healthz")] == [404, 404, 200]
 
 
 def test_a_worker_does_not_print_what_is_secret(site: Site) -> None:

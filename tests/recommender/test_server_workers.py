@@ -32,7 +32,7 @@ def conductors(process: Process) -> set[int]:
 
 
 def figure(process: Process, name: str) -> float:
-    page = process.line.get("/metrics").text
+    page = process.figures()
     return float(page.partition(f"\n{name} ")[2].split()[0])
 
 

@@ -219,13 +219,13 @@ def test_a_client_that_does_not_read_is_cut_off_and_the_next_of_the_address_has_
 
 
 def test_readers_do_not_wait_behind_those_who_enrol(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, real = list[bytes](), Store.enrol
+    begun, real = list[bytes](), Store.use_challenge
 
-    def watched(self: Store, name: bytes, cell: int, *, day: int) -> None:
-        begun.append(name)
-        real(self, name, cell, day=day)
+    def watched(self: Store, challenge: bytes, **times: int) -> bool:
+        begun.append(challenge)
+        return real(self, challenge, **times)
 
-    monkeypatch.setattr(Store, "enrol", watched)
+    monkeypatch.setattr(Store, "use_challenge", watched)
     monkeypatch.setattr(database, "SQLITE_WAIT", PATIENCE)
     with Store.open(service.site.url) as other, ThreadPoolExecutor(8) as pool:
         with other._database.transaction():
@@ -254,7 +254,7 @@ def test_claims_of_strangers_use_up_nothing(service: Served, monkeypatch: pytest
 
 
 def waiting(service: Served | Process) -> bool:
-    return "prirec_waiting_polls 1.0" in service.line.get("/metrics").text
+    return "prirec_waiting_polls 1.0" in service.figures()
 
 
 def asks_and_waits(service: Served | Process, phone: Phone) -> SSLSocket:

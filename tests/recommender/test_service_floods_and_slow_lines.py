@@ -67,7 +67,7 @@ def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
 
 def test_an_address_above_its_rate_gets_429(site: Site) -> None:
     with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
-        paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/metrics", "/v1/deployment"]
+        paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/v1/log", "/v1/deployment"]
         assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]
         assert refusal(service.line.post("/v1/challenges")) == (429, "TOO_MANY")
         assert refusal(service.line.post("/v1/mail")) == (429, "TOO_MANY")
@@ -109,7 +109,7 @@ def test_above_the_limit_of_polls_the_next_is_answered_at_once(site: Site) -> No
         one.log_in()
         other.log_in()
         first = pool.submit(one.mail, wait=20)
-        until(lambda: "prirec_waiting_polls 1.0" in service.line.get("/metrics").text)
+        until(lambda: "prirec_waiting_polls 1.0" in service.figures())
         assert other.mail(wait=20).messages == ()
         assert not first.done()
         service.store.deliver([(one.name, of(), b"hello")])
@@ -181,6 +181,29 @@ def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.Monk
         came = ended(line)
     assert came == b"" or came.startswith(b"HTTP/1.1 400 ")
     assert lasting.line.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"x: %b\r\n" % (b"x" * server.HEAD_BYTES), b"x: 1\r\n" * (server.HEAD_LINES + 1)],
+    ids=["one long line", "many short lines"],
+)
+def test_a_head_that_comes_in_one_piece_is_bounded_too(lasting: Served, head: bytes) -> None:
+    with connected(lasting) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\n" + head + b"\r\n")
+        assert ended(line).startswith(b"HTTP/1.1 400 ")
+
+
+def test_an_address_without_end_is_refused(lasting: Served) -> None:
+    with connected(lasting) as line:
+        line.sendall(b"GET /v1/log?after=%b HTTP/1.1\r\nhost: a\r\n\r\n" % (b"1" * server.HEAD_BYTES))
+        assert ended(line).startswith(b"HTTP/1.1 400 ")
+
+
+def test_each_head_of_a_connection_is_counted_by_itself(lasting: Served) -> None:
+    for _ in range(4):
+        headers = [("x", "x" * (server.HEAD_BYTES // 2)), *[("y", "1")] * (server.HEAD_LINES // 2)]
+        assert lasting.line.get("/healthz", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(

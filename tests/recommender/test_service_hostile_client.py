@@ -1,6 +1,7 @@
 """Somebody who does not follow the rules is refused in typed words, learns nothing, and changes nothing."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from time import time
 from typing import Any
@@ -16,8 +17,9 @@ from prirec.protocols.messages import VERSION, Invitation, Keys, Round, Terms
 from prirec.recommender.authentication import Authenticator
 from prirec.recommender.store import Store
 from prirec.wire.http import FINEST_CELL, MOST_MESSAGES, SMALL, Mail, SignedClaim
-from support.services import OPEN, Phone, Served, Site, handed_in, refusal, served, token_of
+from support.services import OPEN, Phone, Served, Site, handed_in, line, refusal, served, token_of
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, of
+from support.waiting import until
 
 CANARY = b"canary-2b9e"
 
@@ -87,6 +89,48 @@ def test_every_failure_of_authentication_is_answered_alike(site: Site) -> None:
         assert not different
         assert refusal(answers["no signature"]) == (401, "AUTH")
         assert {line.name for line in service.store.people()} == {phone.name, service.phone(3).name}
+
+
+def test_what_a_device_sent_to_enrol_enrols_it_once(site: Site) -> None:
+    with served(site) as service, served(site) as other_worker:
+        phone = service.phone(enrolled=False)
+        sent = encode(phone.enrolment())
+        assert service.line.post("/v1/devices", content=sent).status_code == 200
+        phone.post("/v1/devices/leave", encode(Mail()))
+        for again in (service, other_worker):
+            assert refusal(again.line.post("/v1/devices", content=sent)) == (401, "AUTH")
+        assert service.store.people() == []
+        phone.enrol()  # of its own will
+        assert len(service.store.people()) == 1
+
+
+def test_a_session_ends_when_its_device_leaves_at_every_worker(site: Site) -> None:
+    with served(site) as service, served(site) as other_worker:
+        phone, stays = service.phone(1), service.phone(2)
+        stays.log_in()
+        assert phone.post("/v1/mail", encode(Mail())).status_code == 200
+        assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200
+        service.store.deliver([(phone.name, of(), CANARY)])
+        for worker in (service, other_worker):
+            phone.line = stays.line = worker.line
+            for wait in (0, 1):
+                assert refusal(phone.post("/v1/mail", encode(Mail(wait=wait)))) == (401, "AUTH")
+            assert stays.mail().letters == ()
+        assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200  # the first answer may be lost
+        assert refusal(phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))) == (401, "AUTH")
+
+
+def test_a_poll_of_a_device_that_leaves_is_answered_with_nothing(service: Served) -> None:
+    phone = service.phone()
+    phone.log_in()
+    with ThreadPoolExecutor() as pool:
+        poll = pool.submit(phone.post, "/v1/mail", encode(Mail(wait=20)))
+        until(lambda: "prirec_waiting_polls 1.0" in service.figures())
+        with line(service.site, service.port) as other:
+            leaving = Phone(other, phone.identity)
+            leaving.post("/v1/devices/leave", encode(Mail()))
+        service.store.deliver([(phone.name, of(), CANARY)])
+        assert refusal(poll.result()) == (401, "AUTH")
 
 
 def test_without_the_operators_code_nobody_enrols(site: Site) -> None:

@@ -98,7 +98,7 @@ def test_no_canary_gets_into_the_log_or_where_it_does_not_belong(
     process.ended_by(signal.SIGTERM)
 
     events = {entry["event"] for entry in process.lines()}  # each line is JSON
-    assert events - {"library"} == {"serving", "the store failed", "the conductor failed"}
+    assert events - {"library"} == {"serving", "the store failed", "the conductor failed", "stopped"}
     logged = process.logged()
     for canary in (SEALED, REFUSED, BODY, PATH, HEADER, CODE, LINE, "canary", ADDRESS, *private):
         assert canary not in logged

@@ -73,10 +73,10 @@ def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> 
     assert ([letter.body for letter in post.messages], post.entries) == ([b"about it"], 1)
 
 
-def waiting(phone: Phone, pool: ThreadPoolExecutor) -> "Future[Inbox]":
+def waiting(service: Served, phone: Phone, pool: ThreadPoolExecutor) -> "Future[Inbox]":
     """A poll that is under way, once the service has it."""
     answer = pool.submit(phone.mail, wait=20)
-    until(lambda: "prirec_waiting_polls 1.0" in phone.line.get("/metrics").text)
+    until(lambda: "prirec_waiting_polls 1.0" in service.figures())
     return answer
 
 
@@ -84,7 +84,7 @@ def waiting(phone: Phone, pool: ThreadPoolExecutor) -> "Future[Inbox]":
 def test_a_poll_is_answered_by_a_letter_that_another_process_delivers(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        answer = waiting(phone, pool)
+        answer = waiting(service, phone, pool)
         service.store.deliver([(phone.name, of(), b"hello")])
         assert [letter.body for letter in answer.result().messages] == [b"hello"]
 
@@ -93,7 +93,7 @@ def test_a_poll_is_answered_by_a_letter_that_another_process_delivers(service: S
 def test_a_poll_is_answered_when_the_log_grows(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        answer = waiting(phone, pool)
+        answer = waiting(service, phone, pool)
         document = written(Mean(0, bytes(8)))
         entries = signed(service.store.head(), ("model", document[0]))
         service.store.advance(progress=b"", documents=[document], entries=entries)
@@ -119,7 +119,7 @@ def test_a_poll_without_mail_is_answered_when_the_time_that_the_device_asked_for
 def test_a_letter_for_somebody_else_answers_no_poll(service: Served) -> None:
     phone, other = service.phone(1), service.phone(2)
     with ThreadPoolExecutor() as pool:
-        answer = waiting(phone, pool)
+        answer = waiting(service, phone, pool)
         service.store.deliver([(other.name, of(), b"other")])
         assert [letter.body for letter in other.mail().messages] == [b"other"]  # so the service has looked
         assert not answer.done()
@@ -131,7 +131,7 @@ def test_a_letter_for_somebody_else_answers_no_poll(service: Served) -> None:
 def test_a_newer_poll_releases_the_older(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        older = waiting(phone, pool)
+        older = waiting(service, phone, pool)
         newer = pool.submit(phone.mail, wait=20)
         assert older.result(timeout=PATIENCE).messages == ()
         service.store.deliver([(phone.name, of(), b"hello")])
@@ -142,7 +142,7 @@ def test_a_newer_poll_releases_the_older(service: Served) -> None:
 def test_posting_meanwhile_does_not_disturb_a_poll(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
-        answer = waiting(phone, pool)
+        answer = waiting(service, phone, pool)
         assert phone.mail(phone.says()).refused == ()
         assert not answer.done()
         service.store.deliver([(phone.name, of(), b"hello")])

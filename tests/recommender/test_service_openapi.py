@@ -49,7 +49,10 @@ requests_made_up = st.one_of(
     ),
     st.builds(
         SignedEnrolment,
-        st.builds(Enrolment, st.just(DEPLOYMENT), names, st.integers(0, 2**64 - 1), st.text(max_size=110)),
+        st.builds(
+            Enrolment, st.just(DEPLOYMENT), names, st.integers(0, 2**64 - 1), st.text(max_size=110),
+            st.binary(max_size=300),
+        ),
         st.just(bytes(64)),
     ),
 ).map(encode)  # fmt: skip
@@ -66,7 +69,7 @@ def session() -> Iterator[requests.Session]:
 
 @pytest.fixture(scope="module")
 def document(lasting: Served) -> Any:
-    found = schemathesis.openapi.from_dict(lasting.line.get("/openapi.json").json())
+    found = schemathesis.openapi.from_dict(lasting.operator.get("/openapi.json").json())
     found.config.update(
         base_url=f"https://127.0.0.1:{lasting.port}", tls_verify=str(lasting.site.folder / "authority.pem")
     )
@@ -79,7 +82,7 @@ def token(lasting: Served) -> str:
 
 
 def test_the_document_describes_every_address_but_the_operators(lasting: Served) -> None:
-    paths = lasting.line.get("/openapi.json").json()["paths"]
+    paths = lasting.operator.get("/openapi.json").json()["paths"]
     described = {f"{method.upper()} {path}": told for path, one in paths.items() for method, told in one.items()}
     assert sorted(described) == sorted(DESCRIBED)
     for operation in described.values():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prirec.recommender.service import ROUTES
+from prirec.recommender.service import OPERATOR_PATHS, ROUTES
 from prirec.wire.documents import Head, Mean, Page, written
 from prirec.wire.http import Hello
 from support.services import Served, good, refusal
@@ -86,7 +86,8 @@ def test_unknown_addresses_and_methods_are_refused_in_message_pack(service: Serv
     assert refusal(service.line.get("/docs")) == (404, "ABSENT")
     for route in ROUTES:
         method, path = route.split()
-        wrong = service.line.request("DELETE", path.replace("{name}", "ab" * 32))
+        line = service.operator if path in OPERATOR_PATHS else service.line
+        wrong = line.request("DELETE", path.replace("{name}", "ab" * 32))
         assert refusal(wrong) == (405, "ABSENT")
         assert wrong.headers["allow"] == method
 
@@ -96,13 +97,25 @@ def test_a_worker_tells_that_it_lives_and_can_use_its_store(service: Served) -> 
     assert service.line.get("/readyz").json() == {"ready": True}
 
 
+def test_metrics_and_the_description_are_on_the_operators_port_and_nothing_else_is(service: Served) -> None:
+    own, others = ("/metrics", "/openapi.json"), ("/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/v1/mail")
+    absent, host = (404, "ABSENT"), f"127.0.0.1:{service.operator.base_url.port}"
+    for path in own:
+        assert service.operator.get(path).status_code == 200
+        assert refusal(service.line.get(path)) == refusal(service.line.get(path, headers={"host": host})) == absent
+    for path in others:
+        assert refusal(service.operator.get(path)) == refusal(service.operator.post(path)) == absent
+    for path in ("/healthz", "/readyz"):
+        assert service.operator.get(path).json() == service.line.get(path).json()
+
+
 def test_metrics_name_routes_by_their_pattern_and_no_device(service: Served) -> None:
     ((name, _),) = publish(service, 1)
     phone = service.phone()
     phone.mail(phone.says(), phone.says(sender=bytes(32)))
     service.line.get(f"/v1/documents/{name.hex()}")
     service.line.get("/secret-path")
-    page = service.line.get("/metrics").text
+    page = service.figures()
     assert 'prirec_requests_total{route="/v1/documents/{name}",status="200"} 1.0' in page
     assert 'prirec_requests_total{route="none",status="404"} 1.0' in page
     assert 'prirec_messages_total{result="taken"} 1.0' in page

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import database
 from prirec.recommender.store import MIGRATIONS, Store
+from prirec.wire.documents import Mean, written
 from support import messages
-from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said
+from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said, signed
 
 LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
 PRESENT = len(MIGRATIONS)
@@ -157,6 +159,13 @@ def cut_short(path: Path) -> None:
     path.write_bytes(filled(path)[: 5 * 4096])
 
 
+def with_a_garbled_schema(path: Path) -> None:
+    content = filled(path)
+    at = content.index(b"CREATE TABLE people")
+    content[at : at + 12] = b"\x9c" * 12  # not UTF-8, and SQLite quotes it
+    path.write_bytes(content)
+
+
 def without_a_version(path: Path) -> None:
     filled(path)
     with closing(sqlite3.connect(path)) as connection:
@@ -172,6 +181,7 @@ def without_a_version(path: Path) -> None:
         (no_database, messages.FILE_NOT_OURS),
         (damaged, messages.FILE_DAMAGED),
         (cut_short, messages.FILE_DAMAGED),
+        (with_a_garbled_schema, messages.FILE_DAMAGED),
         (without_a_version, messages.FILE_DAMAGED),
     ],
 )
@@ -186,6 +196,57 @@ def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
     assert caught.value.__cause__ is None
     assert path.read_bytes() == before
     assert {file.name for file in path.parent.iterdir()} <= {"store", "store-wal", "store-shm"}  # no copy was made
+
+
+def test_a_damaged_document_or_log_is_told_and_not_passed_on(path: Path) -> None:
+    document = written(Mean(0, b"\x11" * 800))
+    with Store.open(path) as store:
+        store.found(FOUNDING)
+        store.advance(progress=None, documents=[document], entries=signed(store.head(), ("model", document[0])))
+        assert store.document(document[0]) == document[1]
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\x11" * 800) + 400] = 1  # SQLite notices nothing
+    path.write_bytes(content)
+    with Store.open(path) as store:
+        with pytest.raises(StateError, match=messages.DOCUMENT_DAMAGED):
+            store.document(document[0])
+        assert len(store.entries(0)) == 1
+        with store._database.transaction() as rows:
+            rows.execute("UPDATE log SET body = ?", b"\xc1 canary")
+        for look in (lambda: store.entries(0), lambda: store.last("model")):
+            with pytest.raises(StateError, match=messages.LOG_DAMAGED) as caught:
+                look()
+            assert "canary" not in str(caught.value)
+
+
+def test_whatever_byte_of_a_file_is_another_the_error_is_typed(path: Path) -> None:
+    """Every page: its first bytes, where SQLite keeps its structure, and some of the rest."""
+    document = written(Mean(0, bytes(800)))
+    filled(path)
+    with Store.open(path) as store:
+        store.advance(progress=b"", documents=[document], entries=signed(store.head(), ("model", document[0])))
+    whole, refused = path.read_bytes(), 0
+    rng = np.random.default_rng(0)
+    places = {
+        page + at for page in range(0, len(whole), 4096) for at in (*range(0, 100, 7), *rng.integers(100, 4096, 6))
+    }
+    for at in sorted(places):
+        changed = bytearray(whole)
+        changed[at] ^= 0xFF
+        path.write_bytes(changed)
+        try:
+            with Store.open(path) as store:
+                for look in (store.founding, store.head, store.people, store.open_rounds, store.counts, store.progress):
+                    look()
+                store.entries(0)
+                store.document(document[0])
+                store.rounds(10)
+                store.incoming(0, 100)
+        except StateError:
+            refused += 1
+        for left in path.parent.glob("store-*"):
+            left.unlink()
+    assert refused > len(places) / 10
 
 
 def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:

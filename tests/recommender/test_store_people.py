@@ -73,7 +73,7 @@ def test_a_device_that_leaves_is_deleted_with_its_letters(store: Store) -> None:
         store.deliver([(name(at), of(), b"letter")])
     store.leave(name(1))
     store.leave(name(1))
-    assert not store.enrolled(name(1))
+    assert not store.enrolled([name(1)])
     assert store.people() == [RosterLine(name(2), 17)]
     assert store.letters(name(1), 0, 9) == []
     assert len(store.letters(name(2), 0, 9)) == 1

@@ -72,12 +72,17 @@ def test_a_round_that_is_over_stays_over(store: Store, over: Stage) -> None:
     assert store.rounds(9)[0].stage is over
 
 
-def test_a_sum_whose_survivors_were_settled_is_not_tried_again(store: Store) -> None:
+def test_a_sum_that_was_burnt_may_be_begun_anew_and_one_that_was_opened_may_not(store: Store) -> None:
+    """Whoever had masked in the first attempt stays away from the second: devices' own journals see to that."""
     enter(store, of())
     store.write(Persist(of(), Stage.AGREED, ONE))
+    with pytest.raises(StateError, match=messages.STAGE_DOES_NOT_FOLLOW):
+        store.write(Persist(of(), Stage.ENTERED, ONE))
     store.write(Persist(of(), Stage.BURNT, ONE))
+    enter(store, of(attempt=1))
+    store.write(Persist(of(attempt=1), Stage.OPENED, ONE))
     with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
-        enter(store, of(attempt=1))
+        enter(store, of(attempt=2))
 
 
 def test_a_new_attempt_replaces_the_last_and_deletes_its_messages(store: Store) -> None:

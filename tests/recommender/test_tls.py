@@ -1,8 +1,11 @@
 """Certificates of an authority of one's own, and a server that speaks TLS 1.3 and nothing older."""
 
+import re
 import socket
 import ssl
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +34,37 @@ def test_an_older_tls_is_refused(service: Served) -> None:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with socket.create_connection(("127.0.0.1", service.port)) as plain, pytest.raises(ssl.SSLError):
         context.wrap_socket(plain, server_hostname="localhost")
+
+
+FULL_DISK = """
+import resource, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from prirec.errors import StateError
+from prirec.recommender.tls import Certificates
+
+files = Certificates(Path(sys.argv[1]))
+for room in (100, 400):  # not even a key, a key but no certificate
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    try:
+        files.make(title="a city", hosts=[], now=datetime.now(UTC))
+    except StateError as problem:
+        print(problem, sorted(files.folder.iterdir()))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+files.make(title="a city", hosts=[], now=datetime.now(UTC))
+print(len(list(files.folder.iterdir())))
+"""
+
+
+def test_where_certificates_do_not_fit_on_the_disk_none_is_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, second, then = done.stdout.splitlines()
+    assert re.match(messages.file_not_written("authority.key"), first)
+    assert re.match(messages.file_not_written("authority.pem"), second)
+    assert first.endswith("[]")
+    assert second.endswith("[]")
+    assert then == "4"
 
 
 def test_without_tls_there_is_no_answer(service: Served) -> None:

@@ -12,7 +12,8 @@ from prirec.cli.city import cells, to_dict
 from prirec.data.folder import Loaded
 from prirec.device.device import Device
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.rehearsal.city import CampaignMonitor, DeviceAnswer, Outcome, SumRow, rounds_opened
 from prirec.rehearsal.cleanup_process import remove

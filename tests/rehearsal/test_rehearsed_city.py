@@ -1,8 +1,11 @@
 """A whole city on one machine: really started over TLS, and nothing of it is left when it ends, however it ends."""
 
+import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +131,27 @@ def test_a_city_that_gets_a_signal_ends_in_order(number, code, folder):
 
 def _children(of: int, module: str) -> bool:
     return any(MODULE + module in words for words in descendants(of).values())
+
+
+DATABASE = """
+import sys
+from pathlib import Path
+from prirec.rehearsal.deployment import postgres
+
+with postgres(Path(sys.argv[1]) / "data") as url:
+    print(url.startswith("postgresql://"))
+"""
+
+
+def test_a_database_of_a_city_leaves_nothing_but_its_data_folder(tmp_path: Path) -> None:
+    folder, temporary = tmp_path / "city", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir(mode=0o777)
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    environment["TMPDIR"] = str(temporary)
+    done = subprocess.run(
+        [sys.executable, "-c", DATABASE, str(folder)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+    assert (list(temporary.iterdir()), [one.name for one in folder.iterdir()]) == ([], ["data"])
+    assert not (folder / "data" / "postmaster.pid").exists()  # the server has ended

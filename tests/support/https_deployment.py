@@ -38,7 +38,7 @@ def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits =
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(certificate, key)
     worker = Worker(str(folder / "recommender"), certificate, key, partial(conduct, pace=pace), limits)
-    with running(worker) as port:
+    with running(worker) as (port, _):
         yield Address(f"https://localhost:{port}", authority.certificate)
 
 

@@ -1,6 +1,6 @@
 """A desk over a store that can be watched."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any
@@ -37,6 +37,9 @@ class Watched(Store):
         self.commits.append(len(items))
         self.thrown += arrived
         return super().post_messages(items, arrived=arrived)
+
+    def enrolled(self, names: Collection[bytes]) -> set[bytes]:
+        return set(names)
 
     def letters(self, receiver: bytes, after: int, most: int) -> Any:
         self.lookups += 1

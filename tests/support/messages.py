@@ -68,6 +68,7 @@ FORECAST_WITHOUT_NUMBERS = "a forecast needs a city"
 NOTHING_PROMISED_TO_COMPARE = "training compares a plan with none, and these settings promise nothing"
 BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
+REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
 CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
 CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
@@ -123,10 +124,27 @@ FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
 NOT_CHECKED = "not checked: this device has no catalogue yet"
 LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
+FLAG_FOR_A_FILE = "^a file is to be named before "
 
 
 def setting_given_twice(name: str) -> str:
     return f"the setting '{_exactly(name)}' is given twice"
+
+
+def no_such_command(word: str) -> str:
+    return f"^there is no command '{word}'; "
+
+
+def no_such_option(word: str) -> str:
+    return f"^there is no option {word}; "
+
+
+def not_one_of(choices: str) -> str:
+    return f"is not one of {choices}"
+
+
+def help_says_more(command: str) -> str:
+    return f"; `{command} --help` says more$"
 
 
 def takes_a_point(flag: str) -> str:
@@ -140,10 +158,6 @@ def made_no_difference(flags: str) -> str:
 def resuming_after(iteration: object, *, rounds: int, file: str = "") -> str:
     """`iteration` is a number, or a regular expression."""
     return f"resuming after iteration {iteration} of {rounds}, from {_exactly(file)}"
-
-
-def set_and_empty(variable: str) -> str:
-    return f"^{variable} is set and empty"
 
 
 def certificate_of_the_server(when: str) -> str:
@@ -334,6 +348,10 @@ def did_you_mean(word: str) -> str:
     return f"did you mean '{word}'"
 
 
+def known_are(words: str) -> str:
+    return f"known are {words}"
+
+
 def no_such_table(name: str) -> str:
     return f"there is no table '{name}'"
 
@@ -460,6 +478,8 @@ def version_unknown(found: int, *, newest: int) -> str:
 
 NO_MODEL_TO_REPORT = "a report needs at least one trained model"
 REPORT_NOT_WRITTEN = "the report could not be written to"
+REPORT_TO_A_FOLDER = "is a folder; name a file for the report"
+REPORT_TO_NO_FOLDER = "there is no folder .* for the report"
 REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
 TEST_VISITS_IN_POPULARITY = "count the training visits alone"
 LEARNS_FROM_THE_TEST = "this evaluation would learn from what it is tested on"
@@ -739,7 +759,10 @@ DATABASE_UNREACHABLE = "was lost, or cannot be reached"
 DATABASE_SHUTTING_DOWN = "is shutting down or starting up"
 POSTGRES_DRIVER_MISSING = r"pip install 'prirec\[recommender\]'"
 TOO_MANY_REQUESTS = "TOO_MANY"
-ADDRESS_TAKEN = "this address and port cannot be listened on"
+DOCUMENT_DAMAGED = "a document of the store"
+LOG_DAMAGED = "the log of the store"
+ADDRESS_TAKEN = "cannot be listened on"
+SAME_PORTS = "devices and the operator need a port each"
 NO_WORKERS = "a service has at least one worker"
 ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
 CERTIFICATE_WITHOUT_ITS_KEY = "a certificate and its key belong together"
@@ -765,6 +788,10 @@ def enough_are_left_from(devices: int, *, lost: str) -> str:
 
 def code_length(most: int) -> str:
     return f"an enrolment code has 1 to {most} characters"
+
+
+NO_ENROLMENT_CODE = "there is no enrolment code: its file has one line, the code"
+CODE_VARIABLE_NOT_READ = "is not read any more: others can see it; write the code to a file"
 
 
 def resolution_of_regions(finest: int) -> str:
@@ -967,6 +994,10 @@ def version_too_new(found: int, *, newest: int) -> str:
     return f"has version {found}, this program knows {newest}; .* newer program"
 
 
+def file_not_written(name: str) -> str:
+    return rf"{name} could not be written \([^)]*\); look at the disk"
+
+
 def file_not_made(reason: str) -> str:
     return rf"could not be made \({reason}\); name a folder"
 
@@ -1015,6 +1046,21 @@ RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE = "alpha must be above 0, spread 0 or more"
 RIVALS_PENALTIES_NEGATIVE = "lambda_w and lambda_v must be 0 or more"
 PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
 OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
+NO_PUBLISHED_DATA = "holds none of the published data"
+DATA_OF_YOUR_OWN = "it is a data folder of your own: use `prirec train` and `prirec evaluate`"
+RESULTS_OF_QUICK_RUNS = "those of quick runs are shown with --quick"
+
+
+def no_such_experiment(name: str) -> str:
+    return f"^there is no experiment '{name}'; "
+
+
+def no_such_city(name: str) -> str:
+    return f"^there is no city '{name}'; "
+
+
+def no_such_tuned_model(name: str) -> str:
+    return f"^no model '{name}' can be tuned; "
 
 
 def model_option_belongs_to(experiments: str) -> str:
@@ -1037,6 +1083,9 @@ class Foreign:
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
     NO_SUCH_FILE = "No such file or directory"
+    EXTRA_ARGUMENT = "got unexpected extra argument"
+    MISSING_ARGUMENT = "^missing argument"
+    MISSING_OPTION = "^missing option"
 
     UNEXPECTED = "RuntimeError: unexpected"
     REPORTS_DIFFER = "say"
@@ -1052,4 +1101,4 @@ class Foreign:
     @staticmethod
     def invalid_value(flag: str = "") -> str:
         """Typer's, for a flag that is out of the limits that its declaration has."""
-        return f"Invalid value for '?{flag}"
+        return f"invalid value for {flag}"

@@ -89,19 +89,17 @@ def running(*words: object, cwd: Path, env: dict[str, str] | None = None) -> Ite
 
 
 @contextmanager
-def running_service(
-    folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None
-) -> Iterator[tuple[str, Running]]:
+def running_service(folder: Path, *words: object, store: str = "town.db") -> Iterator[tuple[str, Running]]:
     """`prirec recommender serve` on a free port; gives its address, and ends it as an operator would."""
-    with running(PRIREC, "recommender", "serve", store, "--port", 0, *words, cwd=folder, env=env) as service:
+    with running(PRIREC, "recommender", "serve", store, "--port", 0, *words, cwd=folder) as service:
         port = json.loads(service.heard('"serving"'))["port"]
         yield f"https://localhost:{port}", service
         assert service.end() == 0, service.lines
 
 
 @contextmanager
-def serving(folder: Path, *words: object, store: str = "town.db", env: dict[str, str] | None = None) -> Iterator[str]:
-    with running_service(folder, *words, store=store, env=env) as (url, _):
+def serving(folder: Path, *words: object, store: str = "town.db") -> Iterator[str]:
+    with running_service(folder, *words, store=store) as (url, _):
         yield url
 
 

@@ -89,6 +89,10 @@ class Served:
     port: int
     store: Store
     line: httpx.Client
+    operator: httpx.Client  # a line to the operator's port
+
+    def figures(self) -> str:
+        return self.operator.get("/metrics").text
 
     def phone(self, number: int = 1, *, enrolled: bool = True) -> "Phone":
         """One that has enrolled was invited to the round that is open."""
@@ -105,8 +109,13 @@ class Served:
 
 @contextmanager
 def served(site: Site, **changes: Any) -> Iterator[Served]:
-    with running(site.worker(**changes)) as port, Store.open(site.url) as store, line(site, port) as client:
-        yield Served(site, port, store, client)
+    with (
+        running(site.worker(**changes), operator=("127.0.0.1", 0)) as (port, operator_port),
+        Store.open(site.url) as store,
+        line(site, port) as client,
+        line(site, operator_port) as operator,
+    ):
+        yield Served(site, port, store, client, operator)
 
 
 def line(site: Site, port: int) -> httpx.Client:
@@ -137,8 +146,10 @@ class Phone:
     def enrol(self, *, cell: int = 0, code: str = "") -> None:
         good(Done, self.line.post("/v1/devices", content=encode(self.enrolment(cell=cell, code=code))))
 
-    def enrolment(self, *, cell: int = 0, code: str = "", deployment: bytes = DEPLOYMENT) -> SignedEnrolment:
-        wanted = Enrolment(deployment, self.name, cell, code)
+    def enrolment(
+        self, *, cell: int = 0, code: str = "", deployment: bytes = DEPLOYMENT, challenge: bytes = b""
+    ) -> SignedEnrolment:
+        wanted = Enrolment(deployment, self.name, cell, code, challenge or self.challenge())
         return SignedEnrolment(wanted, self.identity.sign(encode(wanted)))
 
     def challenge(self) -> bytes:
@@ -203,7 +214,8 @@ from support.services import Site, make_polls_endless
 folder, url, workers = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 make_polls_endless()  # one that is answered was woken
 server.GRACE_SECONDS = 60  # for a busy machine: what is still open then is cancelled, which the log says
-server.serve(Site(folder, url).worker(conduct=partial(echo, folder=folder)), host="127.0.0.1", port=0, workers=workers)
+worker, here = Site(folder, url).worker(conduct=partial(echo, folder=folder)), "127.0.0.1"
+server.serve(worker, host=here, port=0, operator=(here, 0), workers=workers)
 """
 
 
@@ -215,7 +227,8 @@ class Process:
         with self._log.open("wb") as log:
             command = [sys.executable, "-c", PROGRAM, str(site.folder), site.url, str(workers)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        self.port = int(self.until(lambda: [line["port"] for line in self.lines() if line["event"] == "serving"])[0])
+        (serving,) = self.until(lambda: [line for line in self.lines() if line["event"] == "serving"])
+        self.port, self.operator_port = int(serving["port"]), int(serving["operator_port"])
         self.line = line(site, self.port)
         self.until(self._answers)
 
@@ -228,12 +241,20 @@ class Process:
             self._process.terminate()
             self._process.wait(PATIENCE)
 
+    def figures(self) -> str:
+        with line(self.site, self.operator_port) as operator:
+            return operator.get("/metrics").text
+
     def phone(self, number: int = 1) -> Phone:
         phone = Phone(self.line, SigningKey(sha256(b"phone %d" % number).digest()))
         phone.enrol()
         with Store.open(self.site.url) as store:
             invite(store, phone.name)
         return phone
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def ended_by(self, number: int) -> int:
         """The exit code after a signal."""

@@ -13,8 +13,9 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 
 
-def call(*words: object, columns: int = 80) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": str(columns)})
+def call(*words: object, columns: int = 80, typed: str | None = None) -> Result:
+    """`typed` is what comes on its standard input."""
+    return CliRunner().invoke(app, [str(word) for word in words], input=typed, env={"COLUMNS": str(columns)})
 
 
 def told(*words: object) -> Any:

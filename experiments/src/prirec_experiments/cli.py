@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prirec.cli.options import Address, Where, examples
+from prirec.cli.options import Address, Where, examples, no_flag
 
 
 # Names that a shell completes are listed here, not loaded: a shell waits for them.
@@ -51,7 +51,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...",
+            metavar="NAME",
             help="table2 ... table5, figure4 ... figure7, beyond, or all.",
             autocompletion=among(NAMES),
         ),
@@ -73,7 +73,10 @@ def reproduce(
     ] = None,
     forecast: Annotated[bool, typer.Option("--forecast", help="Estimate the time, and stop.")] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="At the end, write all results in FOLDER to one HTML page.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=no_flag, help="At the end, write all results in FOLDER to one HTML page."
+        ),
     ] = None,
 ) -> None:
     """Run the paper's experiments, with controls that it left out.
@@ -118,7 +121,7 @@ def tune(
     cities: Annotated[
         list[str],
         typer.Argument(
-            metavar="CITY...", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
+            metavar="CITY", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
         ),
     ],
     *,
@@ -175,17 +178,18 @@ def tune(
 
 def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
     from prirec.errors import UsageError
+    from prirec.util.suggest import suggest
     from prirec_experiments.cities import CITIES
     from prirec_experiments.models import MODELS
 
     for city in cities:
         if city not in CITIES:
-            raise UsageError(f"there is no city '{city}'; there are {', '.join(CITIES)}")
+            raise UsageError(f"there is no city '{city}'; {suggest(city, CITIES)}")
         if not CITIES[city].available(data):
             raise UsageError(f"{CITIES[city].title} is read from published data: name their folder with --data")
     for name in models:
         if name not in MODELS or name == "popularity alone":
-            raise UsageError(f"no model '{name}' can be tuned; there are {', '.join(USUAL)}")
+            raise UsageError(f"no model '{name}' can be tuned; {suggest(name, USUAL)}")
 
 
 def _searched(

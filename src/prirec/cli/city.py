@@ -61,7 +61,8 @@ def up(
     Loss and AUC are computed by this command, which has everyone's data."""
     from prirec.util.extras import needing
 
-    with needing("recommender"), needing("device"):
+    with needing("recommender", "device"):
+        import prirec.recommender.server  # noqa: F401  # for the recommender's process: here its absence is explained
         from prirec.rehearsal.city import rehearse
         from prirec.rehearsal.plan import Plan
 

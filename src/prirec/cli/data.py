@@ -46,7 +46,7 @@ def check(
         found = check_folder(data, skip_bad=skip_bad)
     written = found.write_schema() if write_schema and found.schema else None
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
     else:
         show(found.panels())
         if written is not None:

@@ -38,9 +38,9 @@ def demo(
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.api import compare, make_city, require_report_tools
+        from prirec.api import compare, make_city, refuse_report
 
-    require_report_tools()
+    refuse_report()
     _refuse_foreign(out)
     with busy("making the city"):
         city = make_city(people if people is not None else (QUICK if quick else USUAL), seed=seed)

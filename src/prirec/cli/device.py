@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from prirec.cli.options import At, Json, ListLength, Near, Radius, examples, moment_of, point_of
+from prirec.cli.options import (
+    At,
+    CodeFile,
+    Json,
+    ListLength,
+    Near,
+    Radius,
+    enrolment_code,
+    examples,
+    moment_of,
+    point_of,
+)
 from prirec.cli.output import add_commands, note, notes, show, show_json, show_table, subgroup
+from prirec.util.process_limits import disable_core_dumps
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,10 +28,6 @@ if TYPE_CHECKING:
     from prirec.device.device import Device, DeviceStatus, MembershipStatus, Profile
 
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
-Code: TypeAlias = Annotated[
-    str,
-    typer.Option(envvar="PRIREC_ENROLMENT_CODE", metavar="TEXT", help="Enrolment code, if the operator requires one."),
-]
 
 
 NOT_CHECKED = "not checked: this device has no catalogue yet; it gets one when a campaign has begun and it was online"
@@ -57,7 +65,7 @@ def init(
             metavar="LAT,LON", help="Where the person lives. Only the coarse cell around it (about 36 km²) is sent."
         ),
     ] = None,
-    code: Code = "",
+    code_file: CodeFile = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -94,6 +102,7 @@ def init(
     with needing("device"):  # before a file is made
         import prirec.device.client  # noqa: F401
     here = None if home is None else point_of(home, flag="--home")
+    code = enrolment_code(code_file) or ""
     given = {"epsilon": epsilon, "delta": delta, "period_days": period_days}
     with Device.open(file) as device:
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
@@ -244,7 +253,7 @@ def run(
     seconds: Annotated[
         float | None, typer.Option(min=0.0, metavar="N", show_default="until stopped", help="Stop after N seconds.")
     ] = None,
-    code: Code = "",
+    code_file: CodeFile = None,
 ) -> None:
     """Take part in rounds until stopped.
 
@@ -257,6 +266,8 @@ def run(
     with needing("device"):
         import prirec.device.agent  # noqa: F401
         from prirec.device.sync import View
+
+    code = enrolment_code(code_file) or ""
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
@@ -487,4 +498,5 @@ def build() -> typer.Typer:
         "export": (export, "phone.db --out mine.json"),
         "forget": (forget, "phone.db --yes", "phone.db --leave --yes"),
     })  # fmt: skip
+    group.callback()(disable_core_dumps)
     return group

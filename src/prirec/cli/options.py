@@ -1,8 +1,10 @@
 """Arguments and options that more than one command has, so that they read the same everywhere."""
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from math import nan
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -31,6 +33,23 @@ Radius = Annotated[
         min=0.0,
         metavar="KM",
         help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
+    ),
+]
+
+
+def no_flag(path: Path | None) -> Path | None:
+    """UsageError for a file that is called like a flag: its name was left out, and the next flag taken for it."""
+    if path is not None and str(path).startswith("--"):
+        raise UsageError(f"a file is to be named before {path}; write ./{path} if it is really called that")
+    return path
+
+
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=no_flag,
+        help="Also write one HTML page: figures, plots, a map, places for one person.",
     ),
 ]
 Near = Annotated[
@@ -71,9 +90,51 @@ Where = Annotated[
 ]
 
 
+CodeFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--code-file",
+        metavar="FILE",
+        help="File with the enrolment code; - reads it from the standard input, and asks for it on a terminal.",
+    ),
+]
+
+
+def enrolment_code(file: Path | None) -> str | None:
+    """The one line of a file, or of the standard input for "-". Codes are not taken from flags or variables: process
+    lists and shell histories show those."""
+    if file is None:
+        return None
+    if str(file) == "-" and sys.stdin.isatty():
+        from getpass import getpass
+
+        text = getpass("enrolment code: ")
+    else:
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as source:
+            text = source.read(1024).decode("utf-8", "replace")
+    code = text.removesuffix("\n").removesuffix("\r")
+    if not (code and code.isprintable()):
+        raise UsageError("there is no enrolment code: its file has one line, the code")
+    return code
+
+
+EXAMPLE_WIDTH = 74  # of eighty columns, less the indent and the sign that a line goes on
+
+
 def examples(*lines: str) -> str:
-    """The end of a command's help: one example a line, kept as it is (the first character says so)."""
-    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+    """The end of a command's help: one example a line, kept as it is (the first character says so). What does not fit
+    into eighty columns goes on in the next line, as a shell reads it."""
+    return "\n".join(("\b", "Examples:", *(f"  {_folded(line)}" for line in lines)))
+
+
+def _folded(line: str) -> str:
+    """Broken before a flag, never between a flag and its value."""
+    lines = [""]
+    for part in re.split(r" (?=--?[a-z])", line):
+        if lines[-1] and len(lines[-1]) + len(part) >= EXAMPLE_WIDTH:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n    ".join(lines)
 
 
 # Where and when, from flags. What was given is not repeated in an error: it says where someone is.

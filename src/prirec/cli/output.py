@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 from typer.core import TyperGroup
@@ -84,8 +84,8 @@ def finite(value: Any) -> Any:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """A table as wide as it needs to be; on a narrow terminal cells are folded, never cut. Names of columns that hold
-    numbers begin with '>'; a table whose columns have no names has no header."""
+    """A table as wide as it needs to be; on a narrow terminal cells are folded between words, never cut. Names of
+    columns that hold numbers begin with '>'; a table whose columns have no names has no header."""
     console().print(table_of(columns, rows, title=title))
 
 
@@ -102,12 +102,37 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: st
         padding=(0, 1, 0, 0),
         show_header=any(columns),
     )
-    for name in columns:
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = _widths(columns, cells, room=console().width - 2 * len(columns) - 1)  # less padding and edges
+    for name, width in zip(columns, widths, strict=True):
         number = name.startswith(">")
-        table.add_column(name.removeprefix(">"), justify="right" if number else "left", overflow="fold", no_wrap=number)
-    for row in rows:
-        table.add_row(*(printable(cell) for cell in row))
+        side: Literal["left", "right"] = "right" if number else "left"
+        table.add_column(name.removeprefix(">"), justify=side, overflow="fold", no_wrap=number, width=width)
+    for row in cells:
+        table.add_row(*row)
     return table
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int) -> "list[int | None]":
+    """Widths at which no word is broken; None where all has room, or where a word must be broken whatever is done.
+
+    Rich would take from the widest column first, and break its words while another one still had spaces to fold at."""
+    from rich.cells import cell_len
+
+    texts = [[name.removeprefix(">"), *(row[at] for row in rows)] for at, name in enumerate(columns)]
+    widths = [max(map(cell_len, column)) for column in texts]
+    # Chinese and Japanese have no spaces, and may be folded anywhere
+    words = [[word for text in column for word in text.split() if cell_len(word) == len(word)] for column in texts]
+    least = [max(map(len, some), default=2) for some in words]
+    for at, name in enumerate(columns):
+        if name.startswith(">"):
+            least[at] = widths[at]
+    if sum(widths) <= room or sum(least) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return list(widths)
 
 
 def say(text: str) -> None:
@@ -237,6 +262,7 @@ def duration(seconds: float) -> str:
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
+PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
 
 
 def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
@@ -269,15 +295,33 @@ class Commands(TyperGroup):
             _let_go_of_output()
             sys.exit(StateError.exit_code)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _in_one_form():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _in_one_form():
+                return super().invoke(ctx)
         except PrirecError as refusal:
             raise _told(str(refusal), refusal.exit_code) from None
         except OSError as broken:
             if broken.errno == errno.EPIPE or broken.filename is None:
                 raise
             raise _told(f"{broken.filename}: {broken.strerror}", StateError.exit_code) from None
+
+
+@contextmanager
+def _in_one_form() -> Iterator[None]:
+    """A refusal of the parser becomes a line like all others; a group of commands alone still shows its help."""
+    try:
+        yield
+    except PARSER_ERROR as error:
+        from prirec.cli.parser_errors import asks_for_help, problem_of
+
+        if asks_for_help(error):
+            raise
+        raise _told(problem_of(error), UsageError.exit_code) from None
 
 
 def _let_go_of_output() -> None:

@@ -16,7 +16,6 @@ EPILOG = examples(
     "prirec recommend runs/first city --person u0042",
     "prirec recommend runs/first city --person u0042 --near 35.68,139.76 --at 2024-05-04T19:30 -k 5",
 )
-WHY = "why (+) and why not (-)"
 
 
 def recommend(
@@ -45,13 +44,13 @@ def recommend(
         show_json({"places": places, "distance_from": found.distance_from, "notes": found.notes})
         return
     notes((*fit.notes, *found.notes))
-    show_suggestions(found, origin=found.distance_from, recent_days=fit.settings.features.recent_days)
+    show_suggestions(found, origin=found.distance_from)
     typer.echo(SIMULATION)
 
 
 def show_suggestions(
-    places: "Sequence[Suggestion]", *, origin: str | None = "home", title: str | None = None, recent_days: int = 30
-) -> None:
+    places: "Sequence[Suggestion]", *, origin: str | None = "home", title: str | None = None
+) -> None:  # fmt: skip
     """One line a place, best first; `origin` is what distances are measured from."""
     if not places:
         typer.echo("there is nothing to recommend: every place that matches has been visited")
@@ -62,17 +61,9 @@ def show_suggestions(
         "about": [one.about for one in places],
         ">km": ["" if one.distance_km is None else f"{one.distance_km:.1f}" for one in places],
         ">chance": [f"{100 * one.probability:.0f} %" for one in places],
-        WHY: [", ".join(reason.words for reason in one.reasons) for one in places],
+        "why": [one.why for one in places],
     }
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     show_table(tuple(filled), zip(*filled.values(), strict=True), title=title)
-    distance = f"km: from {origin}; " if ">km" in filled else ""
-    typer.echo(f"{distance}figures: how far a reason lifts (+) or lowers (-) a place against the mean nearby")
-    named = {reason.name.removesuffix(" (popularity)") for one in places for reason in one.reasons}
-    meaning = {
-        "visitors": "how many people came",
-        "visits": "how often people came",
-        "recent visits": f"how often in the last {recent_days} days of the data",
-    }
-    if counted := [f"{name}: {words}" for name, words in meaning.items() if name in named]:
-        typer.echo(f"{'; '.join(counted)}; without your own")
+    if ">km" in filled and origin:
+        typer.echo(f"km: from {origin}")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from prirec.cli.options import Assignments, Json, SettingsFile, examples
+from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
 from prirec.cli.output import add_commands, busy, note, notes, program, show_json, show_table, subgroup
 from prirec.cli.privacy import BudgetPreset
+from prirec.util.process_limits import disable_core_dumps
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +31,7 @@ CertificateFolder: TypeAlias = Annotated[
         "--certificates", metavar="FOLDER", show_default="STORE.tls", help="Folder of the certificates and their keys."
     ),
 ]
-CODE = "PRIREC_ENROLMENT_CODE"
+OLD_CODE = "PRIREC_ENROLMENT_CODE"
 SOON = 60  # days before its end at which `status` warns of a certificate
 SUMS = {"visits": "visits", "mixing": "linear models", "learning": "gradients of V"}
 
@@ -203,6 +204,19 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 takes a free one.")] = 8443,
+    operator_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
+    ] = "127.0.0.1",
+    operator_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            show_default="the one after --port",
+            help="Its port; 0 takes a free one.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
     ] = None,
@@ -216,35 +230,30 @@ def serve(
     step: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long each step of a sum waits for its devices.")
     ] = 30.0,
-    code: Annotated[
-        str | None,
-        typer.Option(
-            "--enrolment-code",
-            envvar=CODE,
-            metavar="TEXT",
-            show_default="anybody may enrol",
-            help="Only devices that know this code may enrol.",
-        ),
-    ] = None,
+    code_file: CodeFile = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
     Ctrl-C or SIGTERM stop it after requests under way are answered. Logs go to the standard error stream, one JSON
-    object a line, without anything about a person; the first line says who may enrol. Any number of machines may serve
-    one PostgreSQL database: one of them conducts at a time."""
+    object a line, without anything about a person; the first line says who may enrol: with --code-file only devices
+    that know the code, else anybody. Any number of machines may serve one PostgreSQL database: one of them conducts at
+    a time."""
     from os import environ
 
     from prirec.errors import UsageError
     from prirec.recommender.conductor import Pace
     from prirec.recommender.recommender import Recommender
 
-    if code is None and CODE in environ:  # typer reads an empty variable as None, which would let everybody in
-        raise UsageError(f"{CODE} is set and empty; give a code in it, or unset it to let anybody enrol")
+    if OLD_CODE in environ:  # ignored, it would let everybody in
+        raise UsageError(f"{OLD_CODE} is not read any more: others can see it; write the code to a file (--code-file)")
+    code = enrolment_code(code_file)
     with Recommender.open(store) as recommender:
         pass  # each worker opens the store for itself: a connection does not survive a fork
+    following = port + 1 if port else 0
     recommender.serve(
-        host=host, port=port, workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key
-    )
+        host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
+        workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
+    )  # fmt: skip
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:
@@ -389,6 +398,7 @@ def build() -> typer.Typer:
     add_commands(keys, "prirec recommender keys", {
         "rotate": (rotate, "town.db", "town.db --only certificate --host recommender.example"),
     })  # fmt: skip
+    made.callback()(disable_core_dumps)
     made.add_typer(rounds, name="rounds")
     made.add_typer(keys, name="keys")
     return made

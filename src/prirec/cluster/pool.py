@@ -6,9 +6,10 @@ a single device.
 
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import sleep
 from typing import Any, TypeVar
 
@@ -45,17 +46,27 @@ def ray_session(address: str | None = None, *, cpus: int | None = None) -> Itera
     if ray.is_initialized():
         yield
         return
+    local = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": LOOPBACK} if address is None else {}
     try:
-        if address is None:
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, _node_ip_address=LOOPBACK, **QUIET)
-        else:
-            ray.init(address=address, **QUIET)
+        session = ray.init(address=address or "local", **local, **QUIET)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         raise StateError(f"no Ray cluster could be reached: {_first_line(error)}") from None
-    try:
+    with _guarded(session.address_info["session_dir"]) if local else nullcontext():
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _guarded(folder: str) -> Iterator[None]:
+    """A process that ends what is left of a session of this machine when this process is gone, however it ended."""
+    if sys.platform != "linux":
         yield
-    finally:
-        ray.shutdown()
+        return
+    command = [sys.executable, "-m", "prirec.cluster.session_guard", folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603  this program itself
+        yield
 
 
 def cluster_cpus() -> int:

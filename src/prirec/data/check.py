@@ -45,7 +45,7 @@ from prirec.data.schema import (
     schema_text,
 )
 from prirec.data.sources import existing_folder
-from prirec.data.tables import IDS, NEEDS, Table, TableError, find_table, read_table, require_polars
+from prirec.data.tables import IDS, NEEDS, Table, TableError, find_table, read_table
 from prirec.errors import DataError, UsageError
 from prirec.util.shown import Shown
 from prirec.util.shown import Table as Panel
@@ -58,7 +58,7 @@ class Problem:
     words: str  # with file, line and column
     rows: int | None = None  # how many rows it is about; None: a column, or a whole table
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"problem": self.words, "rows": self.rows}
 
 
@@ -79,10 +79,10 @@ class FolderCheck(Shown):
         if self.doubts:
             yield Panel(("doubtful, and read",), [(words,) for words in self.doubts])
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
-            "problems": [one.as_dict() for one in self.problems], "doubts": list(self.doubts), "schema": self.schema
+            "problems": [one.to_dict() for one in self.problems], "doubts": list(self.doubts), "schema": self.schema
         }  # fmt: skip
 
     def write_schema(self) -> Path:
@@ -99,7 +99,6 @@ class FolderCheck(Shown):
 def check_folder(folder: Path | str, *, skip_bad: bool = False) -> FolderCheck:
     """All problems and doubts of a data folder, and a proposed schema.toml; DataError only if there is no such folder.
     With skip_bad, rows that are wrong are doubts, as they would be left out."""
-    require_polars()
     path = existing_folder(Path(folder), needs=NEEDS)
     check = _Check(path, skip_bad=skip_bad)
     check.run()

@@ -32,7 +32,6 @@ from prirec.data.tables import (
     holds_ids,
     holds_numbers,
     read_table,
-    require_polars,
 )
 from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, IndexArray, LabelArray, RealArray, TimeArray
@@ -68,7 +67,6 @@ def read_folder(path: Path, *, strict: bool = False, skip_bad: bool = False) -> 
     Repeated visits are left out and counted; strict makes them a DataError. With skip_bad, rows that are wrong are left
     out and counted, too.
     """
-    require_polars()
     path = existing_folder(Path(path), needs=NEEDS)
     if is_partitioned(path):  # whose rows were looked at when it was made
         loaded = read_parts(path, strict=strict).loaded
@@ -88,7 +86,6 @@ def read_folder(path: Path, *, strict: bool = False, skip_bad: bool = False) -> 
 
 def read_public(path: Path) -> PublicFolder:
     """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
-    require_polars()
     file = find_table(existing_folder(Path(path), needs=NEEDS), "pois")
     if file is None:
         raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)

@@ -6,7 +6,7 @@ What is given is Any: pandas is no dependency, and has no types here.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prirec.data.tables import Table, memory_table, require_polars
+from prirec.data.tables import Table, memory_table
 from prirec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def table_of(name: str, given: Any) -> Table:
     """The table `visits`, `pois` or `users`."""
-    require_polars()
     return memory_table(name, _frame(name, given))
 
 

@@ -42,7 +42,6 @@ from prirec.data.tables import (
     holds_ids,
     holds_words,
     plain_text,
-    require_polars,
     rows_too_long,
     whole_parquet,
 )
@@ -75,7 +74,6 @@ class Scanned:
 
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
     """Writes the parts of a data folder to a new folder; after any error there is no new folder."""
-    require_polars()
     import polars as pl
 
     if parts < 1:

@@ -9,7 +9,7 @@ import msgspec
 
 from prirec.data.schema import read_schema
 from prirec.data.sources import existing
-from prirec.data.tables import memory_table, require_polars, whole_parquet
+from prirec.data.tables import memory_table, whole_parquet
 from prirec.errors import DataError
 from prirec.types import OffsetArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -60,7 +60,6 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
     """These parts, or all. Places are whole in any case: they are public."""
     from prirec.data.folder import assemble  # here: folder.py reads partitioned folders through this file
 
-    require_polars()
     known = range(len(read_partition(path).parts))
     wanted = list(known if which is None else which)
     users, visits = (read_rows(path, name, wanted) for name in ("users", "visits"))

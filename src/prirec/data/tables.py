@@ -22,7 +22,7 @@ from prirec.data.sources import (
     refuse_oversized,
     without_panic_texts,
 )
-from prirec.errors import DataError, UsageError
+from prirec.errors import DataError
 from prirec.types import BoolArray, OffsetArray
 from prirec.util.decode_errors import NOT_UNPACKED
 from prirec.util.suggest import suggest
@@ -123,13 +123,8 @@ class TableError(DataError):
         self.problem, self.table, self.key = problem, table.name, column
         self.records = None if wrong is None else table.positions[wrong]  # of the rows that are wrong
 
-
-def require_polars() -> None:
-    """Tables are read and written with polars, which a device does not need."""
-    try:
-        import polars  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise UsageError("tables need polars; install it with: pip install 'prirec[tables]'") from missing
+    def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
+        return DataError, (str(self),)  # for another process, its words are enough
 
 
 def find_table(folder: Path, name: str) -> Path | None:

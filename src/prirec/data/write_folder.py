@@ -13,7 +13,6 @@ from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places, Tag
 from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.roles import role_of
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, schema_text
-from prirec.data.tables import require_polars
 from prirec.errors import PassingError, UsageError
 from prirec.types import RealArray
 from prirec.util.files import NO_ROOM, is_full, room_beside
@@ -26,7 +25,6 @@ TableFormat = Literal["csv", "parquet"]
 
 def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "csv") -> None:
     """Writes a new folder; after any error there is none. Words that no row has are not written."""
-    require_polars()
     _refuse_unreadable(dataset)
     tables = _tables(dataset)
     text = schema_text(_schema(dataset))

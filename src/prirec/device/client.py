@@ -82,7 +82,7 @@ class Client:
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
         identity = self._signing_key()
-        enrolment = http.Enrolment(self._deployment, identity.public, cell, code)
+        enrolment = http.Enrolment(self._deployment, identity.public, cell, code, await self._challenge())
         signed = http.SignedEnrolment(enrolment, identity.sign(encode(enrolment)))
         _expect(http.Done, await self._post("/v1/devices", signed))
 
@@ -109,11 +109,14 @@ class Client:
                     raise
         raise AssertionError  # the second attempt returns or raises
 
+    async def _challenge(self) -> bytes:
+        """Fresh bytes to sign. A challenge instead of the time: a device's clock may be wrong."""
+        return _expect(http.Challenge, await self._post("/v1/challenges", None)).challenge
+
     async def _open_session(self) -> None:
-        """Sign a challenge, and get a session token. A challenge instead of the time: a device's clock may be wrong."""
+        """Sign a challenge, and get a session token."""
         identity = self._signing_key()
-        challenge = _expect(http.Challenge, await self._post("/v1/challenges", None)).challenge
-        claim = http.Claim(self._deployment, identity.public, challenge)
+        claim = http.Claim(self._deployment, identity.public, await self._challenge())
         signed = http.SignedClaim(claim, identity.sign(encode(claim)))
         self._token = _expect(http.Session, await self._post("/v1/sessions", signed)).token
 

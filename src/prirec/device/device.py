@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
 
+# a device cannot know whether its recommender will ever run again: a city on one machine may be over
+NO_MODEL = "this device has no published model; it fetches one when it takes part, as long as its recommender runs"
+
 
 class Device:
     """One person's device: private data, model, privacy budget and membership of one deployment, in one SQLite file.
@@ -169,7 +172,7 @@ class Device:
 
         found = View.of(self.person).publication
         if found is None:
-            raise StateError("there is nothing to recommend with yet: take part, or wait until a model is published")
+            raise StateError(f"there is nothing to recommend with: {NO_MODEL}")
         return recommend(self.person, published(*found), moment=Moment(near, at), k=k, radius_km=radius_km)
 
     def status(self) -> "DeviceStatus":
@@ -457,8 +460,8 @@ class DeviceStatus:
         if not of.enrolled:
             return f"joined {of.title}, not enrolled yet; it enrols when it next takes part"
         if not of.can_recommend:
-            missing = "no campaign has begun" if of.campaign is None else "no model is published, or none is downloaded"
-            return f"enrolled in {of.title}; cannot recommend yet: {missing}"
+            missing = "no campaign has begun" if of.campaign is None else NO_MODEL
+            return f"enrolled in {of.title}; cannot recommend: {missing}"
         learnt = f"its model has learnt {of.rounds_learnt} of {of.rounds} rounds"
         return f"enrolled in {of.title}; ready to recommend, {learnt if of.takes_part else 'with a newcomer’s model'}"
 

@@ -2,9 +2,12 @@
 
 A device proves that it holds its identity key by signing a challenge, and gets a session token that any worker can
 check by itself: challenges and tokens carry a MAC under keys derived from one secret of the deployment, and no session
-is stored. Only which challenges were answered is remembered, for a minute and in each worker. So a claim that an
-eavesdropper saw opens no second session at the same worker; at another worker it gives, within that minute, the very
-token that it gave before, never a newer one.
+is stored. A session ends when it expires, or when its device leaves: only who is enrolled gets mail (mailbox.py).
+
+A challenge is answered once. Those that an enrolment has answered are in the store until they expire, so that nobody
+can enrol a device that has left by sending again what it once sent. Those that a claim has answered are remembered in
+each worker: a claim that an eavesdropper saw opens no second session at the same worker; at another worker it gives,
+within a minute, the very token that it gave before, never a newer one.
 
 Whatever is wrong, the error is PeerError AUTH, and the service answers all of them alike. Signatures are checked before
 anybody is looked up: who does not hold a key cannot find out whether its name is enrolled.
@@ -27,7 +30,7 @@ from prirec.sharing.keys import derive, verify
 from prirec.wire.http import BEARER, Claim, Session, SignedClaim, SignedEnrolment
 
 CHALLENGE_SECONDS: Final = 60  # for two requests of one device; answered challenges are remembered as long
-SESSION_SECONDS: Final = 900  # how long a stolen token is of use: only a new token key revokes it
+SESSION_SECONDS: Final = 900  # how long a stolen token is of use, unless its device leaves or the token key is replaced
 SKEW: Final = 5  # seconds by which another worker's clock may be ahead
 MOST_SESSIONS: Final = 50_000  # tokens whose MAC need not be checked again
 MOST_CHALLENGES: Final = 200_000  # answered challenges that a worker remembers
@@ -64,8 +67,10 @@ class Authenticator:
         return made + _mac(self._challenge_key, made)
 
     def check_enrolment(self, signed: SignedEnrolment) -> None:
-        """PeerError unless the key's holder asks to enrol here, and knows the operator's code where there is one."""
+        """PeerError unless the key's holder asks to enrol here and now, and knows the operator's code where there is
+        one. Whether the challenge was answered before, the store knows."""
         wanted = signed.enrolment
+        self._time_of(wanted.challenge)
         verify(wanted.name, signature=signed.signature, message=encode(wanted))
         if wanted.deployment != self._deployment:
             raise _unauthenticated()

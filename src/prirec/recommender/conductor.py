@@ -19,7 +19,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Final, Self, TypeAlias
 
-from prirec.errors import PeerError, PrirecError, StateError
+from prirec.errors import PassingError, PeerError, PrirecError, StateError
 from prirec.protocols import roster
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
@@ -73,6 +73,7 @@ class ConductorEvent:
     refused: int = 0
     device: str = ""  # the name of one that broke the protocol, for certain: what it was enrolled under
     problem: str = ""
+    passing: bool = False  # the problem is that the store is away
 
 
 class Conductor:
@@ -406,7 +407,8 @@ def conduct(
                 if not _is_temporary(problem):
                     conductor = None
                     right.recheck()
-                tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem)))
+                passing = isinstance(problem, PassingError)
+                tell(ConductorEvent("lost" if conductor is None else "waiting", problem=str(problem), passing=passing))
                 failed()
                 troubled = True  # messages that come meanwhile would only meet the same trouble
                 pause = min(max(2 * pause, IDLE), LONGEST_PAUSE)

@@ -9,14 +9,14 @@ seen number n has seen all numbers below. Readers wait for nobody.
 import sqlite3
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from time import monotonic, sleep
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PassingError, StateError, UsageError
 from prirec.util import sqlite
 
 Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
@@ -105,12 +105,38 @@ class Backend(Protocol):
         """Raise the database's errors as StateError. Their own texts are dropped: they can quote what is in a row."""
 
 
+class Outage:
+    """Whether the database can be used, as its users find out. `tell` is called with the error when an outage begins,
+    and with None when it is over: once each, however many requests fail meanwhile."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[PassingError | None], None] = lambda problem: None
+        self._began_with, self._lock = "", Lock()  # "reading" or "writing" while there is one
+
+    @contextmanager
+    def watch(self, doing: Literal["reading", "writing"]) -> Iterator[None]:
+        try:
+            yield
+        except PassingError as problem:
+            with self._lock:
+                if not self._began_with:
+                    self._began_with = doing
+                    self.tell(problem)
+            raise
+        # On a full disk one can still read: only a write ends an outage that began with one.
+        if self._began_with and doing in ("writing", self._began_with):
+            with self._lock:
+                if self._began_with:
+                    self._began_with = ""
+                    self.tell(None)
+
+
 class Database:
     """A pool of connections to one database, whose tables are of this program's version. Any thread may use it."""
 
     def __init__(self, backend: Backend, *, most: int = CONNECTIONS) -> None:
         self._backend, self._idle, self._closed = backend, deque[Connection](), False
-        self._free, self._writing = BoundedSemaphore(most), Lock()
+        self._free, self._writing, self.outage = BoundedSemaphore(most), Lock(), Outage()
 
     @classmethod
     def open(cls, url: str | Path, *, migrations: Migrations) -> Self:
@@ -130,7 +156,8 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """All that is written in here is durable when this is left; after an error none of it is."""
-        with self._writing, self.reading() as db:  # a thread that waits to write holds no connection meanwhile
+        # A thread that waits to write holds no connection meanwhile.
+        with self._writing, self.outage.watch("writing"), self._connection() as db:
             db.begin()
             try:
                 yield db
@@ -142,6 +169,11 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection outside a transaction: each statement sees all that was durable when it began."""
+        with self.outage.watch("reading"), self._connection() as db:
+            yield db
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
         if self._closed:
             raise UsageError("this store is closed; open it again to use it")
         with self._free, self._backend.translated_errors():
@@ -161,7 +193,7 @@ class Database:
 
     def erase_deleted(self) -> None:
         """Overwrite deleted rows on the disk, where the database can."""
-        with self._writing, self.reading() as db:
+        with self._writing, self.outage.watch("writing"), self._connection() as db:
             db.erase_deleted()
 
     def close(self) -> None:
@@ -336,7 +368,7 @@ def back_up(store: Path, target: Path) -> int:
 def _drop_transient(copy: Path) -> int:
     with closing(connect_sqlite(copy)) as rows:
         # The lease too: the worker that conducts the original does not conduct the copy.
-        for table in ("mail", "inbox", "invited", "lease"):
+        for table in ("mail", "inbox", "invited", "lease", "answered"):
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

@@ -3,10 +3,10 @@
 A letter is a message of the recommender in one device's mail. It has a number; the next request of the device names the
 last number that it has received, after which letters up to there are deleted.
 
-One writer thread serves all requests of a worker process. It takes everything that is queued, commits all posted
-messages in one transaction, looks up mail, and answers: the more requests come at once, the more of them share one
-commit, so throughput grows with load. A single thread also means that what it knows of the mail (`_seen`, `_newest`)
-needs no lock.
+One writer thread serves all requests of a worker process. It takes everything that is queued, asks which of these
+devices are enrolled (a session ends when its device leaves), commits all posted messages in one transaction, looks up
+mail, and answers: the more requests come at once, the more of them share one commit, so throughput grows with load.
+A single thread also means that what it knows of the mail (`_seen`, `_newest`) needs no lock.
 
 A device that finds no mail may wait for some. Letters that the conductor of this process sends go to waiting devices
 straight from memory; letters from other workers are found by one query for all waiting devices, ten times a second.
@@ -23,11 +23,11 @@ from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Event, Thread
 from typing import Final
 
-from prirec.errors import StateError
+from prirec.errors import PassingError, StateError
 from prirec.recommender import observability
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
-from prirec.recommender.responses import internal_error, store_unavailable
+from prirec.recommender.responses import RefusedError, internal_error, store_unavailable, unauthenticated
 from prirec.recommender.store import PostedMessage, Store
 from prirec.wire.http import MOST_QUEUED, QueuedMessage
 
@@ -208,24 +208,28 @@ class Mailbox:
 
     def _process(self, batch: "list[_Request | _Check]") -> Callable[[], None]:
         """Serve a batch; returns what is left to do on the event loop."""
-        requests = [one for one in batch if isinstance(one, _Request)]
+        asked = [one for one in batch if isinstance(one, _Request)]
         checks = [one for one in batch if isinstance(one, _Check)]
         sent = [letter for check in checks for letter in check.sent]
         for check in checks:
             if check.sent:
                 self._sent_in_memory.release()
         try:
+            enrolled = self._store.enrolled({one.name for one in asked})  # a session ends when its device leaves
+            requests = [one for one in asked if one.name in enrolled]
             taken = self._commit(requests, delete=any(check.delete for check in checks))
             self._find_new_mail(sent)
             letters = [self._mail_for(one) for one in requests]
             entries = self._store.head().length
         except Exception as error:  # the requests get an error, and the thread goes on
-            observability.failure("the store failed", error)
+            if not isinstance(error, PassingError):  # of an outage the store tells by itself, once
+                observability.failure("the store failed", error)
             self._due = dict.fromkeys(self._due)  # these devices are woken the next time, and ask the store
-            return partial(_fail, requests, known=isinstance(error, StateError))
+            return partial(_fail, asked, store_unavailable() if isinstance(error, StateError) else internal_error())
         found = [MailReply(mail, entries, took) for mail, took in zip(letters, taken, strict=True)]
         due, self._due = self._due, {}
-        return partial(self._answer, requests, found, due, entries=entries)
+        strangers = [one for one in asked if one.name not in enrolled]
+        return partial(self._answer, requests, found, due, entries=entries, strangers=strangers)
 
     def _commit(self, requests: list[_Request], *, delete: bool) -> list[tuple[bool, ...]]:
         """Make all posted messages durable; for each request, which of its messages were taken."""
@@ -274,8 +278,10 @@ class Mailbox:
     # On the event loop again
 
     def _answer(
-        self, requests: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int
-    ) -> None:
+        self, requests: list[_Request], found: list[MailReply], due: dict[bytes, NewMail | None], *, entries: int,
+        strangers: list[_Request],
+    ) -> None:  # fmt: skip
+        _fail(strangers, unauthenticated())
         for request, reply in zip(requests, found, strict=True):
             if not request.done.done():  # the client may have gone meanwhile
                 request.done.set_result(reply)
@@ -292,7 +298,7 @@ def nothing_missing(sent: Sequence[tuple[bytes, QueuedMessage]], *, after: int) 
     return bool(numbers) and numbers == list(range(after + 1, after + 1 + len(numbers)))
 
 
-def _fail(requests: list[_Request], *, known: bool) -> None:
+def _fail(requests: list[_Request], refusal: RefusedError) -> None:
     for request in requests:
         if not request.done.done():
-            request.done.set_exception(store_unavailable() if known else internal_error())
+            request.done.set_exception(refusal)

@@ -27,7 +27,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from prirec.errors import PrirecError
+from prirec.errors import PassingError, PrirecError
 
 _LOGGER: Final = "prirec.recommender"
 _log = logging.getLogger(_LOGGER)
@@ -65,8 +65,19 @@ def failure(event: str, error: BaseException, **fields: int | float | str) -> No
     _log.error(event, extra={"fields": fields | _error(error)})
 
 
+def log_outage(problem: PassingError | None) -> None:
+    """Log that the store cannot be used, or can be used again (Store.watch)."""
+    if problem is None:
+        note("the store is back")
+    else:
+        warning("the store is away", problem=str(problem))
+
+
 def log_event(by: Any) -> None:
-    """Log a dataclass with a field `event` and others beside it (ConductorEvent); empty fields are left out."""
+    """Log a dataclass with a field `event` and others beside it (ConductorEvent); empty fields are left out. What says
+    that the store is away is not logged: `log_outage` has done so once."""
+    if by.passing:
+        return
     held = {field.name: getattr(by, field.name) for field in dataclass_fields(by)}
     event = held.pop("event")
     note(event, **{name: value for name, value in held.items() if value})

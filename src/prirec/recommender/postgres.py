@@ -16,7 +16,7 @@ from psycopg.abc import QueryNoTemplate
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PassingError, StateError, UsageError
 from prirec.recommender.database import Connection, Migrations, Row, typed
 
 POSTGRES_WAIT = 30.0  # seconds that a writer waits for another, and that one may be idle in the middle of a write
@@ -33,6 +33,9 @@ TROUBLE = {  # by the class of SQLSTATE
     "57": "is shutting down or starting up; what was being written may or may not be there",
     "XX": "is damaged; put back a copy that is whole, and let no device see a log shorter than it knows",
 }
+
+
+PASSING = ("08", "53", "55", "57")
 
 
 class PostgresConnection(Connection):
@@ -143,4 +146,5 @@ def _translated_errors() -> Iterator[None]:
     except psycopg.Error as error:
         state = error.sqlstate or ("08006" if isinstance(error, psycopg.OperationalError) else "")
         trouble = TROUBLE.get(state[:2]) or f"could not be used ({state or type(error).__name__}); nothing was written"
-        raise StateError(f"{NAME} {trouble}") from None
+        kind = PassingError if state[:2] in PASSING else StateError
+        raise kind(f"{NAME} {trouble}") from None

@@ -46,6 +46,7 @@ class ServiceOptions(TypedDict, total=False):
     """How a deployment is served; what is left out has its default."""
 
     host: str  # address to listen on; 127.0.0.1
+    operator: tuple[str, int] | None  # address and port for /metrics and /openapi.json; None: they are not served
     pace: Pace | None  # how long a sum waits for devices
     code: str | None  # enrolment code: only devices that know it may enrol; None: anybody
     limits: Limits | None  # how much one device or address may ask for
@@ -76,7 +77,11 @@ class Recommender:
         try:
             held.check_unfounded()
             files.make(title=title, hosts=names, now=datetime.now(UTC))
-            operator.found_deployment(held, title=title)
+            try:
+                operator.found_deployment(held, title=title)
+            except BaseException:
+                files.remove()  # or they would stand in the way of another try
+                raise
         except BaseException:
             held.close()
             raise
@@ -177,16 +182,16 @@ class Recommender:
     def serving(self, *, port: int = 0, **options: Unpack[ServiceOptions]) -> Iterator[str]:
         """Serve devices, and conduct campaigns, in a thread of this process while the context lasts; gives the URL.
 
-        Port 0 takes a free one. `options` are host ("127.0.0.1"), pace (how long a sum waits for devices), code (an
-        enrolment code), limits (how much one device or address may ask for), certificate and key (other files than
-        those of the deployment's folder). Works inside a running event loop; `serving_async` does not hold it up while
-        the service starts and stops."""
+        Port 0 takes a free one. `options` are host ("127.0.0.1"), operator (address and port of metrics), pace (how
+        long a sum waits for devices), code (an enrolment code), limits (how much one device or address may ask for),
+        certificate and key (other files than those of the deployment's folder). Works inside a running event loop;
+        `serving_async` does not hold it up while the service starts and stops."""
         with needing("recommender"):
             from prirec.recommender.server import running
 
         host = options.get("host", LOCAL)
-        with running(self._worker(options), host=host, port=port) as at:
-            yield f"https://{_reached(host)}:{at}"
+        with running(self._worker(options), host=host, port=port, operator=options.get("operator")) as ports:
+            yield f"https://{_reached(host)}:{ports.public}"
 
     serving_async = async_context(serving)
 
@@ -200,7 +205,8 @@ class Recommender:
             with needing("recommender"):
                 from prirec.recommender.server import serve
 
-            serve(self._worker(options), host=options.get("host", LOCAL), port=port, workers=workers)
+            host, operator = options.get("host", LOCAL), options.get("operator")
+            serve(self._worker(options), host=host, port=port, operator=operator, workers=workers)
             return
         if workers != 1:
             raise UsageError("inside a running event loop or a thread a service has one worker")

@@ -11,15 +11,14 @@ import ssl
 from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import sleep
-from types import FrameType
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fastapi import FastAPI
 from uvicorn import Config, Server
@@ -60,14 +59,17 @@ class Worker:
     conduct: ConductorLoop | None = None
     limits: Limits = field(default_factory=Limits)
     code: str | None = field(default=None, repr=False)
+    operator_port: int | None = None  # the port on which the operator's routes are served
 
     def __call__(self) -> FastAPI:
         store = Store.open(self.store_url)
+        store.watch(observability.log_outage)
         try:
             return app(
                 store,
                 limits=self.limits,
                 code=self.code,
+                operator_port=self.operator_port,
                 alongside=partial(_with_conductor, store=store, conduct=self.conduct),
             )
         except BaseException:
@@ -75,25 +77,39 @@ class Worker:
             raise
 
 
-def serve(worker: Worker, *, host: str, port: int, workers: int = 1) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are under way are answered first."""
+Address: TypeAlias = tuple[str, int]  # host and port; port 0 takes a free one
+
+
+class Ports(NamedTuple):
+    """The ports that a service listens on."""
+
+    public: int
+    operator: int | None
+
+
+def serve(worker: Worker, *, host: str, port: int, operator: Address | None = None, workers: int = 1) -> None:
+    """Serve until SIGTERM or SIGINT; requests that are under way are answered first. At the address `operator`, metrics
+    and the OpenAPI document are served, and nothing for devices."""
     if workers < 1:
         raise UsageError("a service has at least one worker")
     with Store.open(worker.store_url) as store:  # a store that cannot be used is an error here, once
         store.founding()
     tls.server_context(worker.certificate, worker.key)
-    listening = _listen(host, port)
+    sockets, ports = _listen_at((host, port), operator)
     allow_many_files()  # each waiting device holds a connection
+    worker = replace(worker, operator_port=ports.operator)
     config = _configured(worker, workers=workers, log_config=observability.configuration())
     _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
     enrolment = "open to anybody" if worker.code is None else "asks for a code"
-    observability.note("serving", host=host, port=listening.getsockname()[1], workers=workers, enrolment=enrolment)
+    metrics = {} if ports.operator is None else {"operator_port": ports.operator}
+    observability.note("serving", host=host, port=ports.public, **metrics, workers=workers, enrolment=enrolment)
     with _ended_by_signals():
         if workers == 1:
-            Server(config).run(sockets=[listening])
-            return
-        with _shared_metrics():
-            Multiprocess(config, sockets=[listening]).run()
+            Server(config).run(sockets=sockets)
+        else:
+            with _shared_metrics():
+                Multiprocess(config, sockets=sockets).run()
+    observability.note("stopped")
 
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
@@ -106,24 +122,27 @@ def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:
 
 
 @contextmanager
-def running(worker: Worker, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
-    """The service in a thread of this process, while the context lasts; gives the port. Logging is left as it is."""
-    config = _configured(worker, workers=1, log_config=None)
-    listening = _listen(host, port)
+def running(
+    worker: Worker, *, host: str = "127.0.0.1", port: int = 0, operator: Address | None = None
+) -> Iterator[Ports]:
+    """The service in a thread of this process, while the context lasts. Logging is left as it is."""
+    sockets, ports = _listen_at((host, port), operator)
+    config = _configured(replace(worker, operator_port=ports.operator), workers=1, log_config=None)
     try:
         config.load()  # a bad certificate is an error here, not in the thread
     except BaseException:
-        listening.close()
+        for one in sockets:
+            one.close()
         raise
     server = Server(config)
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="service", daemon=True)
+    thread = Thread(target=server.run, kwargs={"sockets": sockets}, name="service", daemon=True)
     thread.start()
     while not server.started:
         if not thread.is_alive():
             raise StateError("the service did not start")
         sleep(0.005)
     try:
-        yield listening.getsockname()[1]
+        yield ports
     finally:
         server.should_exit = True
         thread.join()
@@ -153,13 +172,28 @@ def _context(certificate: Path, key: Path, config: Config, default: Callable[[],
     return tls.server_context(certificate, key)
 
 
+def _listen_at(public: Address, operator: Address | None) -> tuple[list[socket.socket], Ports]:
+    """Listening sockets. Requests are told apart by the port that they come to, so the two must differ."""
+    sockets = [_listen(*public)]
+    try:
+        sockets += [] if operator is None else [_listen(*operator)]
+        ports = Ports(sockets[0].getsockname()[1], None if operator is None else sockets[1].getsockname()[1])
+        if ports.public == ports.operator:
+            raise UsageError("devices and the operator need a port each, also where their addresses differ")
+    except BaseException:
+        for one in sockets:
+            one.close()
+        raise
+    return sockets, ports
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         made = socket.create_server(address[:2], family=family, backlog=2048)
     except (OSError, OverflowError):
         raise UsageError(
-            "this address and port cannot be listened on: they are in use, not this machine's, or need a privilege"
+            f"port {port} of {host} cannot be listened on: it is in use, not this machine's, or needs a privilege"
         ) from None
     made.set_inheritable(True)
     return made
@@ -192,13 +226,9 @@ def _with_conductor(at: Endpoints, *, store: Store, conduct: ConductorLoop | Non
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """End this process by SystemExit at SIGTERM. Uvicorn ends in good order and then raises the signal again, which
-    would skip the cleanup of this process."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(0)
-
-    before = signal.signal(signal.SIGTERM, end)
+    """Leave the context at SIGTERM or SIGINT. Uvicorn ends in good order and then raises the signal again, which would
+    skip the cleanup of this process."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt, as SIGINT does
     try:
         with suppress(KeyboardInterrupt):
             yield
@@ -227,6 +257,7 @@ SLOWEST: Final = 128 * 2**10  # bytes a second at which a large body must move: 
 LONGEST: Final = 64 * 2**20  # bytes: a larger declared length earns no more time
 GOODBYE_SECONDS: Final = 0.5  # that a client has to close its side when the service ends
 HEAD_BYTES: Final = 16_384  # a device sends some 500
+HEAD_LINES: Final = 64  # a device sends eight
 UNREAD: Final = 131_072  # bytes of an answer that are buffered for a client
 
 
@@ -236,6 +267,7 @@ class Connection(HttpToolsProtocol):
     _deadline: TimerHandle | None = None
     _leaving: TimerHandle | None = None  # deadline for the answer
     _head: int | None = 0  # bytes of incomplete headers; None while a body is awaited
+    _parsed, _lines = 0, 0  # bytes and lines of the head under way that were parsed
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -246,14 +278,31 @@ class Connection(HttpToolsProtocol):
         if self._head is not None:
             self._head += len(data)
         super().data_received(data)
-        # uvicorn bounds no headers with this parser: a client could send them without end.
+        # uvicorn bounds no headers with this parser: a client could send one without end.
         if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of this request is too long.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._parsed = self._lines = 0
         if self._deadline is None:  # else the deadline of the connection's first bytes goes on: no trickling
             self._expect(HEAD_SECONDS)
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(name, value)
+        self._lines += 1
+        super().on_header(name, value)
+
+    def _count_head(self, *parts: bytes) -> None:
+        """A head that comes in one piece is bounded while it is parsed. The parser passes the error on, and uvicorn
+        answers with status 400 and closes the connection."""
+        self._parsed += sum(map(len, parts))
+        if self._parsed > HEAD_BYTES or self._lines >= HEAD_LINES:
+            raise ValueError("the head of a request is too long")
 
     def on_headers_complete(self) -> None:
         self._head = None

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from os import urandom
 from time import monotonic, time
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
@@ -31,12 +32,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import prirec
-from prirec.errors import Fault, PeerError, StateError
+from prirec.errors import Fault, PassingError, PeerError, StateError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import WireStruct
 from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
-from prirec.recommender.authentication import Authenticator, EnrolmentGate
+from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
 from prirec.recommender.limits import (
     LARGE_BODY,
     BodyMemory,
@@ -83,6 +84,7 @@ from prirec.wire.http import (
 
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
+PROBE_SECONDS: Final = 1.0  # between two looks at whether the store can be written
 REVALIDATE: Final = {"cache-control": "no-cache"}
 IMMUTABLE: Final = {"cache-control": "public, max-age=31536000, immutable"}
 ON_DISCONNECT: Final = "gone"  # key in a request's state: called if the client leaves before it is answered
@@ -120,6 +122,7 @@ class Endpoints:
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
         self._body_memory = BodyMemory(limits.under_way)
+        self._writable, self._next_probe = False, -inf
         self._taken = metrics.messages.labels("taken")
         self._addresses = RateLimiter[str](limits.address, most=limits.remembered)
         self._devices = RateLimiter[bytes](limits.device, most=limits.remembered)
@@ -172,7 +175,11 @@ class Endpoints:
         signed = await self._request_body(request, SignedEnrolment)
         check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
         self._enrolments.admit(signed, address=address, now=self.steady())
-        wanted, day = signed.enrolment, int(self.clock() // DAY)
+        wanted, now = signed.enrolment, int(self.clock())
+        use = partial(self.store.use_challenge, now=now, until=now + CHALLENGE_SECONDS + SKEW)
+        if not await self._write(use, wanted.challenge):
+            raise unauthenticated()
+        day = now // DAY
         await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
         return respond(Done(), headers=PRIVATE)
 
@@ -188,7 +195,7 @@ class Endpoints:
         self._count(request)
         # The signature first: who holds no key cannot find out whether a name is enrolled.
         claim = self._authenticator.check_claim(await self._request_body(request, SignedClaim))
-        if not await self._read(self.store.enrolled, claim.name):
+        if not await self._read(self.store.enrolled, [claim.name]):
             raise unauthenticated()
         return respond(self._authenticator.open_session(claim), headers=PRIVATE)
 
@@ -266,13 +273,17 @@ class Endpoints:
         return JSONResponse({"healthy": True})
 
     async def ready(self, request: Request) -> Response:
-        """Whether this worker can use its store."""
+        """Whether this worker can write to its store, as it was within the last second: anybody may ask, and each look
+        is a commit."""
         self._count(request)
-        try:
-            await self._read(self.store.head)
-        except StateError:
-            return JSONResponse({"ready": False}, 503)
-        return JSONResponse({"ready": True})
+        if (now := self.steady()) >= self._next_probe:
+            self._next_probe = now + PROBE_SECONDS
+            try:
+                await self._write(self.store.check_writable)
+                self._writable = True
+            except StateError:
+                self._writable = False
+        return JSONResponse({"ready": self._writable}, 200 if self._writable else 503)
 
     async def metrics_page(self, request: Request) -> Response:
         """Metrics for Prometheus."""
@@ -301,8 +312,8 @@ class Endpoints:
         """Ask the store in a thread: the event loop, which every device's request runs on, waits for no disk."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, *values)
 
-    async def _write(self, change: Callable[..., None], *values: object) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
+    async def _write(self, change: Callable[..., Value], *values: object) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
 
 
 # Which posted messages are taken: those in the sender's own name, to the recommender, of a kind that a campaign has.
@@ -436,6 +447,8 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Background: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
 
 MAIL: Final = "POST /v1/mail"
+OPERATOR_PATHS: Final = ("/metrics", "/openapi.json")  # on the operator's port alone
+HEALTH_PATHS: Final = ("/healthz", "/readyz")  # on both ports
 
 
 def app(
@@ -443,14 +456,15 @@ def app(
     *,
     limits: Limits | None = None,
     code: str | None = None,
+    operator_port: int | None = None,
     clock: Callable[[], float] = time,
     steady: Callable[[], float] = monotonic,
     entropy: Callable[[int], bytes] = urandom,
     alongside: Background = lambda at: nullcontext(),
 ) -> FastAPI:
     """The service on a store. `code` is the enrolment code that the operator hands out; without one anybody may enrol.
-    `clock` is the time of day, `steady` one that never jumps. `alongside` is a context around the life of the service:
-    the conductor runs in it."""
+    Requests that come to `operator_port` find the operator's routes, and no others do. `clock` is the time of day,
+    `steady` one that never jumps. `alongside` is a context around the life of the service: the conductor runs in it."""
     at = Endpoints(
         store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy
     )
@@ -468,8 +482,10 @@ def app(
         title="PriRec recommender", version=prirec.__version__, lifespan=life, docs_url=None, redoc_url=None,
         redirect_slashes=False,
     )  # fmt: skip
+    service.operator_port, unknown = operator_port, _unknown_route(at.metrics)
+    service.unknown = _as_asgi(lambda request: unknown(request, HTTPException(404)))
     service.router.route_class = PlainRoute
-    service.add_exception_handler(HTTPException, _unknown_route(at.metrics))
+    service.add_exception_handler(HTTPException, unknown)
     for route, description in ROUTES.items():
         (method, path), name = route.split(), description["name"]
         endpoint = _guarded(getattr(at, name), at=at, route=path)
@@ -480,15 +496,26 @@ def app(
 
 
 class Service(FastAPI):
-    """FastAPI with a shortcut: nearly all requests are for mail, and skip the search for their route."""
+    """FastAPI with a port of the operator's, and a shortcut: nearly all requests are for mail, and skip the search for
+    their route."""
 
+    operator_port: int | None
+    unknown: ASGIApp  # answers requests that have come to the wrong port
     shortcut: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
+        if scope["type"] == "http" and self._is_at_wrong_port(scope):
+            await self.unknown(scope, receive, send)
+        elif self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
             await self.shortcut(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def _is_at_wrong_port(self, scope: Scope) -> bool:
+        """By the connection's own address, which no client can choose."""
+        path, (_, port) = scope["path"], scope.get("server") or ("", None)
+        operators = port is not None and port == self.operator_port
+        return path not in HEALTH_PATHS and (path in OPERATOR_PATHS) != operators
 
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
@@ -539,7 +566,8 @@ def _guarded(endpoint: Endpoint, *, at: Endpoints, route: str) -> Endpoint:
         except PeerError as fault:
             response = refusal_of(fault).response
         except StateError as trouble:
-            observability.failure("the store failed", trouble, route=route)
+            if not isinstance(trouble, PassingError):  # of an outage the store tells by itself, once
+                observability.failure("the store failed", trouble, route=route)
             response = store_unavailable().response
         except ClientDisconnect:
             response = Response(status_code=400)  # to nobody

@@ -7,6 +7,7 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     table      written by                                             deleted
     founding   the operator, once (`prirec recommender init`)         never: it is the deployment, with its secret keys
     people     a device that enrols: its public key and coarse cell   when the device leaves
+    answered   a device that enrols: hash of the challenge it signed  when the challenge has expired
     documents  the conductor, or the operator who publishes           never: the log names them
     log        the conductor or the operator, signed                  never: devices check that it only grows
     rounds     the conductor, before it acts on them                  never: a round number is not used twice
@@ -24,7 +25,7 @@ them in backups made meanwhile. They are sealed for keys that were only ever in 
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -34,13 +35,14 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PassingError, StateError, UsageError
 from prirec.protocols import journal
 from prirec.protocols.codec import digest, encode
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
-from prirec.recommender.database import Connection, Database, Migrations, Row
+from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
+from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
 from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
 from prirec.wire.http import QueuedMessage
@@ -117,6 +119,15 @@ class Store:
         newer than this program, or not PriRec's."""
         return cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
 
+    def watch(self, tell: Callable[[PassingError | None], None]) -> None:
+        """Have outages told of: `tell` gets the error when one begins, and None when it is over."""
+        self._database.outage.tell = tell
+
+    def check_writable(self) -> None:
+        """StateError if nothing can be written now. SQLite writes nothing where nothing changes, so a counter does."""
+        with self._database.transaction() as db:
+            _take_numbers(db, "probes", many=1)
+
     def close(self) -> None:
         self._database.close()
 
@@ -165,8 +176,21 @@ class Store:
                 name, cell.to_bytes(8, "big"), day,
             )  # fmt: skip
 
-    def enrolled(self, name: bytes) -> bool:
-        return self._one("SELECT 1 FROM people WHERE name = ?", name) is not None
+    def use_challenge(self, challenge: bytes, *, now: int, until: int) -> bool:
+        """Mark a challenge as answered until it expires; False if it was answered before. Times are in seconds."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM answered WHERE until < ?", now)
+            query = "INSERT INTO answered (challenge, until) VALUES (?, ?) ON CONFLICT (challenge) DO NOTHING"
+            return bool(db.execute(query, sha256(challenge).digest(), until))
+
+    def enrolled(self, names: Collection[bytes]) -> set[bytes]:
+        """Those of these devices that are enrolled."""
+        if not names:
+            return set()
+        with self._database.reading() as db:
+            query = "SELECT name FROM people WHERE name IN "
+            found = [db.all(query + marks, *some) for marks, some in _in_clauses(list(names))]
+        return {name for rows in found for (name,) in rows}
 
     def leave(self, name: bytes) -> None:
         """Delete a device with its mail and invitations. Rosters that list it are public documents, and stay."""
@@ -193,7 +217,10 @@ class Store:
             _put_documents(db, documents)
 
     def document(self, name: bytes) -> bytes | None:
+        """StateError if the document was damaged on the disk: its name is its hash."""
         row = self._one("SELECT body FROM documents WHERE name = ?", name)
+        if row is not None and address(row[0]) != name:
+            raise StateError(f"a document of the store {DAMAGED}")
         return None if row is None else row[0]
 
     def head(self) -> Head:
@@ -204,12 +231,12 @@ class Store:
     def entries(self, after: int, most: int = documents.MOST_ENTRIES) -> list[SignedEntry]:
         """Log entries from index `after` on, for a device that has that many."""
         found = self._all("SELECT body FROM log WHERE place >= ? ORDER BY place LIMIT ?", after, most)
-        return [_entry_decoder.decode(body) for (body,) in found]
+        return [_decoded_entry(body) for (body,) in found]
 
     def last(self, subject: Subject) -> LogEntry | None:
         """The latest log entry about a subject, such as "catalogue"."""
         row = self._one("SELECT body FROM log WHERE subject = ? ORDER BY place DESC LIMIT 1", subject)
-        return None if row is None else _entry_decoder.decode(row[0]).entry
+        return None if row is None else _decoded_entry(row[0]).entry
 
     # Messages from devices (inbox) and to devices (mail)
 
@@ -388,6 +415,13 @@ class Store:
 _entry_decoder: msgspec.msgpack.Decoder[SignedEntry] = msgspec.msgpack.Decoder(SignedEntry)
 
 
+def _decoded_entry(body: bytes) -> SignedEntry:
+    try:
+        return _entry_decoder.decode(body)
+    except NOT_DECODED:
+        raise StateError(f"the log of the store {DAMAGED}") from None
+
+
 def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
     """The first of so many fresh numbers, higher than any that a reader can have seen."""
     row = db.one("SELECT value FROM counters WHERE name = ?", counter)
@@ -458,8 +492,8 @@ def _settle(db: Connection, wanted: Persist) -> JournalEntry:
     query = "SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ? AND cohort = ?"
     highest = db.one(query, of.deployment, of.kind, of.group)
     # A device masks once at a number, whatever the attempt. A collector may begin a burnt round anew: who had masked in
-    # it stays away, so the two sums have nobody in common. One that was opened is over.
-    known = None if held is None else replace(held, masked=held.stage is Stage.OPENED)
+    # it stays away, so the two sums have nobody in common.
+    known = None if held is None else replace(held, masked=held.masked and held.stage is not Stage.BURNT)
     verdict = journal.admit(wanted, held=known, last=None if highest is None else highest[0])
     if verdict is Verdict.KNOWN and held is not None:
         return held
@@ -645,5 +679,12 @@ MIGRATIONS: Migrations = (
         ) {table}""",
         "CREATE INDEX invited_by_name ON invited (name)",
         "INSERT INTO counters SELECT 'progress', count(*) FROM progress",
+    ),
+    (
+        """CREATE TABLE answered (
+            challenge {bytes} PRIMARY KEY CHECK (length(challenge) = 32),
+            until     {whole} NOT NULL
+        ) {table}""",
+        "INSERT INTO counters VALUES ('probes', 0)",
     ),
 )

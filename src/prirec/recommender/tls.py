@@ -7,7 +7,7 @@ by the recommender's identity key, which it pinned when it joined.
 import os
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -39,15 +39,24 @@ class CertificatePair:
     key: bytes = field(repr=False)
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Both as new files, the key for its owner alone. UsageError if there are such files already."""
-        for path, mode, content in ((key, 0o600, self.key), (certificate, 0o644, self.certificate)):
-            try:
+        """Both as new files, the key for its owner alone. UsageError if there are such files already; StateError, and
+        neither is there, if they cannot be written."""
+        made = list[Path]()
+        try:
+            for path, mode, content in ((key, 0o600, self.key), (certificate, 0o644, self.certificate)):
                 # O_EXCL with the mode: the key is never readable by others, not even for a moment.
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            except FileExistsError:
-                raise UsageError(f"{path.name} is there already; move it away or name another folder") from None
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                made.append(path)
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(handle)
+        except FileExistsError:
+            _remove(made)
+            raise UsageError(f"{path.name} is there already; move it away or name another folder") from None
+        except OSError as problem:
+            _remove(made)
+            raise StateError(f"{path.name} could not be written ({problem.strerror}); look at the disk") from None
 
 
 def new_authority(title: str, *, now: datetime) -> CertificatePair:
@@ -189,7 +198,15 @@ class Certificates:
         server = server_certificate(issuer, hosts=_with_local(hosts), now=now)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         issuer.write(self.authority, self._authority_key)
-        server.write(self.certificate, self.key)
+        try:
+            server.write(self.certificate, self.key)
+        except BaseException:
+            _remove((self.authority, self._authority_key))
+            raise
+
+    def remove(self) -> None:
+        """Take back what `make` has made."""
+        _remove((self.authority, self._authority_key, self.certificate, self.key))
 
     def renew(self, *, hosts: Sequence[str], now: datetime) -> None:
         """Make another key and certificate for the server, from the same authority, so that devices notice nothing;
@@ -210,6 +227,11 @@ class Certificates:
 def expires_at(certificate: Path) -> datetime:
     """When a certificate expires; devices refuse it from then on."""
     return _certificate(certificate).not_valid_after_utc
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 def _with_local(hosts: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The recommender and the devices of a rehearsal as child processes, the database of the recommender, and faults: kills
 of any of them, drawn from a seed."""
 
+import atexit
 import json
 import os
 import time
@@ -240,12 +241,16 @@ def require_postgres() -> Callable[..., Any]:
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """The URL of an empty database in a server of its own."""
-    start = require_postgres()
+    get_server, lock = require_postgres(), folder.with_name("postgres.lock")
     try:
-        server = start(folder, cleanup_mode="stop")
+        server = get_server(folder, cleanup_mode="stop", start=False)
+        server._lock = type(server._lock)(lock)  # its own would be left in the system's folder for temporary files
+        server.start()
     except (OSError, RuntimeError, SubprocessError) as problem:
         raise StateError(f"PostgreSQL did not start ({type(problem).__name__})") from None
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
+        atexit.unregister(server._cleanup)  # once is enough: again, it would make a folder anew for its lock
+        lock.unlink(missing_ok=True)

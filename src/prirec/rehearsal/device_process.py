@@ -21,7 +21,7 @@ from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
 from prirec.errors import PrirecError
 from prirec.rehearsal.processes import die_with_parent
-from prirec.util.process_limits import allow_many_files
+from prirec.util.process_limits import allow_many_files, disable_core_dumps
 
 # short: a recommender that was killed is back soon; and many devices share this process
 PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)
@@ -123,6 +123,7 @@ def _size(headers: httpx.Headers) -> int:
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     die_with_parent()
+    disable_core_dumps()
     allow_many_files()
     asyncio.run(live(task))
 

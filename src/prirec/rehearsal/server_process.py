@@ -8,6 +8,7 @@ from prirec.recommender.conductor import Pace
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.recommender import Recommender
 from prirec.rehearsal.processes import die_with_parent
+from prirec.util.process_limits import disable_core_dumps
 
 UNLIMITED = Rate(10_000.0, 1_000_000)  # all devices come from one address
 
@@ -26,6 +27,7 @@ class Task(msgspec.Struct, frozen=True):
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     die_with_parent()
+    disable_core_dumps()
     limits = Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED)
     with Recommender.open(task.store, certificates=task.certificates) as recommender:
         recommender.serve(port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits)

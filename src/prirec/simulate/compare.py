@@ -4,6 +4,7 @@ A model is PriRec or the paper's FM under some settings, or a model of anybody's
 handed over as it is or registered by an entry point of the group `prirec.models` (docs/how-to/own-model.md).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -70,7 +71,7 @@ class Entry:
 
     contender: Contender
     outcome: Outcome | ModelOutcome = field(repr=False)
-    seconds: float
+    seconds: float  # preparing, training and testing; nan if that was not timed
 
     @property
     def trained(self) -> Trained | None:
@@ -87,6 +88,12 @@ class Entry:
             return self.outcome.test_scores
         samples = self.outcome.setup.samples
         return scores(self.outcome.trained.state.models, samples, samples.test)
+
+
+def entry_of(outcome: Outcome) -> Entry:
+    """The row of a training that was not part of a comparison: named by its preset, and not timed."""
+    settings = outcome.setup.settings
+    return Entry(Contender(settings.preset, collects(settings), settings), outcome, math.nan)
 
 
 def compare(

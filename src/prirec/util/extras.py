@@ -13,14 +13,14 @@ PACKAGES = {
 
 
 @contextmanager
-def needing(extra: Literal["recommender", "device"]) -> Iterator[None]:
-    """Around imports. UsageError, with what to install, if one of the extra's packages is missing; any other module
+def needing(*extras: Literal["recommender", "device"]) -> Iterator[None]:
+    """Around imports. UsageError, with what to install, if one of the extras' packages is missing; any other module
     that is missing is a fault of the installation and stays a ModuleNotFoundError."""
     try:
         yield
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in PACKAGES[extra]:
+        if (missing.name or "").partition(".")[0] not in [name for extra in extras for name in PACKAGES[extra]]:
             raise
         raise UsageError(
-            f"this needs packages that are not installed; get them with: pip install 'prirec[{extra}]'"
+            f"this needs packages that are not installed; get them with: pip install 'prirec[{','.join(extras)}]'"
         ) from None

@@ -18,12 +18,13 @@ FOREIGN = "is not a file of PriRec's; name another one, or move it away"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
 TROUBLE = {
     sqlite3.SQLITE_FULL: NO_ROOM,
+    sqlite3.SQLITE_IOERR: "cannot be read or written (SQLITE_IOERR): the disk is full, or fails; nothing was written",
     sqlite3.SQLITE_BUSY: "is being written by another process; nothing was written. Try again when that is done",
     sqlite3.SQLITE_NOTADB: FOREIGN,
     sqlite3.SQLITE_READONLY: CLOSED_OFF,
     sqlite3.SQLITE_CANTOPEN: CLOSED_OFF,
 }
-PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
+PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
 
 def connect(path: Path, *, pragmas: Sequence[str], wait: float, any_thread: bool = False) -> sqlite3.Connection:

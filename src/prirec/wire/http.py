@@ -45,6 +45,7 @@ class Enrolment(WireStruct, frozen=True, tag="prirec enrolment"):
     name: Name
     cell: Cell
     code: Annotated[str, Meta(max_length=100)]  # enrolment code, if the operator requires one
+    challenge: Opaque  # of the recommender's, used once: so nobody enrols a device that has left with what it sent
 
 
 class SignedEnrolment(WireStruct, frozen=True, tag="prirec signed enrolment"):
@@ -55,7 +56,7 @@ class SignedEnrolment(WireStruct, frozen=True, tag="prirec signed enrolment"):
 
 
 class Challenge(WireStruct, frozen=True, tag="prirec challenge"):
-    """POST /v1/challenges: fresh bytes to sign. A replayed claim fails without either side trusting a clock."""
+    """POST /v1/challenges: fresh bytes to sign. What is replayed fails without either side trusting a clock."""
 
     challenge: Opaque
 

@@ -8,7 +8,6 @@ from prirec.data.folder import Loaded, read_folder
 from prirec.data.published import foursquare, others
 from prirec.data.published.common import Format
 from prirec.data.sources import existing_folder
-from prirec.data.tables import require_polars
 from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
 from prirec.errors import UsageError
 from prirec.util.suggest import suggest
@@ -59,7 +58,6 @@ FORMATS: Mapping[str, Format] = {known.name: known for known in _ALL}
 
 def import_published(name: str, source: Path, target: Path, *, table_format: TableFormat = "csv") -> Loaded:
     """The published files in `source` as a data folder at `target`, read back to check it."""
-    require_polars()
     if name not in FORMATS:
         raise UsageError(f"there is no format '{name}'; {suggest(name, FORMATS)}")
     source, target = Path(source), Path(target)
