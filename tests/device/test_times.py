@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from support.low_floors import low_floor
 from support.waiting import PATIENCE
 
 SILENCE = 2.0  # RetryPolicy.work
+STEPS = ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]
 MOMENTS = (0.0, 0.3, 0.89, 1.534, 1.7999, 1.81, 2.5, inf)  # seconds that a device computes; inf: for ever
 VISITORS = ((), ("a",), ("a", "b", "c"))
 
@@ -140,10 +142,11 @@ def test_each_message_leaves_at_the_same_time_whatever_was_visited_and_however_l
     assert seen == [seen[0]] * len(seen)
     sent = {name: when for when, names in seen[0] for name in names}
     if budget > 1.0:
-        assert list(sent) == ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
-        assert (sent["Keys"], sent["Boxes"], sent["Masked"]) == (0.0, SILENCE, 1.1 * SILENCE)
+        assert list(sent) == STEPS
+        slots = [0.1, 1.2, 1.3, 1.4, 1.5, 1.6]  # one for each answer, and the silence after the keys
+        assert list(sent.values()) == pytest.approx([SILENCE * slot for slot in slots])
     else:
-        assert seen[0][-1][0] == SILENCE
+        assert seen[0][-1][0] == pytest.approx(1.1 * SILENCE)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.15, 0.25])
@@ -190,9 +193,40 @@ def test_keys_are_sent_before_a_record_is_read(tmp_path: Path, monkeypatch: pyte
 
     target.agent._sleep = no_pause
     said = asyncio.run(whole_sum(target, interaction(recommender)))
-    assert [name for name, _ in said] == ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
+    assert [name for name, _ in said] == STEPS
     assert made == [True]
     assert target.agent.rounds.empty is None
+
+
+def test_an_agent_that_is_stopped_while_it_computes_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread ends by itself, and finds nobody who waits for it. An error in it would fail this test."""
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    timed(target)
+    target.agent.retry = RetryPolicy(grace=0.0, work=PATIENCE)
+    computing, go_on, contribution = Event(), Event(), rounds.contribution
+
+    def waiting(*of: Any) -> Any:
+        computing.set()
+        go_on.wait(PATIENCE)
+        return contribution(*of)
+
+    monkeypatch.setattr(rounds, "contribution", waiting)
+
+    async def stopped() -> None:
+        task = asyncio.create_task(target.invited(interaction(recommender)))
+        await asyncio.to_thread(computing.wait, PATIENCE)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stopped())
+    (thread,) = [one for one in enumerate_threads() if one.name == "prirec contribution"]
+    go_on.set()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def masked_value(target: Target, monkeypatch: pytest.MonkeyPatch, task: Task) -> np.ndarray:

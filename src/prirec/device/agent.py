@@ -25,7 +25,7 @@ from prirec.device.rounds import WHAT, Contribution, Rounds, contributions, cont
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.codec import decode
-from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
+from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.party import Stage
 from prirec.types import DAY
 from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
@@ -33,7 +33,7 @@ from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
 MOST_REFUSALS = 8
 
-_HANDING_OVER = 0.1  # of the time for a contribution: for handing it to its round, and for masking and storing it
+_ANSWERING = 0.1  # of the time for a contribution: for handing it to its round, and for each answer to a message
 _Made = TypeVar("_Made")
 
 
@@ -154,19 +154,19 @@ class Agent:
         """Compute the contributions that rounds wait for. It takes `retry.work` seconds, whatever the records are."""
         rounds, made = tuple(self.rounds.waiting), dict[Round, Contribution]()
         loop = asyncio.get_running_loop()
-        began, time = loop.time(), self.retry.work
-        if time is None:
+        began, seconds = loop.time(), self.retry.work
+        if seconds is None:
             made = contributions_at(self.view, self.person, rounds)
         else:
             work = asyncio.wrap_future(_in_thread(partial(contributions, self.person.store.path, rounds)))
-            await asyncio.wait([work], timeout=(1 - _HANDING_OVER) * time)
+            await asyncio.wait([work], timeout=(1 - _ANSWERING) * seconds)
             if work.done() and work.exception() is None:
                 made = work.result()
         for of in rounds:
             self.rounds.supply(of, made.get(of))
         self._computed += len(rounds)
-        if time is not None:
-            await self._end_slot(began, time)
+        if seconds is not None:
+            await self._end_slot(began, seconds)
 
     async def _end_slot(self, began: float, slot: float) -> None:
         """Wait until a slot of so many seconds is over, or the second one, and so on: how long it took to do what was
@@ -178,8 +178,8 @@ class Agent:
         """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
         length is another, and before a round is entered: one that was set back may be as long as before."""
         loop = asyncio.get_running_loop()
-        began, kinds = loop.time(), {_kind(queued.body) for queued in inbox.messages}
-        if inbox.entries != self.view.member.head.length or Invitation in kinds:
+        began = loop.time()
+        if inbox.entries != self.view.member.head.length or any(map(_is_invitation, inbox.messages)):
             before = self._region_documents()
             await self.follow()
             if self._region_documents() != before:
@@ -190,8 +190,8 @@ class Agent:
             self._after = queued.number  # first: a message that cannot be processed must not come back for ever
             answers = self._answer(queued)
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
-        if Delivery in kinds and self.retry.work is not None:  # what is stored with a vector is longer or shorter
-            await self._end_slot(began, _HANDING_OVER * self.retry.work)
+        if inbox.messages and self.retry.work is not None:  # of these, masking stores more for some than for others
+            await self._end_slot(began, _ANSWERING * self.retry.work)
 
     def _answer(self, queued: QueuedMessage) -> list[bytes]:
         """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
@@ -213,16 +213,17 @@ class Agent:
             self._download, self.view = None, View.of(self.person)
 
 
-def _kind(body: bytes) -> type[AnyMessage] | None:
+def _is_invitation(queued: QueuedMessage) -> bool:
     try:
-        return type(decode(body))
+        return isinstance(decode(queued.body), Invitation)
     except PeerError:
-        return None
+        return False
 
 
 def _in_thread(work: Callable[[], _Made]) -> "Future[_Made]":
     """Run this in a thread that does not keep the process from ending."""
     future = Future[_Made]()
+    future.set_running_or_notify_cancel()  # so that nobody cancels it: its result would have no place to go
 
     def run() -> None:
         try:

@@ -389,11 +389,14 @@ class Rounds:
             self.empty = StateError("this device's part in a sum could not be computed, or not in time; it adds zeros")
             return
         self.empty = made.empty or self.empty
-        if of in self._entered:
-            self._entered[of].contribution = made
-            self._entered[of].member.supply(made.value)
-        elif of in self._alone:
-            made.learn_locally(self._person)
+        try:
+            if of in self._entered:
+                self._entered[of].member.supply(made.value)
+                self._entered[of].contribution = made
+            elif of in self._alone:
+                made.learn_locally(self._person)
+        except PrirecError as problem:  # the disk is full: nothing is learnt from this round
+            self.empty = problem
 
     def pending_messages(self, view: View) -> list[bytes]:
         """Masked vectors that an earlier process journalled and may not have posted: they are posted again, bit for
