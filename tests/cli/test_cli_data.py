@@ -11,6 +11,7 @@ from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
 from prirec.data.synthetic import TOKYO, CityPlan
 from support import messages
+from support.full_disk import largest_file
 from support.shell import call, make_city_by_command, says
 
 
@@ -87,6 +88,17 @@ def test_a_folder_that_is_not_empty_is_not_overwritten(city):
     assert (found.exit_code, found.stdout) == (2, "")
     assert says(found.stderr, messages.FOLDER_NOT_EMPTY)
     assert {file: file.read_bytes() for file in city.iterdir()} == before
+
+
+@pytest.mark.parametrize("table_format", ["csv", "parquet"])
+def test_a_full_disk_has_the_code_of_state(city, tmp_path, table_format):
+    with largest_file(2_000):
+        made = call("data", "make", tmp_path / "x", "--people", 50, "--records", 2000, "--format", table_format)
+        cut = call("data", "partition", city, tmp_path / "y")
+    for found in (made, cut):
+        assert (found.exit_code, found.stdout) == (5, "")
+        assert says(found.stderr, messages.DISK_FULL)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_that_cannot_be_built_is_a_usage_error(tmp_path):

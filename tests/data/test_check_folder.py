@@ -6,6 +6,7 @@ import pytest
 import prirec
 from prirec.data.check import check_folder
 from prirec.data.folder import read_folder
+from prirec.data.partition import partition_folder
 from prirec.errors import DataError, UsageError
 from support import messages
 
@@ -138,6 +139,14 @@ def test_what_is_wrong_with_a_table_as_a_whole_does_not_hide_the_rest(tmp_path, 
     assert len(found.problems) == len(expected), [one.words for one in found.problems]
     for one, words in zip(found.problems, expected, strict=True):
         assert words in one.words
+
+
+def test_a_partitioned_folder_is_checked_as_a_whole(tmp_path):
+    folder(tmp_path / "city", {"visits.csv": "user,poi\nann,bar\nbob,bar\n"})
+    partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
+    assert not check_folder(tmp_path / "parts").problems
+    (tmp_path / "parts" / "pois.parquet").write_bytes(b"PAR1")
+    assert [one.rows for one in check_folder(tmp_path / "parts").problems] == [None]
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

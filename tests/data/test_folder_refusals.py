@@ -1,6 +1,7 @@
 """What is wrong with a data folder is said with file, line and column, and without a private value."""
 
 import gzip
+import pickle
 import traceback
 from contextlib import suppress
 
@@ -212,6 +213,18 @@ def test_latitude_without_longitude_is_refused(tmp_path):
 
 def test_strict_refuses_a_repeated_visit(tmp_path):
     assert place(refusal(tmp_path, strict=True, visits="user,poi\n1,1\n2,1\n1,1\n")) == ("visits.csv", 4, None)
+
+
+@pytest.mark.parametrize(
+    "files", [{"visits": "user,poi,label\nann,bar,7\n"}, {"visits": GOOD, "schema": "[users.age]\nkind = 'number'\n"}]
+)
+def test_a_refusal_reaches_another_process_with_its_words(tmp_path, files):
+    (tmp_path / "schema.toml").write_text(files.get("schema", ""))
+    error = refusal(tmp_path, visits=files["visits"])
+    assert type(error) is not DataError
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  # made on the spot
+    assert isinstance(again, DataError)
+    assert str(again) == str(error)
 
 
 def test_no_refusal_echoes_a_private_value(tmp_path):

@@ -1,9 +1,6 @@
 """Written and read back, a data set is the same."""
 
-import resource
-import signal
 import tempfile
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +17,7 @@ from prirec.data.write_folder import write_folder
 from prirec.errors import PassingError, UsageError
 from support import messages
 from support.cities import small_city
+from support.full_disk import largest_file
 
 FORMATS = ("csv", "parquet")
 TEXT = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
@@ -209,15 +207,3 @@ def test_a_full_disk_is_blamed_on_the_disk_and_leaves_nothing_behind(tmp_path, k
     with pytest.raises(PassingError, match=messages.DISK_FULL), largest_file(8_000):
         write(tmp_path / "new")
     assert sorted(tmp_path.rglob("*")) == before
-
-
-@contextmanager
-def largest_file(octets):
-    """The system refuses to make a file longer, as it does on a full disk."""
-    limit, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (octets, limit[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, handler)

@@ -28,7 +28,7 @@ from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from prirec.wire.http import MOST_ATTEMPTS
 from support import waiting as waited
-from support.cities import small_city
+from support.cities import change, small_city
 from support.fault_injection import Body, FaultyDeployment, Plan, few_people, until
 from support.faults import NO_FAULTS, FaultRates, FaultSource
 from support.waiting import PATIENCE
@@ -156,9 +156,8 @@ def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(k
 
 def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(folder, monkeypatch):
     rich = Plan(budget=lambda at: Budget(epsilon=200.0))
-    chaos = FaultyDeployment(
-        folder, few_people(iterations=1), people=14, seed=1, patch=monkeypatch, plan=rich
-    )  # fmt: skip
+    settings = change(few_people(iterations=1), sums={"roster": 0.25})  # six of fourteen are enough
+    chaos = FaultyDeployment(folder, settings, people=14, seed=1, patch=monkeypatch, plan=rich)
     early, late = chaos.bodies[:8], chaos.bodies[8:]
 
     def asleep(bodies: list[Body], *, so: bool) -> None:

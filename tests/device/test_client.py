@@ -11,6 +11,7 @@ import pytest
 
 from prirec.device import client as clients
 from prirec.device.client import Client, UnavailableError, https_connection, tls_context
+from prirec.errors import PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
@@ -122,3 +123,37 @@ def test_a_response_that_comes_byte_by_byte_times_out(tmp_path, monkeypatch):
             await client.document(b"\7" * 32)
 
     with_clients(tmp_path, Watcher(drip=0.1), dripping)
+
+
+class Flooding(Watcher):
+    """Answers without an end."""
+
+    sent = 0
+
+    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"10000\r\n" + bytes(2**16) + b"\r\n")
+            await writer.drain()
+            self.sent += 2**16
+
+
+@pytest.mark.parametrize(
+    ("ask", "most"),
+    [
+        (lambda client: client.hello(), clients.SHORT),
+        (lambda client: client.log(0), clients.LONGEST_PAGE),
+        (lambda client: client.mail([], after=0, wait=0), clients.SHORT),  # before that a session
+        (lambda client: client.document(bytes(32)), 64 * 2**20),
+    ],
+    ids=["hello", "log", "session", "document"],
+)
+def test_a_response_without_an_end_is_cut_off_at_what_could_be_meant(tmp_path, ask, most):
+    watcher = Flooding()
+
+    async def flooded(client: Client) -> None:
+        with pytest.raises(PeerError, match=messages.RESPONSE_TOO_LONG):
+            await ask(client)
+
+    with_clients(tmp_path, watcher, flooded)
+    assert watcher.sent < most + 16 * 2**20  # the rest is in buffers of the network

@@ -139,8 +139,9 @@ def test_participants_without_this_device_are_refused(who: set[int]) -> None:
     assert sends(member.receive(true))
 
 
-def test_a_participant_that_signed_no_statement_is_refused() -> None:
-    gathering, member, delivery = delivered()
+@pytest.mark.parametrize("terms", [MEMBERS, terms_of("double", "collector")])
+def test_a_participant_that_signed_no_statement_is_refused(terms: Any) -> None:
+    gathering, member, delivery = delivered(terms)
     two = {"boxes": delivery.boxes[1:], "signatures": delivery.signatures[1:]}
     assert receipt(member, altered(delivery, **two, commitments=delivery.commitments[2 * COMMITMENT :])) == ()
     everyone = Participants(VERSION, member.round, gathering.collector.name, member.name, b"\x0f")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from prirec.engines.protocol import Wire
-from prirec.protocols.codec import bitmap
+from prirec.protocols.codec import bitmap, decode_content
 from prirec.protocols.messages import (
     VERSION,
     AnyMessage,
@@ -16,6 +16,8 @@ from prirec.protocols.messages import (
     Masked,
     Participants,
     Receipt,
+    Reveal,
+    Revealed,
     Secrets,
     Terms,
 )
@@ -192,6 +194,27 @@ def test_with_devices_that_are_lost_later_the_sum_is_still_exact(lost: list[int]
     found = wire.finished[gathering.collector.name]
     assert (found.summands, found.total.tolist()) == (len(inside), gathering.total(inside).tolist())
     assert set(few) & set(inside)
+
+
+@pytest.mark.parametrize("many", [20, 70])
+def test_who_can_use_no_box_at_all_still_masks_agrees_and_gives_out_its_own_share(many: int) -> None:
+    gathering = gather(many, LOSSY)
+    deaf = gathering.names[5]
+
+    def spoilt(message: AnyMessage) -> AnyMessage:
+        if not isinstance(message, Delivery) or message.receiver != deaf:
+            return message
+        return altered(message, boxes=tuple(Box(box.position, b"") for box in message.boxes))  # type: ignore[no-any-return]
+
+    wire = Hostile({gathering.collector.name: spoilt})
+    gathering.on(wire)
+    wire.do(gathering.collector, gathering.collector.invite(gathering.names))
+    wire.run(gathering.collector)
+    assert_summed(gathering, wire, without=set())
+    assert wire.refused == []
+    (reveal,) = [one for one in wire.seen if isinstance(one, Reveal) and one.sender == deaf]
+    given = decode_content(Revealed, gathering.collector.unseal(deaf, Reveal, reveal.sealed))
+    assert ([one.position for one in given.seeds], given.mask_keys) == ([5], ())
 
 
 def test_too_much_garbage_ends_the_round_before_anybody_masks() -> None:

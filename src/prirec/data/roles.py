@@ -49,9 +49,9 @@ class Roles:
 
 def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
     """By what schema.toml says, else by the plainest of the names that say it; whatever else says it is asked about."""
-    spoken = schema.columns_of(table)
+    spoken = dict.fromkeys(schema.columns_of(table))
     said = {column: schema.roles[key] for column in spoken if (key := f"{table}.{column}") in schema.roles}
-    silent = [column for column in columns if column not in set(spoken)]
+    silent = [column for column in columns if column not in spoken]
     taken, asked = dict[str, str](), dict[str, str]()
     for column, role in said.items():
         if role != IGNORE and taken.setdefault(role, column) != column:

@@ -89,6 +89,9 @@ class SchemaError(DataError):
         super().__init__(problem, file=file, column=key.partition(".")[2])
         self.key = key
 
+    def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
+        return DataError, (str(self),)  # for another process, its words are enough
+
 
 def read_schema(folder: Path) -> Schema:
     """The folder's schema.toml, or an empty schema; whether its columns exist is checked against the tables later."""

@@ -123,6 +123,9 @@ class TableError(DataError):
         self.problem, self.table, self.key = problem, table.name, column
         self.records = None if wrong is None else table.positions[wrong]  # of the rows that are wrong
 
+    def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
+        return DataError, (str(self),)  # for another process, its words are enough
+
 
 def find_table(folder: Path, name: str) -> Path | None:
     """The one file of this table in the folder, or None."""
