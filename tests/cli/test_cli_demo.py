@@ -43,7 +43,7 @@ def test_one_table_compares_five_models_and_says_what_each_collects(held):
 def test_a_figure_that_noise_has_drowned_is_explained_below_its_table(held):
     """With how many people the budget takes, in the demo, in evaluate and in JSON."""
     out, said = held
-    table, _, rest = shell.flat(said).partition("Only PriRec, private has noise in its sums. ")
+    table, _, rest = shell.flat(said).partition("Only 'PriRec, private' has noise in its sums. ")
     explained = rest.partition(". Places for ")[0]
     assert "PriRec, private 0." in table
     assert re.fullmatch(r"Noise drowns much of what \d+ people add: ε = 1 takes about [0-9,]+ people for .*", explained)

@@ -87,7 +87,7 @@ def test_quality_figures_are_read_where_they_have_a_part(city, tmp_path):
 def test_a_training_is_saved_though_its_quality_figures_drown(city, tmp_path):
     flags = ("--iterations", 1, *DROWNING)
     done = call("train", city, "--out", tmp_path / "run", *flags)
-    assert shell.says(done.stderr, messages.joined(messages.NO_QUALITY_FIGURE, messages.FIGURES_UNDER_NOISE))
+    assert shell.says(done.stderr, messages.joined(messages.NO_QUALITY_FIGURE, messages.FIGURES_DROWNED))
     assert "would cost each person" in done.stdout
     assert "saved to" in done.stdout
     assert (tmp_path / "run" / "run.json").is_file()

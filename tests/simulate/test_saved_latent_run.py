@@ -10,7 +10,8 @@ from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError, UsageError
 from prirec.model.local_step import Latent
 from prirec.model.scoring import Models, scores
-from prirec.protocols import prediction
+from prirec.protocols.prediction import Moment
+from prirec.protocols.reasons import Wording
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.saved_runs import LATENT, Run, load_run, save_run, set_up_again, set_up_later, to_run
 from prirec.simulate.setup import quality, run, set_up
@@ -104,7 +105,7 @@ def told(person: int, *, latent: Latent | None) -> tuple[np.ndarray, dict[int, d
     """Scores of all places by the code that a device runs, and the reasons given for each."""
     advisor = Advisor.of(OUTCOME.setup, replace(OUTCOME.trained.state.models, latent=latent))
     everywhere = np.arange(len(CITY.places.ids), dtype=np.int32)
-    context, _ = advisor.context(person, everywhere, prediction.Moment())
+    context, _ = advisor.context(person, everywhere, Moment())
     found = advisor.recommend(person, k=10, radius_km=1000.0)
     reasons = {one.place_row: {reason.name: reason.pull for reason in one.reasons} for one in found}
     return advisor.scores(person, everywhere, context), reasons
@@ -120,7 +121,7 @@ def test_the_latent_part_is_a_reason_of_its_own_and_says_by_how_much():
     strong = TAUGHT._replace(vectors=100 * TAUGHT.vectors)
     pulls = strong.factors @ strong.vectors[3]
     _, reasons = told(3, latent=strong)
-    shown = {row: one[prediction.LATENT] for row, one in reasons.items() if prediction.LATENT in one}
+    shown = {row: one[Wording.LATENT] for row, one in reasons.items() if Wording.LATENT in one}
     assert shown
     for row, pull in shown.items():
         assert pull == pytest.approx(pulls[row] - pulls.mean())
@@ -128,7 +129,7 @@ def test_the_latent_part_is_a_reason_of_its_own_and_says_by_how_much():
 
 def test_without_a_latent_part_it_is_no_reason():
     for person in range(20):
-        assert all(prediction.LATENT not in one for one in told(person, latent=None)[1].values())
+        assert all(Wording.LATENT not in one for one in told(person, latent=None)[1].values())
 
 
 def test_a_newcomer_is_recommended_what_features_say():
@@ -138,7 +139,7 @@ def test_a_newcomer_is_recommended_what_features_say():
     answers = []
     for one in (models, replace(models, latent=None)):
         advisor = Advisor.of(setup, one)
-        context, _ = advisor.context(new, everywhere, prediction.Moment())
+        context, _ = advisor.context(new, everywhere, Moment())
         answers.append(advisor.scores(new, everywhere, context))
     assert same_bits(*answers)
 

@@ -607,6 +607,7 @@ TOO_FEW_FRACTION_BITS = "with so few fraction bits"
 SCORES_AND_LABELS_UNEVEN = "there is one score and one label for each record"
 LABELS_NOT_SIGNS = r"labels must be \+1 and -1"
 SCORE_NOT_A_NUMBER = "a score is NaN: the model has diverged, and nothing was made of it"
+FIGURES_DROWNED = r"the noise drowns it; this part of the budget \(privacy.quality\) takes about"
 FIGURES_UNDER_NOISE = "no figure can be read under this noise: it takes more devices"
 AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
 REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
@@ -968,10 +969,6 @@ def nearest_beyond_are_shown(km: float) -> str:
 
 def epsilon_of_bits(places: int) -> str:
     return f"ε = 1 per bit, with a bit for each of {places} places, is ε = {places} per user"
-
-
-def figures_not_read(figures: str) -> str:
-    return f"too much to read {figures}"
 
 
 def read_by_others_only(setting: str, *, reader: str) -> str:

@@ -57,7 +57,7 @@ def demo(
         fit = comparison[CHOSEN]
         if not json:
             costs = fit.noise_note or "What noise costs falls with the number of people."
-            show([f"Only {CHOSEN} has noise in its sums. {costs}", ""])
+            show([f"Only '{CHOSEN}' has noise in its sums. {costs}", ""])
         places = fit.recommend(fit.typical_person)
     if not json:
         show_suggestions(
