@@ -102,7 +102,7 @@ def test_the_steps_that_are_sent_are_the_same_whatever_the_records_are(tmp_path:
         kept = target.person.model(campaign.name)
         learnt.append(None if kept is None else kept.iteration)
         target.person.store.close()
-    assert [kind for kind, _ in seen[0]] == ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
+    assert [kind for kind, _ in seen[0]] == ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]
     assert seen == [seen[0]] * len(PEOPLE)
     assert len(paid[0]) == 1
     assert paid == [paid[0]] * len(PEOPLE)
