@@ -28,7 +28,7 @@ DELTA = 1e-6
 SETTINGS = change(SMALL_PRIVATE, floor=100, neighbours={"size": 100})
 MADE_UP = tuple(SigningKey(sha256(b"made up %d" % at).digest()) for at in range(99))
 REAL = tuple(SigningKey(sha256(b"a neighbour %d" % at).digest()) for at in range(900))
-KEYS_ONLY, WHOLE = ["Keys"], ["Keys", "Boxes", "Masked", "Agreement", "Reveal"]
+KEYS_ONLY, WHOLE = ["Keys"], ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]
 
 
 def attacked(target: Target, *, listed: tuple[SigningKey, ...], roster: float = 0.5) -> tuple[list[str], Task]:
