@@ -1,6 +1,7 @@
 """prirec recommender: what an operator does, and what is refused. The service runs in a process of its own."""
 
 import json
+import os
 import signal
 import socket
 import ssl
@@ -291,6 +292,23 @@ def test_what_would_keep_the_service_from_starting_is_told_in_one_line(store, fo
             done = call("serve", store, *words)
             assert (done.exit_code, done.stdout) == (code, ""), done.stderr
             assert problem in done.stderr
+
+
+def test_a_store_that_is_damaged_or_none_is_told_in_one_line(store, folder, city):
+    assert call("publish", store, city).exit_code == 0
+    whole, wrong = store.read_bytes(), {"pipe": "there is no store", "folder": "there is no store"}
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    at = whole.index(b"prirec offer")
+    for name, content in {"page": whole[:4096] + bytes(4096) + whole[8192:], "cut": whole[: len(whole) // 2]}.items():
+        (folder / name).write_bytes(content)
+        wrong[name] = "is damaged"
+    (folder / "document").write_bytes(whole[: at + 20] + bytes([whole[at + 20] ^ 1]) + whole[at + 21 :])
+    wrong["document"] = "a document of the store is damaged"
+    for name, problem in wrong.items():
+        done = call("status", folder / name)
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (5, "", 1), name
+        assert problem in done.stderr
 
 
 def test_who_does_not_know_the_enrolment_code_does_not_get_in(store, folder):
